@@ -1,0 +1,65 @@
+//! Addresses: how a person names one object on the command line, and how plans, hazards and reports name it back.
+//!
+//! `queues/shop/a%2Fb`: kind, vhost and name, each percent-encoded, because names may hold `/`, `:`, `@`, `,` and `*`.
+//! A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with its arguments as JSON behind it when it has any.
+
+use super::{Destination, ObjectId, VhostName};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Everything but unreserved characters is encoded, so that a `*` in an address is always a pattern's.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encodes one segment of an address or of a path of the management API.
+pub fn encode(segment: &str) -> String {
+    utf8_percent_encode(segment, SEGMENT).to_string()
+}
+
+/// The address of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Address(String);
+
+impl Address {
+    /// The address of this object in that vhost.
+    pub fn of(vhost: &VhostName, id: &ObjectId) -> Self {
+        let vhost = encode(vhost.as_str());
+        Self(match id {
+            ObjectId::Vhost => format!("vhosts/{vhost}"),
+            ObjectId::Exchange(name) => format!("exchanges/{vhost}/{}", encode(name.as_str())),
+            ObjectId::Policy(name) => format!("policies/{vhost}/{}", encode(name.as_str())),
+            ObjectId::Queue(name) => format!("queues/{vhost}/{}", encode(name.as_str())),
+            ObjectId::Binding(binding) => {
+                let kind = match &binding.destination {
+                    Destination::Queue(_) => "queues",
+                    Destination::Exchange(_) => "exchanges",
+                };
+                let mut text = format!(
+                    "bindings/{vhost}/{}/{kind}/{}/{}",
+                    encode(binding.source.as_str()),
+                    encode(binding.destination.name()),
+                    encode(&binding.routing_key)
+                );
+                if !binding.arguments.is_empty() {
+                    let arguments: Vec<_> =
+                        binding.arguments.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                    text.push('/');
+                    text.push_str(&encode(&arguments.join(",")));
+                }
+                text
+            }
+        })
+    }
+
+    /// The address as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}

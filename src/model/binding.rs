@@ -1,0 +1,79 @@
+//! A binding: its identity is all of it, so there is nothing that could change in place.
+
+use super::{Arguments, ExchangeName, QueueName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// From an exchange to a queue or another exchange, for a key and arguments.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Binding {
+    /// Where messages come from.
+    pub source: ExchangeName,
+    /// Where they go.
+    pub destination: Destination,
+    /// May be empty.
+    pub routing_key: String,
+    /// For headers exchanges, mostly. Two bindings that differ only here are two bindings.
+    pub arguments: Arguments,
+}
+
+/// The end of a binding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Destination {
+    /// A queue.
+    Queue(QueueName),
+    /// Another exchange.
+    Exchange(ExchangeName),
+}
+
+impl Destination {
+    /// The name, whichever of the two it is.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Queue(name) => name.as_str(),
+            Self::Exchange(name) => name.as_str(),
+        }
+    }
+}
+
+impl Binding {
+    /// Whether it starts or ends at this queue.
+    pub fn touches_queue(&self, queue: &QueueName) -> bool {
+        matches!(&self.destination, Destination::Queue(name) if name == queue)
+    }
+
+    /// Whether it starts or ends at this exchange.
+    pub fn touches_exchange(&self, exchange: &ExchangeName) -> bool {
+        self.source == *exchange || matches!(&self.destination, Destination::Exchange(name) if name == exchange)
+    }
+}
+
+/// `orders ─ order.# → orders.work`, with the arguments behind it when there are any.
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ─ {} → {}", self.source, KeyAndArguments(self), self.destination.name())
+    }
+}
+
+/// The middle of a binding: its key, or `""`, and its arguments.
+pub struct KeyAndArguments<'a>(pub &'a Binding);
+
+impl fmt::Display for KeyAndArguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Binding { routing_key, arguments, .. } = self.0;
+        if !routing_key.is_empty() {
+            write!(f, "{routing_key}")?;
+        } else if arguments.is_empty() {
+            f.write_str("\"\"")?;
+        }
+        if !arguments.is_empty() {
+            f.write_str(if routing_key.is_empty() { "{" } else { " {" })?;
+            for (index, (key, value)) in arguments.iter().enumerate() {
+                write!(f, "{}{key}: {value}", if index == 0 { "" } else { ", " })?;
+            }
+            f.write_str("}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! What a broker holds, as plain data: ordered, comparable, and without a word about where it came from.
+//!
+//! The other layers turn things into these types or out of them. Nothing here reads, writes or decides, but for one
+//! table: [`known_arguments`], which says what each `x-` argument is.
+
+pub mod address;
+pub mod arguments;
+pub mod binding;
+pub mod exchange;
+pub mod known_arguments;
+pub mod names;
+pub mod object;
+pub mod policy;
+pub mod queue;
+pub mod scope;
+pub mod topology;
+pub mod version;
+pub mod vhost;
+
+pub use address::Address;
+pub use arguments::{ArgumentValue, Arguments, Float};
+pub use binding::{Binding, Destination};
+pub use exchange::Exchange;
+pub use names::{ExchangeName, PolicyName, QueueName, VhostName};
+pub use object::{Object, ObjectId, ObjectKind};
+pub use policy::{ApplyTo, Policy, Priority};
+pub use queue::{Queue, QueueType};
+pub use scope::{Glob, OnConflict, Scope};
+pub use topology::Topology;
+pub use version::BrokerVersion;
+pub use vhost::Vhost;

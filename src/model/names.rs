@@ -1,0 +1,77 @@
+//! The names of RabbitMQ's objects, each a type of its own, so that a queue's name cannot stand where an exchange's should.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as it stands, unencoded.
+            pub fn new(name: impl Into<String>) -> Self {
+                Self(name.into())
+            }
+
+            /// The name as it stands, unencoded.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                Self(name.to_owned())
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of a virtual host, for example `/` or `shop`.
+    VhostName
+);
+name!(
+    /// The name of a queue: 1 to 255 bytes of UTF-8 without CR or LF.
+    QueueName
+);
+name!(
+    /// The name of an exchange: 1 to 255 bytes of UTF-8 without CR or LF; empty is the default exchange.
+    ExchangeName
+);
+name!(
+    /// The name of a policy.
+    PolicyName
+);
+
+/// The longest name that the broker takes, in bytes: an AMQP short string.
+pub const LONGEST_NAME: usize = 255;
+
+/// The queue whose existence is the lock of an apply, unless `--lock-name` says otherwise.
+pub const LOCK_QUEUE: &str = "topo.lock";
+
+/// Arguments that start so mark what topo made for itself: unknown `x-` arguments are kept by every broker.
+pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
+
+impl ExchangeName {
+    /// Whether the broker made it itself: the default exchange, and `amq.*`.
+    pub fn is_predeclared(&self) -> bool {
+        self.0.is_empty() || self.0.starts_with("amq.")
+    }
+}
+
+impl QueueName {
+    /// Whether the name is reserved: `amq.gen-…` and the like are named by the server.
+    pub fn is_server_named(&self) -> bool {
+        self.0.is_empty() || self.0.starts_with("amq.")
+    }
+}

@@ -1,0 +1,111 @@
+//! One object of a vhost, and what identifies it.
+
+use super::{Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Vhost};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The kinds of objects, in the order in which they are created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// The vhost itself.
+    Vhost,
+    /// An exchange.
+    Exchange,
+    /// A policy.
+    Policy,
+    /// A queue or stream.
+    Queue,
+    /// A binding.
+    Binding,
+}
+
+impl ObjectKind {
+    /// The word for one of them.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vhost => "vhost",
+            Self::Exchange => "exchange",
+            Self::Policy => "policy",
+            Self::Queue => "queue",
+            Self::Binding => "binding",
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What identifies an object within its vhost.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectId {
+    /// The vhost itself.
+    Vhost,
+    /// An exchange by name.
+    Exchange(ExchangeName),
+    /// A policy by name.
+    Policy(PolicyName),
+    /// A queue by name.
+    Queue(QueueName),
+    /// A binding by all that it is.
+    Binding(Binding),
+}
+
+impl ObjectId {
+    /// Its kind.
+    pub fn kind(&self) -> ObjectKind {
+        match self {
+            Self::Vhost => ObjectKind::Vhost,
+            Self::Exchange(_) => ObjectKind::Exchange,
+            Self::Policy(_) => ObjectKind::Policy,
+            Self::Queue(_) => ObjectKind::Queue,
+            Self::Binding(_) => ObjectKind::Binding,
+        }
+    }
+}
+
+/// `queue orders.work`, `binding orders ─ order.# → orders.work`.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vhost => f.write_str("vhost"),
+            Self::Exchange(name) => write!(f, "exchange {name}"),
+            Self::Policy(name) => write!(f, "policy {name}"),
+            Self::Queue(name) => write!(f, "queue {name}"),
+            Self::Binding(binding) => write!(f, "binding {binding}"),
+        }
+    }
+}
+
+/// An object with its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Object {
+    /// The vhost's own settings.
+    Vhost(Vhost),
+    /// An exchange.
+    Exchange(ExchangeName, Exchange),
+    /// A policy.
+    Policy(PolicyName, Policy),
+    /// A queue.
+    Queue(QueueName, Queue),
+    /// A binding.
+    Binding(Binding),
+}
+
+impl Object {
+    /// What identifies it.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Self::Vhost(_) => ObjectId::Vhost,
+            Self::Exchange(name, _) => ObjectId::Exchange(name.clone()),
+            Self::Policy(name, _) => ObjectId::Policy(name.clone()),
+            Self::Queue(name, _) => ObjectId::Queue(name.clone()),
+            Self::Binding(binding) => ObjectId::Binding(binding.clone()),
+        }
+    }
+}

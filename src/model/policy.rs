@@ -1,0 +1,111 @@
+//! A policy: settings that the broker applies to every object whose name matches.
+
+use super::Arguments;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A policy without its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Policy {
+    /// An unanchored PCRE over the object's name.
+    pub pattern: String,
+    /// Which kinds of objects it is for.
+    #[serde(rename = "apply-to")]
+    pub apply_to: ApplyTo,
+    /// The highest that matches governs; nothing is merged.
+    pub priority: Priority,
+    /// Policy keys (`message-ttl`, …) to values.
+    pub definition: Arguments,
+}
+
+/// Which kinds of objects a policy is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplyTo {
+    /// Queues and exchanges.
+    All,
+    /// Queues and streams of every type.
+    Queues,
+    /// Exchanges.
+    Exchanges,
+    /// Classic queues; since RabbitMQ 3.12.
+    ClassicQueues,
+    /// Quorum queues; since RabbitMQ 3.12.
+    QuorumQueues,
+    /// Streams; since RabbitMQ 3.12.
+    Streams,
+}
+
+impl ApplyTo {
+    /// RabbitMQ's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Queues => "queues",
+            Self::Exchanges => "exchanges",
+            Self::ClassicQueues => "classic_queues",
+            Self::QuorumQueues => "quorum_queues",
+            Self::Streams => "streams",
+        }
+    }
+}
+
+impl fmt::Display for ApplyTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A priority. An integer nearly always; the broker takes any number. It serialises as an integer where it is one.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "f64", into = "PriorityNumber")]
+pub struct Priority(pub f64);
+
+/// What a priority is written as.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PriorityNumber {
+    Integer(i64),
+    Float(f64),
+}
+
+impl From<f64> for Priority {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
+
+impl From<Priority> for PriorityNumber {
+    fn from(Priority(value): Priority) -> Self {
+        // Exact below 2^53, and no one has a policy of a higher priority.
+        if value.fract() == 0.0 && value.abs() < 9e15 { Self::Integer(value as i64) } else { Self::Float(value) }
+    }
+}
+
+impl Ord for Priority {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // `0` and `-0` are one priority to the broker.
+        (self.0 + 0.0).total_cmp(&(other.0 + 0.0))
+    }
+}
+
+impl PartialOrd for Priority {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Priority {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Priority {}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a spec answers for: the objects that topo may report, change and delete.
+
+use super::ObjectId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Whose objects are whose, as the spec says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// Names that this spec answers for, beyond what it declares.
+    pub owns: Vec<Glob>,
+    /// Names that are never deleted or recreated, whatever the flags.
+    pub protect: Vec<Glob>,
+    /// Names that are invisible.
+    pub ignore: Vec<Glob>,
+    /// Objects to delete, if they are there.
+    #[serde(default)]
+    pub removed: BTreeSet<ObjectId>,
+    /// Somebody else's objects: they must exist and are never touched.
+    #[serde(default)]
+    pub external: BTreeSet<ObjectId>,
+    /// What to do when an object cannot change in place; absent means [`OnConflict::Refuse`].
+    #[serde(default)]
+    pub on_conflict: Vec<(ObjectId, OnConflict)>,
+}
+
+impl Scope {
+    /// Whether a glob of `owns` matches the name.
+    pub fn owns(&self, name: &str) -> bool {
+        self.owns.iter().any(|glob| glob.matches(name))
+    }
+
+    /// Whether a glob of `protect` matches the name.
+    pub fn protects(&self, name: &str) -> bool {
+        self.protect.iter().any(|glob| glob.matches(name))
+    }
+
+    /// Whether a glob of `ignore` matches the name.
+    pub fn ignores(&self, name: &str) -> bool {
+        self.ignore.iter().any(|glob| glob.matches(name))
+    }
+}
+
+/// What to do with an object that differs in a way that the broker cannot change in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnConflict {
+    /// Show the conflict and the ways out; the plan is blocked.
+    #[default]
+    Refuse,
+    /// Recreate when it is empty at that moment, else refuse.
+    IfEmpty,
+    /// Recreate and keep every message.
+    Migrate,
+    /// Delete and recreate.
+    Discard,
+}
+
+impl OnConflict {
+    /// The word in the spec and behind `--recreate ADDRESS=`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::IfEmpty => "ifEmpty",
+            Self::Migrate => "migrate",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+impl fmt::Display for OnConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A pattern over a whole name: `*` is any run of characters, `?` is any one; all else is itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Glob(String);
+
+impl Glob {
+    /// From its text; every text is a glob.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the whole name matches. Linear in practice: it goes back to the last star only.
+    pub fn matches(&self, name: &str) -> bool {
+        let pattern: Vec<char> = self.0.chars().collect();
+        let name: Vec<char> = name.chars().collect();
+        let (mut p, mut n) = (0, 0);
+        let mut back: Option<(usize, usize)> = None;
+        while n < name.len() {
+            match pattern.get(p) {
+                Some('*') => {
+                    back = Some((p, n));
+                    p += 1;
+                }
+                Some(&expected) if expected == '?' || expected == name[n] => {
+                    p += 1;
+                    n += 1;
+                }
+                Some(_) | None => match back {
+                    Some((star, taken)) => {
+                        p = star + 1;
+                        n = taken + 1;
+                        back = Some((star, taken + 1));
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[p..].iter().all(|&rest| rest == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_whole_names() {
+        for (glob, name, expected) in [
+            ("orders.*", "orders.work", true),
+            ("orders.*", "orders", false),
+            ("orders.*", "my.orders.work", false),
+            ("*", "", true),
+            ("a*b*c", "a/xx/b--c", true),
+            ("a*b*c", "a/xx/b--cd", false),
+            ("caf?", "café", true),
+            ("[x]", "[x]", true),
+            ("[x]", "x", false),
+            ("*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+        ] {
+            assert_eq!(Glob::new(glob).matches(name), expected, "{glob} on {name}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The version of a broker.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Major, minor and patch; what stands behind (`-rc.1`, `+deb`) is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BrokerVersion {
+    /// 3 or 4.
+    pub major: u16,
+    /// 8 in 3.8.9.
+    pub minor: u16,
+    /// 9 in 3.8.9; 0 when it was left out.
+    pub patch: u16,
+}
+
+impl BrokerVersion {
+    /// The newest version whose behaviour topo knows from a live broker; what an offline plan assumes.
+    pub const NEWEST_KNOWN: Self = Self::new(4, 3, 0);
+
+    /// From its three numbers.
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// Whether it is that minor version or a later one.
+    pub fn is_at_least(self, major: u16, minor: u16) -> bool {
+        (self.major, self.minor) >= (major, minor)
+    }
+}
+
+/// Not a version.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not a RabbitMQ version such as 3.10 or 4.0.5")]
+pub struct NotAVersion(String);
+
+impl FromStr for BrokerVersion {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let wrong = || NotAVersion(text.to_owned());
+        let numbers = text.split(['-', '+', '~']).next().unwrap_or_default();
+        let mut parts = numbers.split('.').map(|part| part.parse::<u16>().map_err(|_| wrong()));
+        let major = parts.next().ok_or_else(wrong)??;
+        let minor = parts.next().ok_or_else(wrong)??;
+        let patch = parts.next().unwrap_or(Ok(0))?;
+        Ok(Self { major, minor, patch })
+    }
+}
+
+impl TryFrom<String> for BrokerVersion {
+    type Error = NotAVersion;
+
+    fn try_from(text: String) -> Result<Self, NotAVersion> {
+        text.parse()
+    }
+}
+
+impl From<BrokerVersion> for String {
+    fn from(version: BrokerVersion) -> Self {
+        version.to_string()
+    }
+}
+
+impl fmt::Display for BrokerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_brokers_report() {
+        assert_eq!("3.10.8".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(3, 10, 8));
+        assert_eq!("4.3.0-rc.1".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 3, 0));
+        assert_eq!("4.0".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 0, 0));
+        assert!("four".parse::<BrokerVersion>().is_err());
+        assert!("3.10.8".parse::<BrokerVersion>().unwrap() > "3.8.35".parse().unwrap());
+    }
+}

@@ -1,0 +1,90 @@
+//! The one operation of a step. The same value is shown, saved, and turned into the request that is sent.
+
+use crate::model::{Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost};
+use serde::{Deserialize, Serialize};
+
+/// One operation on one object of a vhost; one request of the management API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "do")]
+pub enum Action {
+    /// Creates a vhost, or writes its settings: always all of them, because a PUT empties what it leaves out.
+    PutVhost {
+        /// The settings after it.
+        vhost: Vhost,
+    },
+    /// Declares an exchange.
+    DeclareExchange {
+        /// Its name.
+        name: ExchangeName,
+        /// What it shall be.
+        exchange: Exchange,
+    },
+    /// Creates or changes a policy.
+    PutPolicy {
+        /// Its name.
+        name: PolicyName,
+        /// What it shall be.
+        policy: Policy,
+    },
+    /// Declares a queue.
+    DeclareQueue {
+        /// Its name.
+        name: QueueName,
+        /// What it shall be.
+        queue: Queue,
+    },
+    /// Creates a binding.
+    Bind {
+        /// The binding.
+        binding: Binding,
+    },
+    /// Removes one binding.
+    Unbind {
+        /// The binding.
+        binding: Binding,
+        /// The broker's own key for it, as it was listed: the same JSON can be two bindings (int32 and int64).
+        properties_key: String,
+    },
+    /// Deletes a queue.
+    DeleteQueue {
+        /// Its name.
+        name: QueueName,
+        /// What must hold at that moment.
+        guard: Guard,
+    },
+    /// Deletes an exchange, and with it every binding from it and to it.
+    DeleteExchange {
+        /// Its name.
+        name: ExchangeName,
+    },
+    /// Deletes a policy.
+    DeletePolicy {
+        /// Its name.
+        name: PolicyName,
+    },
+}
+
+/// What must hold when a queue is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Guard {
+    /// It holds no message, acknowledged or not, as far as the broker can say; else it is left alone.
+    Empty,
+    /// It holds no more than so many messages: the bound of `--allow message-loss:N`.
+    AtMost(u64),
+    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound.
+    Nothing,
+}
+
+impl Action {
+    /// The object that it is about.
+    pub fn object(&self) -> ObjectId {
+        match self {
+            Self::PutVhost { .. } => ObjectId::Vhost,
+            Self::DeclareExchange { name, .. } | Self::DeleteExchange { name } => ObjectId::Exchange(name.clone()),
+            Self::PutPolicy { name, .. } | Self::DeletePolicy { name } => ObjectId::Policy(name.clone()),
+            Self::DeclareQueue { name, .. } | Self::DeleteQueue { name, .. } => ObjectId::Queue(name.clone()),
+            Self::Bind { binding } | Self::Unbind { binding, .. } => ObjectId::Binding(binding.clone()),
+        }
+    }
+}
