@@ -14,6 +14,7 @@ pub mod policy;
 pub mod queue;
 pub mod scope;
 pub mod topology;
+pub mod units;
 pub mod version;
 pub mod vhost;
 

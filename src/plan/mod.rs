@@ -1,7 +1,33 @@
 //! Turns changes, and what the broker was doing when it was read, into ordered steps with their hazards. Pure.
+//!
+//! [`diff`](crate::diff) says what differs. Here the table of known arguments says what the broker would answer, and a
+//! plan says how to get there, what that costs, and what stands against it. The same value is shown, saved and sent.
 
 pub mod action;
 pub mod activity;
+mod advice;
+mod deletions;
+pub mod document;
+mod effects;
+pub mod fingerprint;
+pub mod gate;
+pub mod hazard;
+mod order;
+mod planner;
+mod recreate;
+pub mod request;
+mod simulate;
+mod target;
+pub mod verdict;
 
 pub use action::{Action, Guard};
 pub use activity::{Activity, QueueActivity};
+pub use document::{
+    Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
+    Target, Undeclared, VhostPlan, Wanted,
+};
+pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
+pub use hazard::{Hazard, HazardKind};
+pub use planner::{Situation, needs_activity, plan_vhost, seal};
+pub use request::{Method, Request, request};
+pub use verdict::Verdict;

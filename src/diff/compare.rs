@@ -1,0 +1,176 @@
+//! The comparison itself.
+
+use super::{Change, DeleteReason, Field, FieldChange};
+use crate::model::{
+    ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Scope, Topology, Vhost,
+};
+
+/// What differs between a live vhost and a wanted one.
+///
+/// Declared objects are created or altered. Of the live ones that nobody declared, those come back as deletions that
+/// the spec removes or owns; everything else is not this spec's. Sorted by kind, then name.
+pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let wanted = desired.settings.clone().unwrap_or_default();
+    match &current.settings {
+        None => changes.push(Change::Create(Object::Vhost(wanted))),
+        Some(live) => alter(&mut changes, Object::Vhost(live.clone()), Object::Vhost(wanted)),
+    }
+    for (name, exchange) in &desired.exchanges {
+        let after = Object::Exchange(name.clone(), exchange.clone());
+        let before = current.exchanges.get(name).map(|live| Object::Exchange(name.clone(), live.clone()));
+        create_or_alter(&mut changes, before, after);
+    }
+    for (name, policy) in &desired.policies {
+        let after = Object::Policy(name.clone(), policy.clone());
+        let before = current.policies.get(name).map(|live| Object::Policy(name.clone(), live.clone()));
+        create_or_alter(&mut changes, before, after);
+    }
+    for (name, queue) in &desired.queues {
+        let after = Object::Queue(name.clone(), queue.clone());
+        let before = current.queues.get(name).map(|live| Object::Queue(name.clone(), live.clone()));
+        create_or_alter(&mut changes, before, after);
+    }
+    for binding in desired.bindings.difference(&current.bindings) {
+        changes.push(Change::Create(Object::Binding(binding.clone())));
+    }
+    deletions(&mut changes, current, desired, scope);
+    changes
+}
+
+fn create_or_alter(changes: &mut Vec<Change>, before: Option<Object>, after: Object) {
+    match before {
+        None => changes.push(Change::Create(after)),
+        Some(before) => alter(changes, before, after),
+    }
+}
+
+fn alter(changes: &mut Vec<Change>, before: Object, after: Object) {
+    let fields = fields(&before, &after);
+    if !fields.is_empty() {
+        changes.push(Change::Alter { before, after, fields });
+    }
+}
+
+/// Live objects that are not wanted. A name that `ignore` matches is not there at all.
+fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
+    let reason = |id: &ObjectId, name: &str, declared: bool| {
+        if declared || scope.ignores(name) || scope.external.contains(id) {
+            None
+        } else if scope.removed.contains(id) {
+            Some(DeleteReason::Removed)
+        } else {
+            scope.owns(name).then_some(DeleteReason::Undeclared)
+        }
+    };
+    let mut delete = |object: Object, reason| changes.push(Change::Delete { object, reason });
+    for (name, exchange) in &current.exchanges {
+        let id = ObjectId::Exchange(name.clone());
+        if let Some(reason) = reason(&id, name.as_str(), desired.exchanges.contains_key(name)) {
+            delete(Object::Exchange(name.clone(), exchange.clone()), reason);
+        }
+    }
+    for (name, policy) in &current.policies {
+        let id = ObjectId::Policy(name.clone());
+        if let Some(reason) = reason(&id, name.as_str(), desired.policies.contains_key(name)) {
+            delete(Object::Policy(name.clone(), policy.clone()), reason);
+        }
+    }
+    for (name, queue) in &current.queues {
+        let id = ObjectId::Queue(name.clone());
+        if let Some(reason) = reason(&id, name.as_str(), desired.queues.contains_key(name)) {
+            delete(Object::Queue(name.clone(), queue.clone()), reason);
+        }
+    }
+    for binding in current.bindings.difference(&desired.bindings) {
+        if let Some(reason) = binding_reason(binding, desired, scope) {
+            delete(Object::Binding(binding.clone()), reason);
+        }
+    }
+}
+
+/// A binding is owned through its destination: declared here and inside `owns`, from a source that is not somebody else's.
+fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
+    if scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name()) {
+        return None;
+    }
+    if scope.removed.contains(&ObjectId::Binding(binding.clone())) {
+        return Some(DeleteReason::Removed);
+    }
+    let declared = match &binding.destination {
+        Destination::Queue(name) => desired.queues.contains_key(name),
+        Destination::Exchange(name) => desired.exchanges.contains_key(name),
+    };
+    let foreign = scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
+    (declared && !foreign && scope.owns(binding.destination.name())).then_some(DeleteReason::Undeclared)
+}
+
+/// Where two versions of one object differ, in the order in which the broker checks. Different kinds differ nowhere.
+pub fn fields(before: &Object, after: &Object) -> Vec<FieldChange> {
+    let mut found = Fields(Vec::new());
+    match (before, after) {
+        (Object::Vhost(before), Object::Vhost(after)) => vhost(&mut found, before, after),
+        (Object::Exchange(_, before), Object::Exchange(_, after)) => exchange(&mut found, before, after),
+        (Object::Policy(_, before), Object::Policy(_, after)) => policy(&mut found, before, after),
+        (Object::Queue(_, before), Object::Queue(_, after)) => queue(&mut found, before, after),
+        (
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+        ) => {}
+    }
+    found.0
+}
+
+struct Fields(Vec<FieldChange>);
+
+impl Fields {
+    fn compare(&mut self, field: Field, before: Option<ArgumentValue>, after: Option<ArgumentValue>) {
+        if before != after {
+            self.0.push(FieldChange { field, before, after });
+        }
+    }
+
+    fn tables(&mut self, field: fn(String) -> Field, before: &Arguments, after: &Arguments) {
+        let added = after.keys().filter(|key| !before.contains_key(*key));
+        let mut keys: Vec<&String> = before.keys().chain(added).collect();
+        keys.sort();
+        for key in keys {
+            self.compare(field(key.clone()), before.get(key).cloned(), after.get(key).cloned());
+        }
+    }
+}
+
+/// What the spec does not say of a vhost stays as it is.
+fn vhost(found: &mut Fields, before: &Vhost, after: &Vhost) {
+    let text = |value: &Option<String>| value.clone().map(ArgumentValue::Text);
+    if after.description.is_some() {
+        found.compare(Field::Description, text(&before.description), text(&after.description));
+    }
+    if after.default_queue_type.is_some() {
+        found.compare(Field::DefaultQueueType, text(&before.default_queue_type), text(&after.default_queue_type));
+    }
+}
+
+fn exchange(found: &mut Fields, before: &Exchange, after: &Exchange) {
+    found.compare(Field::Type, Some(before.kind.as_str().into()), Some(after.kind.as_str().into()));
+    found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
+    found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
+    found.compare(Field::Internal, Some(before.internal.into()), Some(after.internal.into()));
+    found.tables(Field::Argument, &before.arguments, &after.arguments);
+}
+
+fn queue(found: &mut Fields, before: &Queue, after: &Queue) {
+    found.compare(Field::Durable, Some(before.durable.into()), Some(after.durable.into()));
+    found.compare(Field::AutoDelete, Some(before.auto_delete.into()), Some(after.auto_delete.into()));
+    found.tables(Field::Argument, &before.arguments, &after.arguments);
+}
+
+fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
+    found.compare(Field::Pattern, Some(before.pattern.as_str().into()), Some(after.pattern.as_str().into()));
+    found.compare(Field::ApplyTo, Some(before.apply_to.as_str().into()), Some(after.apply_to.as_str().into()));
+    if before.priority != after.priority {
+        let number = |policy: &Policy| Some(ArgumentValue::Text(policy.priority.to_string()));
+        found.compare(Field::Priority, number(before), number(after));
+    }
+    found.tables(Field::Definition, &before.definition, &after.definition);
+}

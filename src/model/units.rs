@@ -1,0 +1,93 @@
+//! Numbers with their units, as people read them.
+
+use super::ArgumentValue;
+use super::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+
+/// The unit of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Bytes.
+    Bytes,
+    /// A count, or no number at all.
+    None,
+}
+
+/// The unit of an argument (`x-message-ttl`) or of a policy key (`message-ttl`).
+pub fn unit_of(name: &str) -> Unit {
+    KNOWN_ARGUMENTS
+        .iter()
+        .find(|known| known.name == name || known.policy_key == Some(name))
+        .map_or(Unit::None, KnownArgument::unit)
+}
+
+/// A value as people read it: the bare value, and its meaning behind it where it has a unit.
+pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
+    let bare = match value {
+        ArgumentValue::Text(text) => format!("{text:?}"),
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Integer(_)
+        | ArgumentValue::Float(_)
+        | ArgumentValue::List(_)
+        | ArgumentValue::Table(_) => value.to_string(),
+    };
+    let meaning = value.as_integer().and_then(|number| match unit_of(name) {
+        Unit::Milliseconds => duration(number),
+        Unit::Bytes => size(number),
+        Unit::None => None,
+    });
+    match meaning {
+        Some(meaning) => format!("{bare} ({meaning})"),
+        None => bare,
+    }
+}
+
+/// Milliseconds in their largest exact unit: `30s`, `1m30s`, `7d`; `None` for zero and less.
+pub fn duration(milliseconds: i64) -> Option<String> {
+    if milliseconds <= 0 {
+        return None;
+    }
+    let mut rest = milliseconds;
+    let mut text = String::new();
+    for (unit, length) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)] {
+        let count = rest / length;
+        rest %= length;
+        if count > 0 {
+            text.push_str(&format!("{count}{unit}"));
+        }
+    }
+    Some(text)
+}
+
+/// Bytes in their largest exact binary unit: `64KiB`, `1GiB`; `None` where no unit divides them.
+pub fn size(bytes: i64) -> Option<String> {
+    if bytes <= 0 {
+        return None;
+    }
+    [("TiB", 1_i64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+        .into_iter()
+        .find(|(_, length)| bytes % length == 0)
+        .map(|(unit, length)| format!("{}{unit}", bytes / length))
+        .or_else(|| {
+            [("TB", 1_000_000_000_000_i64), ("GB", 1_000_000_000), ("MB", 1_000_000)]
+                .into_iter()
+                .find(|(_, length)| bytes % length == 0)
+                .map(|(unit, length)| format!("{}{unit}", bytes / length))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_read_with_their_units() {
+        assert_eq!(with_unit("x-message-ttl", &30_000.into()), "30000 (30s)");
+        assert_eq!(with_unit("message-ttl", &90_000.into()), "90000 (1m30s)");
+        assert_eq!(with_unit("x-max-length-bytes", &(1_i64 << 30).into()), "1073741824 (1GiB)");
+        assert_eq!(with_unit("x-message-ttl", &"30000".into()), "\"30000\"");
+        assert_eq!(with_unit("x-max-length", &5.into()), "5");
+    }
+}

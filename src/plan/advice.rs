@@ -1,0 +1,86 @@
+//! The ways out of a conflict, most gentle first: keep the live value, use a policy, recreate.
+
+use super::document::FieldVerdict;
+use super::{QueueActivity, Verdict};
+use crate::model::known_arguments::KnownArgument;
+use crate::model::units::with_unit;
+use crate::model::{Address, ArgumentValue, Object};
+
+/// What one can do about an object that differs in these fields.
+pub(super) fn ways_out(
+    address: &Address,
+    wanted: &Object,
+    fields: &[FieldVerdict],
+    live: Option<&QueueActivity>,
+) -> Vec<String> {
+    let hard: Vec<&FieldVerdict> =
+        fields.iter().filter(|field| matches!(field.verdict, Verdict::Conflict | Verdict::Drift)).collect();
+    let mut ways = Vec::new();
+    if !hard.is_empty() {
+        let values: Vec<String> = hard.iter().map(|field| keep(field)).collect();
+        ways.push(format!("keep what is live: {} in the spec", values.join(", ")));
+    }
+    if let Object::Queue(..) = wanted {
+        ways.extend(hard.iter().filter_map(|field| by_policy(field)));
+    }
+    ways.push(recreate(address, wanted, live));
+    ways
+}
+
+/// The live value, as it would stand in the spec.
+fn keep(field: &FieldVerdict) -> String {
+    let key = match KnownArgument::named(&field.field) {
+        Some(known) if known.key != "deadLetter" => known.key.to_owned(),
+        Some(_) | None => match field.field.as_str() {
+            "auto_delete" => "autoDelete".to_owned(),
+            "alternate-exchange" => "alternateExchange".to_owned(),
+            other => other.to_owned(),
+        },
+    };
+    match &field.before {
+        Some(value) => format!("{key}: {}", with_unit(&field.field, value)),
+        None => format!("no {key}"),
+    }
+}
+
+/// Whether a policy does it in place. Number limits are the smaller of argument and policy, so a policy can only
+/// tighten what an argument fixed; dead-lettering by argument always wins over a policy (`rabbit_amqqueue_process`,
+/// `rabbit_quorum_queue`).
+fn by_policy(field: &FieldVerdict) -> Option<String> {
+    let key = KnownArgument::named(&field.field)?.policy_key?;
+    let smallest_wins = matches!(key, "message-ttl" | "expires" | "max-length" | "max-length-bytes" | "delivery-limit");
+    match (&field.before, &field.after) {
+        (None, Some(after)) => Some(format!("set it by a policy instead, in place: {key}: {after}")),
+        (Some(ArgumentValue::Integer(before)), Some(ArgumentValue::Integer(after)))
+            if smallest_wins && after < before =>
+        {
+            Some(format!(
+                "keep the argument and tighten it by a policy, in place: {key}: {after} (the smaller one holds)"
+            ))
+        }
+        (Some(_), _) if smallest_wins => {
+            Some(format!("a policy does not help: `{key}` can only be made smaller than the live argument"))
+        }
+        (Some(_), _) => Some(format!("a policy does not help: the live argument wins over `{key}`")),
+        (None, None) => None,
+    }
+}
+
+fn recreate(address: &Address, wanted: &Object, live: Option<&QueueActivity>) -> String {
+    let Object::Queue(_, queue) = wanted else {
+        return format!("recreate it with all its bindings: --recreate {address}=discard");
+    };
+    let messages = live.and_then(|live| live.messages);
+    match messages {
+        Some(0) if queue.type_name() != "stream" => {
+            format!("recreate it, empty as it is: --recreate {address}=ifEmpty")
+        }
+        Some(0) => format!("delete and recreate it: --recreate {address}=discard"),
+        Some(messages) => format!(
+            "wait until it is empty, then --recreate {address}=ifEmpty; or give up its {messages} messages: --recreate {address}=discard"
+        ),
+        None => format!(
+            "recreate it if it is empty: --recreate {address}=ifEmpty; or give up what is in it: --recreate {address}=discard"
+        ),
+    }
+}

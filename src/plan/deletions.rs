@@ -1,0 +1,134 @@
+//! Live objects that are not wanted: deleted, or only reported.
+
+use super::document::{ChangeKind, Options, Undeclared};
+use super::hazard::HazardKind;
+use super::planner::{Draft, Situation, change};
+use super::recreate;
+use crate::diff::DeleteReason;
+use crate::model::{Address, Binding, Destination, Object, ObjectId};
+use std::collections::BTreeSet;
+
+/// Below so many owned objects, deleting a third of them is daily life.
+const FEW: usize = 10;
+/// More than this part of the owned objects, in percent, is "mass".
+const PERCENT: usize = 30;
+
+/// Plans the deletions that `removed` and `--prune` ask for, and lists the rest.
+pub(super) fn plan(
+    draft: &mut Draft,
+    situation: &Situation<'_>,
+    options: &Options,
+    removals: Vec<(Object, DeleteReason)>,
+) {
+    for (object, reason) in removals {
+        let id = object.id();
+        let address = situation.address(&id);
+        if situation.untouchable.contains(&id) {
+            if reason == DeleteReason::Removed {
+                let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
+                draft.block(&address, text, Some("take it out of `removed`".to_owned()));
+            }
+            continue;
+        }
+        if protected(situation, &id) {
+            match reason {
+                DeleteReason::Removed => draft.block(
+                    &address,
+                    format!("{id} is both `removed` and protected"),
+                    Some("take it out of one of the two".to_owned()),
+                ),
+                DeleteReason::Undeclared => {
+                    draft.note(&address, format!("{id} is undeclared, and protected: it stays"))
+                }
+            }
+            continue;
+        }
+        if reason == DeleteReason::Undeclared && !options.prune.contains(&id.kind()) {
+            draft.undeclared.push(Undeclared { address, object: id });
+            continue;
+        }
+        hazards(draft, situation, &address, &object);
+        let mut planned = change(situation, ChangeKind::Delete, Some(object), None);
+        planned.live = situation.live(&id).cloned();
+        planned.reason = Some(reason);
+        draft.changes.push(planned);
+    }
+}
+
+fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
+    let protects = |name: &str| situation.wanted.scope.protects(name);
+    match id {
+        ObjectId::Exchange(name) => protects(name.as_str()),
+        ObjectId::Policy(name) => protects(name.as_str()),
+        ObjectId::Queue(name) => protects(name.as_str()),
+        ObjectId::Vhost | ObjectId::Binding(_) => false,
+    }
+}
+
+fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, object: &Object) {
+    match object {
+        Object::Queue(name, queue) => {
+            recreate::contents(draft, address, queue, situation.live(&ObjectId::Queue(name.clone())));
+        }
+        Object::Exchange(name, _) => {
+            let id = ObjectId::Exchange(name.clone());
+            let count = recreate::bindings_of(situation, &id).count();
+            if count > 0 {
+                let text = format!("it has {count} bindings, and all go with it");
+                draft.hazard(HazardKind::RoutingGap, address, text, None);
+            }
+        }
+        Object::Binding(binding) => {
+            if let Destination::Queue(queue) = &binding.destination {
+                let into = |binding: &&Binding| binding.touches_queue(queue);
+                let stays = situation.current.bindings.iter().filter(into).any(|other| other != binding);
+                let comes = situation.wanted.topology.bindings.iter().any(|other| other.touches_queue(queue));
+                if !stays && !comes {
+                    let text = format!("the last binding of queue {queue} goes: nothing is routed to it any more");
+                    draft.hazard(HazardKind::RoutingGap, address, text, None);
+                }
+            }
+        }
+        Object::Vhost(_) | Object::Policy(..) => {}
+    }
+}
+
+/// Deleting a large part of what is owned is more often a wrong file than a wish.
+pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
+    let not_binding = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
+    let deleted = draft
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Delete && change.id().is_some_and(|id| not_binding(&id)))
+        .count();
+    if deleted == 0 {
+        return;
+    }
+    let desired = &situation.wanted.topology;
+    let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len();
+    let owned = situation.current.exchanges.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count()
+        + situation.current.queues.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count()
+        + situation.current.policies.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count();
+    let all = owned.max(deleted);
+    let address = situation.address(&ObjectId::Vhost);
+    if declared == 0 {
+        let text = format!("the spec declares nothing, and {deleted} objects are deleted");
+        draft.hazard(HazardKind::MassDelete, &address, text, None);
+    } else if all >= FEW && deleted * 100 > all * PERCENT {
+        let text = format!("{deleted} of {all} owned objects are deleted");
+        draft.hazard(HazardKind::MassDelete, &address, text, None);
+    }
+}
+
+/// The bindings that are taken away by themselves, not with the object at one of their ends.
+pub(super) fn unwanted_bindings(draft: &Draft) -> BTreeSet<Binding> {
+    draft
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Delete)
+        .filter_map(|change| match &change.before {
+            Some(Object::Binding(binding)) => Some(binding.clone()),
+            Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
+        })
+        .collect()
+}

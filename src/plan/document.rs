@@ -1,0 +1,300 @@
+//! The plan as a value: what is shown, saved, gated and carried out. `--format json` and `--out` write it as it is.
+
+use super::hazard::Hazard;
+use super::{Action, QueueActivity, Request, Verdict};
+use crate::model::{
+    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Scope, Topology, VhostName,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the document's format; a change that breaks readers raises it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What apply would do, for every vhost of a spec.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// The broker that it was made for.
+    pub target: Target,
+    /// What it was asked to do beyond the spec.
+    pub options: Options,
+    /// A hash of all that it was computed from and decides; counts of messages and consumers are not in it.
+    pub fingerprint: String,
+    /// Numbers over all vhosts.
+    pub summary: Summary,
+    /// One a vhost, by name.
+    pub vhosts: Vec<VhostPlan>,
+}
+
+/// A broker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// The management API, without user info; or what stands for a broker: `empty`, a definitions file.
+    pub url: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// `RabbitMQ`, as a rule.
+    pub product: String,
+    /// Its version, as it reports it.
+    pub version: String,
+}
+
+/// What a plan is asked to do beyond the spec. No allowance is in it: those are given when it is applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// Kinds of undeclared objects to delete (`--prune`).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub prune: BTreeSet<ObjectKind>,
+    /// What to do with single conflicts, instead of what the spec says (`--recreate`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recreate: BTreeMap<Address, OnConflict>,
+    /// Address globs; with any, only what they match, and what that needs, is planned (`--target`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<crate::model::Glob>,
+}
+
+/// Numbers over changes. A recreate is counted as a recreate, and bindings apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Objects to create.
+    pub create: usize,
+    /// Objects to change in place.
+    pub change: usize,
+    /// Objects to delete and create again.
+    pub recreate: usize,
+    /// Objects to delete.
+    pub delete: usize,
+    /// Objects that differ and cannot be changed as things are: the plan is blocked by them.
+    pub conflict: usize,
+    /// Bindings to add; those that a recreate restores are not in it.
+    pub bind: usize,
+    /// Bindings to remove.
+    pub unbind: usize,
+}
+
+impl Summary {
+    /// Whether anything differs, conflicts included.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The plan of one vhost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VhostPlan {
+    /// Its name.
+    pub vhost: VhostName,
+    /// What differs, by kind and name.
+    pub changes: Vec<PlannedChange>,
+    /// What is live, owned and not declared, and stays because `--prune` was not said.
+    pub undeclared: Vec<Undeclared>,
+    /// Worth knowing, and no obstacle.
+    pub notes: Vec<Note>,
+    /// What only an edit or another flag lifts; no `--allow` does.
+    pub blocks: Vec<Block>,
+    /// What can be lost or disturbed.
+    pub hazards: Vec<Hazard>,
+    /// What apply does, in order.
+    pub steps: Vec<Step>,
+    /// How many objects, bindings not counted, were compared.
+    pub compared_objects: usize,
+    /// How many bindings were compared.
+    pub compared_bindings: usize,
+    /// What it was computed from, so that a saved plan can be computed again.
+    pub wanted: Wanted,
+}
+
+/// The inputs of a plan that come from a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// The topology that the spec expands to.
+    pub topology: Topology,
+    /// Whose objects are whose.
+    pub scope: Scope,
+    /// Where each object stands in the spec.
+    pub sources: Vec<(ObjectId, Source)>,
+}
+
+/// A place in a spec.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Source {
+    /// The file, as it was named.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+}
+
+/// What shall happen to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeKind {
+    /// It is made.
+    Create,
+    /// It is changed in place.
+    Change,
+    /// It is deleted and made again, with all its bindings.
+    Recreate,
+    /// It is deleted.
+    Delete,
+    /// It cannot be changed as things are.
+    Conflict,
+}
+
+/// One object that differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedChange {
+    /// Its address, as `--target` and `--allow` take it.
+    pub address: Address,
+    /// What happens.
+    pub kind: ChangeKind,
+    /// As it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before: Option<Object>,
+    /// As it shall be.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<Object>,
+    /// The fields that differ; empty for creates and deletes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub fields: Vec<FieldVerdict>,
+    /// What the broker would say, and the ways out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conflict: Option<Conflict>,
+    /// What the live queue was doing; only where something may be lost or disturbed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub live: Option<QueueActivity>,
+    /// The bindings that a recreate restores.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kept: Option<KeptBindings>,
+    /// Where it stands in the spec.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<Source>,
+    /// Why a deletion is made: `removed` or `undeclared`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<crate::diff::DeleteReason>,
+}
+
+impl PlannedChange {
+    /// What it is about.
+    pub fn id(&self) -> Option<ObjectId> {
+        self.after.as_ref().or(self.before.as_ref()).map(Object::id)
+    }
+}
+
+/// One field that differs, and what that means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldVerdict {
+    /// RabbitMQ's name for it.
+    pub field: String,
+    /// The live value; `null` is absent.
+    pub before: Option<ArgumentValue>,
+    /// The wanted value; `null` is absent.
+    pub after: Option<ArgumentValue>,
+    /// What the broker makes of it.
+    pub verdict: Verdict,
+}
+
+/// Why an object cannot change in place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// What an application gets that declares the wanted object now; the broker's own sentence. `None` for drift:
+    /// the broker answers "done" and changes nothing.
+    pub sentence: Option<String>,
+    /// What is to be done with it.
+    pub on_conflict: OnConflict,
+    /// What one can do, most gentle first; only where the plan is blocked by it.
+    pub ways_out: Vec<String>,
+}
+
+/// The bindings that a recreate takes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptBindings {
+    /// How many of them the spec declares.
+    pub declared: usize,
+    /// Those that somebody else made.
+    pub undeclared: Vec<Binding>,
+}
+
+/// Something live and owned that the spec does not declare.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Undeclared {
+    /// Its address.
+    pub address: Address,
+    /// What it is.
+    pub object: ObjectId,
+}
+
+/// Something worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Note {
+    /// What it is about.
+    pub address: Address,
+    /// In one sentence.
+    pub text: String,
+}
+
+/// Something that no allowance lifts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Block {
+    /// What it is about.
+    pub address: Address,
+    /// Why, in one sentence.
+    pub text: String,
+    /// What lifts it, as something to type or to edit.
+    pub lift: Option<String>,
+}
+
+/// One operation of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// From 1, in order.
+    pub id: usize,
+    /// Steps of one wave do not depend on each other and may run at once; waves run one after another.
+    pub wave: usize,
+    /// The steps whose effect this one needs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub after: Vec<usize>,
+    /// The object whose recreate it is part of: once such a recreate has begun it is finished, also on an interrupt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recreate: Option<ObjectId>,
+    /// The object that it is about.
+    pub address: Address,
+    /// The operation.
+    pub action: Action,
+    /// The request that is sent for it.
+    pub request: Request,
+}
+
+impl Plan {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.summary.is_empty() && self.vhosts.iter().all(|part| part.steps.is_empty() && part.blocks.is_empty())
+    }
+
+    /// All hazards with the vhost's plan that they are in.
+    pub fn hazards(&self) -> impl Iterator<Item = &Hazard> {
+        self.vhosts.iter().flat_map(|part| &part.hazards)
+    }
+
+    /// All blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.vhosts.iter().flat_map(|part| &part.blocks)
+    }
+
+    /// How many steps there are.
+    pub fn step_count(&self) -> usize {
+        self.vhosts.iter().map(|part| part.steps.len()).sum()
+    }
+}

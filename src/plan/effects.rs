@@ -1,0 +1,195 @@
+//! What changed policies do to live queues: who governs, which limits hold, and what the broker would drop at once.
+
+use super::document::ChangeKind;
+use super::hazard::HazardKind;
+use super::planner::{Draft, Situation};
+use crate::model::{
+    ApplyTo, ArgumentValue, Arguments, Object, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType,
+};
+use fancy_regex::Regex;
+use std::collections::BTreeMap;
+
+/// Adds the hazards of policies that are created, changed or deleted.
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
+    let before = Policies::new(situation.current.policies.clone());
+    let mut after = situation.current.policies.clone();
+    let mut touched = false;
+    for change in &draft.changes {
+        match (change.kind, &change.before, &change.after) {
+            (ChangeKind::Create | ChangeKind::Change, _, Some(Object::Policy(name, policy))) => {
+                after.insert(name.clone(), policy.clone());
+                touched = true;
+            }
+            (ChangeKind::Delete, Some(Object::Policy(name, _)), _) => {
+                after.remove(name);
+                touched = true;
+            }
+            _ => {}
+        }
+    }
+    if !touched {
+        return;
+    }
+    let after = Policies::new(after);
+    let operator = Policies::new(situation.operator_policies.clone());
+    for (name, policy) in after.0.iter().filter(|(_, matcher)| matcher.regex.is_none()) {
+        let address = situation.address(&ObjectId::Policy(name.clone()));
+        draft.note(
+            &address,
+            format!("pattern {:?} cannot be evaluated here; what it governs is not known", policy.policy.pattern),
+        );
+    }
+    for (name, queue) in &situation.current.queues {
+        let id = ObjectId::Queue(name.clone());
+        let goes = |change: &super::PlannedChange| {
+            matches!(change.kind, ChangeKind::Delete | ChangeKind::Recreate) && change.id().as_ref() == Some(&id)
+        };
+        if draft.changes.iter().any(goes) {
+            continue;
+        }
+        let (was, is) = (before.governing(name, queue), after.governing(name, queue));
+        if was == is {
+            continue;
+        }
+        let operator = operator.governing(name, queue).map(|(_, policy)| policy);
+        one_queue(draft, situation, (name, queue), (was, is), operator);
+    }
+}
+
+type Governing<'a> = Option<(&'a PolicyName, &'a Policy)>;
+
+fn one_queue(
+    draft: &mut Draft,
+    situation: &Situation<'_>,
+    (name, queue): (&QueueName, &Queue),
+    (was, is): (Governing<'_>, Governing<'_>),
+    operator: Option<&Policy>,
+) {
+    let id = ObjectId::Queue(name.clone());
+    let address = situation.address(&id);
+    let named =
+        |governing: Governing<'_>| governing.map_or_else(|| "no policy".to_owned(), |(name, _)| name.to_string());
+    if was.map(|(name, _)| name) != is.map(|(name, _)| name) {
+        draft.hazard(HazardKind::PolicyShift, &address, format!("governed by {} → {}", named(was), named(is)), None);
+    }
+    let old = Limits::of(queue, was.map(|(_, policy)| policy), operator);
+    let new = Limits::of(queue, is.map(|(_, policy)| policy), operator);
+    let live = situation.live(&id);
+    let messages = live.and_then(|live| live.messages);
+    if messages == Some(0) {
+        return;
+    }
+    let holds = messages.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string());
+    let lowered = |old: Option<i64>, new: Option<i64>| match (old, new) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(old), Some(new)) => new < old,
+    };
+    if lowered(old.max_length, new.max_length) {
+        let limit = new.max_length.unwrap_or(0);
+        let over = messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit);
+        if over && new.rejects {
+            let text = format!("max-length becomes {limit}, and it holds {holds} messages: publishers are refused");
+            draft.hazard(HazardKind::PublisherBlock, &address, text, None);
+        } else if over {
+            let dropped = messages.map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+            let text = format!("max-length becomes {limit}, and it holds {holds} messages: the oldest go at once");
+            draft.hazard(HazardKind::MessageDrop, &address, text, dropped);
+        }
+    }
+    for (key, old, new) in [
+        ("max-length-bytes", old.max_length_bytes, new.max_length_bytes),
+        ("message-ttl", old.message_ttl, new.message_ttl),
+        ("expires", old.expires, new.expires),
+    ] {
+        if lowered(old, new) {
+            let value = crate::model::units::with_unit(key, &ArgumentValue::Integer(new.unwrap_or(0)));
+            let text = format!("{key} becomes {value}, and it holds {holds} messages: some of them can go");
+            draft.hazard(HazardKind::MessageDrop, &address, text, messages);
+        }
+    }
+    if !old.rejects && new.rejects && new.max_length.or(new.max_length_bytes).is_some() {
+        let text = format!(
+            "overflow becomes reject-publish, and it holds {holds} messages: when it is full, publishers are refused"
+        );
+        draft.hazard(HazardKind::PublisherBlock, &address, text, None);
+    }
+}
+
+/// The limits that hold for a queue.
+#[derive(Clone, Copy)]
+struct Limits {
+    max_length: Option<i64>,
+    max_length_bytes: Option<i64>,
+    message_ttl: Option<i64>,
+    expires: Option<i64>,
+    rejects: bool,
+}
+
+impl Limits {
+    /// The smallest of argument, policy and operator policy; overflow by argument wins on a classic queue, by policy on
+    /// a quorum queue (`rabbit_amqqueue_process`, `rabbit_quorum_queue`).
+    fn of(queue: &Queue, policy: Option<&Policy>, operator: Option<&Policy>) -> Self {
+        let empty = Arguments::new();
+        let policy = policy.map_or(&empty, |policy| &policy.definition);
+        let operator = operator.map_or(&empty, |policy| &policy.definition);
+        let smallest = |key: &str| {
+            let argument = queue.arguments.get(&format!("x-{key}"));
+            [argument, policy.get(key), operator.get(key)]
+                .into_iter()
+                .flatten()
+                .filter_map(ArgumentValue::as_integer)
+                .min()
+        };
+        let overflow = (queue.arguments.get("x-overflow"), policy.get("overflow"));
+        let overflow = match (overflow, queue.queue_type()) {
+            ((_, Some(policy)), Some(QueueType::Quorum)) => Some(policy),
+            ((Some(argument), _), _) => Some(argument),
+            ((None, policy), _) => policy,
+        };
+        Self {
+            max_length: smallest("max-length"),
+            max_length_bytes: smallest("max-length-bytes"),
+            message_ttl: smallest("message-ttl"),
+            expires: smallest("expires"),
+            rejects: overflow.and_then(ArgumentValue::as_text).is_some_and(|text| text.starts_with("reject-publish")),
+        }
+    }
+}
+
+/// A policy whose pattern has been read; `None` where it is not one that can be evaluated here.
+struct Matcher {
+    policy: Policy,
+    regex: Option<Regex>,
+}
+
+struct Policies(BTreeMap<PolicyName, Matcher>);
+
+impl Policies {
+    fn new(policies: BTreeMap<PolicyName, Policy>) -> Self {
+        let matcher = |policy: Policy| Matcher { regex: Regex::new(&policy.pattern).ok(), policy };
+        Self(policies.into_iter().map(|(name, policy)| (name, matcher(policy))).collect())
+    }
+
+    /// The policy of the highest priority that matches; patterns are not anchored.
+    fn governing(&self, name: &QueueName, queue: &Queue) -> Governing<'_> {
+        self.0
+            .iter()
+            .filter(|(_, matcher)| applies(matcher.policy.apply_to, queue))
+            .filter(|(_, matcher)| {
+                matcher.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
+            })
+            .max_by_key(|(_, matcher)| matcher.policy.priority)
+            .map(|(name, matcher)| (name, &matcher.policy))
+    }
+}
+
+fn applies(apply_to: ApplyTo, queue: &Queue) -> bool {
+    match apply_to {
+        ApplyTo::All | ApplyTo::Queues => true,
+        ApplyTo::Exchanges => false,
+        ApplyTo::ClassicQueues => queue.queue_type() == Some(QueueType::Classic),
+        ApplyTo::QuorumQueues => queue.queue_type() == Some(QueueType::Quorum),
+        ApplyTo::Streams => queue.queue_type() == Some(QueueType::Stream),
+    }
+}

@@ -1,0 +1,196 @@
+//! Decides whether a plan may be carried out: an [`ApprovedPlan`] exists only when nothing stands against it.
+
+use super::document::{Block, Plan};
+use super::hazard::{Hazard, HazardKind, NotAHazard};
+use super::{Action, Guard};
+use crate::model::{Address, Glob};
+use std::str::FromStr;
+
+/// One `--allow`: what, where, and how many messages at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// The hazard.
+    pub hazard: HazardKind,
+    /// The addresses that it is allowed for; `None` is all.
+    pub addresses: Option<Glob>,
+    /// The most messages that may be lost; `None` is any number, an unknown one included.
+    pub messages: Option<u64>,
+}
+
+/// What the text behind `--allow` must look like.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllowanceError {
+    /// No such hazard.
+    #[error(transparent)]
+    Hazard(#[from] NotAHazard),
+    /// The bound is not a number.
+    #[error(
+        "`{0}` is not a number of messages; write HAZARD[@ADDRESS][:N], for example message-loss@queues/shop/orders:100"
+    )]
+    Bound(String),
+    /// Nothing there.
+    #[error("an empty address allows nothing; write HAZARD[@ADDRESS][:N]")]
+    NoAddress,
+}
+
+/// All that one `--allow HAZARD[,HAZARD…][@ADDRESS-GLOB][:N]` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowances(pub Vec<Allowance>);
+
+impl FromStr for Allowances {
+    type Err = AllowanceError;
+
+    fn from_str(text: &str) -> Result<Self, AllowanceError> {
+        // Names are percent-encoded in addresses, so a `:` or `@` in the text is always this syntax's own.
+        let (rest, messages) = match text.rsplit_once(':') {
+            Some((rest, bound)) => {
+                let bound = bound.parse().map_err(|_| AllowanceError::Bound(bound.to_owned()))?;
+                (rest, Some(bound))
+            }
+            None => (text, None),
+        };
+        let (hazards, addresses) = match rest.split_once('@') {
+            Some((_, "")) => return Err(AllowanceError::NoAddress),
+            Some((hazards, glob)) => (hazards, Some(Glob::new(glob))),
+            None => (rest, None),
+        };
+        hazards
+            .split(',')
+            .map(|hazard| Ok(Allowance { hazard: hazard.trim().parse()?, addresses: addresses.clone(), messages }))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+impl Allowance {
+    fn covers(&self, kind: HazardKind, address: &Address) -> bool {
+        self.hazard == kind && self.addresses.as_ref().is_none_or(|glob| glob.matches(address.as_str()))
+    }
+
+    /// Whether it allows this hazard. A number that is not known is more than any bound.
+    fn allows(&self, hazard: &Hazard) -> bool {
+        self.covers(hazard.kind, &hazard.address)
+            && match (self.messages, hazard.messages) {
+                (None, _) => true,
+                (Some(bound), Some(messages)) => messages <= bound,
+                (Some(_), None) => !hazard.kind.loses_messages(),
+            }
+    }
+}
+
+/// What stands against a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Obstacles {
+    /// What only an edit or another flag lifts.
+    pub blocks: Vec<Block>,
+    /// Hazards that must be allowed, and are not.
+    pub hazards: Vec<Hazard>,
+}
+
+impl Obstacles {
+    /// Whether nothing stands against it.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.hazards.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.blocks.len() + self.hazards.len()
+    }
+}
+
+/// What stands against a plan with these allowances.
+pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Obstacles {
+    let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
+    Obstacles { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
+}
+
+/// A plan that nothing stands against, with the guards of its deletions set by what was allowed.
+#[derive(Clone, Debug)]
+pub struct ApprovedPlan(Plan);
+
+impl ApprovedPlan {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.0
+    }
+}
+
+/// Lets a plan through, or says what stands against it.
+pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(Plan, Obstacles)>> {
+    let obstacles = obstacles(&plan, allowed);
+    if !obstacles.is_empty() {
+        return Err(Box::new((plan, obstacles)));
+    }
+    for part in &mut plan.vhosts {
+        for step in &mut part.steps {
+            if let Action::DeleteQueue { guard, .. } = &mut step.action {
+                let at_stake = part.hazards.iter().any(|hazard| {
+                    hazard.kind == HazardKind::MessageLoss && hazard.address == step.address && hazard.must_be_allowed
+                });
+                if at_stake {
+                    *guard = widest(allowed, &step.address);
+                }
+            }
+        }
+    }
+    Ok(ApprovedPlan(plan))
+}
+
+/// The guard that the allowances leave; a plan that saw no message keeps its guard, whatever is allowed.
+fn widest(allowed: &[Allowance], address: &Address) -> Guard {
+    let bounds = allowed.iter().filter(|one| one.covers(HazardKind::MessageLoss, address)).map(|one| one.messages);
+    let mut guard = Guard::Empty;
+    for bound in bounds {
+        guard = match (guard, bound) {
+            (_, None) | (Guard::Nothing, _) => Guard::Nothing,
+            (Guard::Empty, Some(bound)) => Guard::AtMost(bound),
+            (Guard::AtMost(known), Some(bound)) => Guard::AtMost(known.max(bound)),
+        };
+    }
+    guard
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowances_are_read() {
+        let one = |text: &str| text.parse::<Allowances>().map(|allowances| allowances.0);
+        let plain = |hazard, addresses: Option<&str>, messages| Allowance {
+            hazard,
+            addresses: addresses.map(Glob::new),
+            messages,
+        };
+        assert_eq!(one("message-loss"), Ok(vec![plain(HazardKind::MessageLoss, None, None)]));
+        assert_eq!(
+            one("routing-gap,consumer-disruption@queues/shop/a%2Fb"),
+            Ok(vec![
+                plain(HazardKind::RoutingGap, Some("queues/shop/a%2Fb"), None),
+                plain(HazardKind::ConsumerDisruption, Some("queues/shop/a%2Fb"), None)
+            ])
+        );
+        assert_eq!(one("message-loss@queues/*:5"), Ok(vec![plain(HazardKind::MessageLoss, Some("queues/*"), Some(5))]));
+        assert!(one("message-loss:many").unwrap_err().to_string().contains("`many` is not a number"));
+        assert!(one("mesage-loss").unwrap_err().to_string().contains("message-loss"));
+        assert_eq!(one("message-loss@"), Err(AllowanceError::NoAddress));
+    }
+
+    #[test]
+    fn an_unknown_number_is_more_than_any_bound() {
+        let address: Address = serde_json::from_str("\"queues/v/q\"").unwrap();
+        let hazard = |messages| Hazard {
+            kind: HazardKind::MessageLoss,
+            address: address.clone(),
+            text: String::new(),
+            messages,
+            must_be_allowed: true,
+        };
+        let bounded = &"message-loss:5".parse::<Allowances>().unwrap().0[0];
+        assert!(bounded.allows(&hazard(Some(5))));
+        assert!(!bounded.allows(&hazard(Some(6))));
+        assert!(!bounded.allows(&hazard(None)));
+        assert!("message-loss".parse::<Allowances>().unwrap().0[0].allows(&hazard(None)));
+    }
+}

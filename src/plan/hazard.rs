@@ -1,0 +1,116 @@
+//! What doing a step to this broker, now, can lose or disturb.
+
+use crate::model::Address;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The kinds of hazards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HazardKind {
+    /// Messages are deleted.
+    MessageLoss,
+    /// A policy makes the broker drop messages, or dead-letter them.
+    MessageDrop,
+    /// For a moment, messages reach nobody.
+    RoutingGap,
+    /// Connected consumers are cancelled.
+    ConsumerDisruption,
+    /// A migration may deliver twice.
+    Duplicates,
+    /// A migration may deliver out of order.
+    Reorder,
+    /// A full queue starts to refuse messages.
+    PublisherBlock,
+    /// Another policy starts or stops governing an object.
+    PolicyShift,
+    /// Workers must call something else before this is applied.
+    ContractChange,
+    /// What survived a restart, or the loss of a node, no longer does.
+    DurabilityDown,
+    /// Much of what the spec owns is deleted at once.
+    MassDelete,
+}
+
+impl HazardKind {
+    /// All of them, gravest first.
+    pub const ALL: [Self; 11] = [
+        Self::MessageLoss,
+        Self::MessageDrop,
+        Self::MassDelete,
+        Self::RoutingGap,
+        Self::ConsumerDisruption,
+        Self::PublisherBlock,
+        Self::DurabilityDown,
+        Self::ContractChange,
+        Self::Duplicates,
+        Self::Reorder,
+        Self::PolicyShift,
+    ];
+
+    /// The word for it in plans and behind `--allow`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MessageLoss => "message-loss",
+            Self::MessageDrop => "message-drop",
+            Self::RoutingGap => "routing-gap",
+            Self::ConsumerDisruption => "consumer-disruption",
+            Self::Duplicates => "duplicates",
+            Self::Reorder => "reorder",
+            Self::PublisherBlock => "publisher-block",
+            Self::PolicyShift => "policy-shift",
+            Self::ContractChange => "contract-change",
+            Self::DurabilityDown => "durability-down",
+            Self::MassDelete => "mass-delete",
+        }
+    }
+
+    /// Whether what was in a queue can be gone afterwards.
+    pub fn loses_messages(self) -> bool {
+        matches!(self, Self::MessageLoss | Self::MessageDrop)
+    }
+}
+
+impl fmt::Display for HazardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Not the name of a hazard.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a hazard; they are {all}", all = HazardKind::ALL.map(HazardKind::as_str).join(", "))]
+pub struct NotAHazard(pub String);
+
+impl FromStr for HazardKind {
+    type Err = NotAHazard;
+
+    fn from_str(text: &str) -> Result<Self, NotAHazard> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| NotAHazard(text.to_owned()))
+    }
+}
+
+/// One hazard of one object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hazard {
+    /// What kind.
+    pub kind: HazardKind,
+    /// Whose.
+    pub address: Address,
+    /// In one sentence, with numbers.
+    pub text: String,
+    /// The messages at stake; `None` when their number is not known, or when none are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub messages: Option<u64>,
+    /// Whether it must be allowed; else it is only shown.
+    pub must_be_allowed: bool,
+}
+
+impl Hazard {
+    /// The flag that allows it.
+    pub fn flag(&self) -> String {
+        format!("--allow {}@{}", self.kind, self.address)
+    }
+}

@@ -1,0 +1,396 @@
+//! The order of steps: exchanges (alternates first), policies, queues (so that they are born governed, with a place for
+//! their dead letters), recreates, bindings; a changed binding is added before the old one goes; deletions last.
+//!
+//! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
+
+use super::document::{ChangeKind, PlannedChange, Step};
+use super::planner::{Draft, Situation};
+use super::{Action, Guard, deletions, recreate, request::request};
+use crate::model::{
+    Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The steps of all changes that are not conflicts.
+pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>) -> Vec<Step> {
+    let mut work = Work::sort(&draft.changes);
+    let mut layout = Layout {
+        situation,
+        steps: Vec::new(),
+        wave: 0,
+        made: BTreeMap::new(),
+        bound: situation.current.bindings.clone(),
+        exchanges: situation.current.exchanges.keys().cloned().collect(),
+        queues: situation.current.queues.keys().cloned().collect(),
+        unwanted: deletions::unwanted_bindings(draft),
+    };
+    if let Some(vhost) = work.vhost {
+        layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
+    }
+    layout.exchanges(&work.exchanges);
+    layout.wave(|layout| {
+        for (name, policy) in &work.policies {
+            layout.push(Action::PutPolicy { name: name.clone(), policy: policy.clone() }, None);
+        }
+    });
+    layout.wave(|layout| {
+        for (name, queue) in &work.queues {
+            layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
+        }
+    });
+    layout.unfinished(draft);
+    for object in &work.recreates {
+        layout.recreate(object, &mut work.bindings);
+    }
+    layout.wave(|layout| {
+        for binding in &work.bindings {
+            layout.bind(binding, None);
+        }
+    });
+    layout.wave(Layout::unbind);
+    layout.deletions(&work.deletions);
+    layout.steps
+}
+
+/// The changes by what is to be done with them.
+#[derive(Default)]
+struct Work {
+    vhost: Option<Vhost>,
+    exchanges: BTreeMap<ExchangeName, Exchange>,
+    policies: BTreeMap<PolicyName, Policy>,
+    queues: BTreeMap<QueueName, Queue>,
+    bindings: BTreeSet<Binding>,
+    recreates: Vec<Object>,
+    deletions: Vec<Object>,
+}
+
+impl Work {
+    fn sort(changes: &[PlannedChange]) -> Self {
+        let mut work = Self::default();
+        for change in changes {
+            match (change.kind, &change.before, &change.after) {
+                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => work.put(before.as_ref(), after),
+                (ChangeKind::Recreate, _, Some(after)) => work.recreates.push(after.clone()),
+                (ChangeKind::Delete, Some(before), _) => work.deletions.push(before.clone()),
+                (
+                    ChangeKind::Create
+                    | ChangeKind::Change
+                    | ChangeKind::Recreate
+                    | ChangeKind::Delete
+                    | ChangeKind::Conflict,
+                    _,
+                    _,
+                ) => {}
+            }
+        }
+        work
+    }
+
+    fn put(&mut self, before: Option<&Object>, after: &Object) {
+        match after {
+            Object::Vhost(wanted) => {
+                let live = match before {
+                    Some(Object::Vhost(live)) => live.clone(),
+                    Some(Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
+                        Vhost::default()
+                    }
+                };
+                // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
+                self.vhost = Some(Vhost {
+                    description: wanted.description.clone().or(live.description),
+                    tags: live.tags,
+                    default_queue_type: wanted.default_queue_type.clone().or(live.default_queue_type),
+                });
+            }
+            Object::Exchange(name, exchange) => {
+                self.exchanges.insert(name.clone(), exchange.clone());
+            }
+            Object::Policy(name, policy) => {
+                self.policies.insert(name.clone(), policy.clone());
+            }
+            Object::Queue(name, queue) => {
+                self.queues.insert(name.clone(), queue.clone());
+            }
+            Object::Binding(binding) => {
+                self.bindings.insert(binding.clone());
+            }
+        }
+    }
+}
+
+/// The steps so far, and what the vhost holds after them.
+struct Layout<'a> {
+    situation: &'a Situation<'a>,
+    steps: Vec<Step>,
+    wave: usize,
+    /// The step that made an object.
+    made: BTreeMap<ObjectId, usize>,
+    bound: BTreeSet<Binding>,
+    exchanges: BTreeSet<ExchangeName>,
+    queues: BTreeSet<QueueName>,
+    unwanted: BTreeSet<Binding>,
+}
+
+impl Layout<'_> {
+    /// Opens a wave, and closes it again when nothing came.
+    fn wave(&mut self, fill: impl FnOnce(&mut Self)) {
+        self.wave += 1;
+        let before = self.steps.len();
+        fill(self);
+        if self.steps.len() == before {
+            self.wave -= 1;
+        }
+    }
+
+    fn push(&mut self, action: Action, recreate: Option<&ObjectId>) {
+        let id = self.steps.len() + 1;
+        let object = action.object();
+        let mut after: Vec<usize> =
+            self.needs(&action).iter().filter_map(|need| self.made.get(need)).copied().collect();
+        after.extend(recreate.and_then(|_| self.steps.last()).filter(|last| last.wave < self.wave).map(|last| last.id));
+        after.sort_unstable();
+        after.dedup();
+        match &action {
+            Action::DeclareExchange { name, .. } => {
+                self.exchanges.insert(name.clone());
+                self.made.insert(object.clone(), id);
+            }
+            Action::DeclareQueue { name, .. } => {
+                self.queues.insert(name.clone());
+                self.made.insert(object.clone(), id);
+            }
+            Action::DeleteExchange { name } => {
+                self.exchanges.remove(name);
+                self.bound.retain(|binding| !binding.touches_exchange(name));
+            }
+            Action::DeleteQueue { name, .. } => {
+                self.queues.remove(name);
+                self.bound.retain(|binding| !binding.touches_queue(name));
+            }
+            Action::Bind { binding } => {
+                self.bound.insert(binding.clone());
+                self.made.insert(object.clone(), id);
+            }
+            Action::Unbind { binding, .. } => {
+                self.bound.remove(binding);
+            }
+            Action::PutVhost { .. } | Action::PutPolicy { .. } => {
+                self.made.insert(object.clone(), id);
+            }
+            Action::DeletePolicy { .. } => {}
+        }
+        self.steps.push(Step {
+            id,
+            wave: self.wave,
+            after,
+            recreate: recreate.cloned(),
+            address: self.situation.address(&object),
+            request: request(&self.situation.current.vhost, &action),
+            action,
+        });
+    }
+
+    /// The objects that must be there for an action.
+    fn needs(&self, action: &Action) -> Vec<ObjectId> {
+        let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
+        match action {
+            Action::PutVhost { .. } => Vec::new(),
+            Action::DeclareExchange { exchange: made, .. } => {
+                let alternate = made.alternate_exchange().map(exchange);
+                [ObjectId::Vhost].into_iter().chain(alternate).collect()
+            }
+            Action::DeclareQueue { queue, .. } => {
+                let dead_letters = queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text());
+                [ObjectId::Vhost].into_iter().chain(dead_letters.map(exchange)).collect()
+            }
+            Action::PutPolicy { .. } => vec![ObjectId::Vhost],
+            Action::Bind { binding } => {
+                vec![ObjectId::Exchange(binding.source.clone()), destination(binding)]
+            }
+            // What replaces a binding comes first.
+            Action::Unbind { binding, .. } => self
+                .made
+                .keys()
+                .filter(|made| matches!(made, ObjectId::Binding(other) if other.destination == binding.destination))
+                .cloned()
+                .collect(),
+            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => Vec::new(),
+        }
+    }
+
+    fn bind(&mut self, binding: &Binding, recreate: Option<&ObjectId>) {
+        if !self.bound.contains(binding) && self.has_both_ends(binding) {
+            self.push(Action::Bind { binding: binding.clone() }, recreate);
+        }
+    }
+
+    fn has_both_ends(&self, binding: &Binding) -> bool {
+        let exchange = |name: &ExchangeName| name.is_predeclared() || self.exchanges.contains(name);
+        exchange(&binding.source)
+            && match &binding.destination {
+                Destination::Queue(name) => self.queues.contains(name),
+                Destination::Exchange(name) => exchange(name),
+            }
+    }
+
+    /// A wave for each link of the chains of alternates; what stands in a circle comes last, together.
+    fn exchanges(&mut self, wanted: &BTreeMap<ExchangeName, Exchange>) {
+        let mut rest: Vec<&ExchangeName> = wanted.keys().collect();
+        while !rest.is_empty() {
+            let open: BTreeSet<&str> = rest.iter().map(|name| name.as_str()).collect();
+            let waits = |name: &ExchangeName| {
+                wanted[name].alternate_exchange().is_some_and(|alternate| open.contains(alternate))
+            };
+            let (later, mut now): (Vec<_>, Vec<_>) = rest.iter().copied().partition(|name| waits(name));
+            rest = later;
+            if now.is_empty() {
+                now = std::mem::take(&mut rest);
+            }
+            self.wave(|layout| {
+                for name in now {
+                    layout.push(Action::DeclareExchange { name: name.clone(), exchange: wanted[name].clone() }, None);
+                }
+            });
+        }
+    }
+
+    /// Finishes recreates that a killed run left: what their keeps remember is bound again, then the keeps go.
+    fn unfinished(&mut self, draft: &mut Draft) {
+        let desired = &self.situation.wanted.topology;
+        let keeps: Vec<_> = self
+            .situation
+            .current
+            .exchanges
+            .iter()
+            .filter_map(|(name, exchange)| recreate::kept_by(exchange).map(|(id, bindings)| (name, id, bindings)))
+            .filter(|(_, id, _)| match id {
+                ObjectId::Queue(name) => desired.queues.contains_key(name),
+                ObjectId::Exchange(name) => desired.exchanges.contains_key(name),
+                ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+            })
+            .collect();
+        for (name, id, bindings) in keeps {
+            let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
+            let address = self.situation.address(&id);
+            draft.note(
+                &address,
+                format!("an earlier recreate of {id} was cut short; {missing} of its bindings are restored"),
+            );
+            self.wave(|layout| {
+                for binding in &bindings {
+                    layout.bind(binding, Some(&id));
+                }
+            });
+            self.wave(|layout| layout.push(Action::DeleteExchange { name: name.clone() }, Some(&id)));
+        }
+    }
+
+    /// Delete, declare, bind: with a keep around it where somebody else's bindings depend on it.
+    fn recreate(&mut self, object: &Object, wanted: &mut BTreeSet<Binding>) {
+        let id = object.id();
+        let (delete, declare) = match object {
+            Object::Queue(name, queue) => (
+                Action::DeleteQueue { name: name.clone(), guard: Guard::Empty },
+                Action::DeclareQueue { name: name.clone(), queue: queue.clone() },
+            ),
+            Object::Exchange(name, exchange) => (
+                Action::DeleteExchange { name: name.clone() },
+                Action::DeclareExchange { name: name.clone(), exchange: exchange.clone() },
+            ),
+            Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
+        };
+        let touches = |binding: &&Binding| match &id {
+            ObjectId::Queue(name) => binding.touches_queue(name),
+            ObjectId::Exchange(name) => binding.touches_exchange(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+        };
+        let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
+        let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
+        let declared = &self.situation.wanted.topology.bindings;
+        let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
+        restored.extend(wanted.iter().filter(touches).cloned());
+        let lonely = self.sources_that_would_go(&lost);
+
+        let keep = (!foreign.is_empty() || !lonely.is_empty()).then(|| recreate::keep(&id, &foreign));
+        if let Some((name, exchange)) = &keep {
+            let declare = Action::DeclareExchange { name: name.clone(), exchange: exchange.clone() };
+            self.wave(|layout| layout.push(declare, Some(&id)));
+            self.wave(|layout| {
+                for source in lonely {
+                    let binding = Binding {
+                        source,
+                        destination: Destination::Exchange(name.clone()),
+                        routing_key: String::new(),
+                        arguments: crate::model::Arguments::new(),
+                    };
+                    layout.bind(&binding, Some(&id));
+                }
+            });
+        }
+        self.wave(|layout| layout.push(delete, Some(&id)));
+        self.wave(|layout| layout.push(declare, Some(&id)));
+        self.wave(|layout| {
+            for binding in &restored {
+                layout.bind(binding, Some(&id));
+            }
+        });
+        if let Some((name, _)) = keep {
+            self.wave(|layout| layout.push(Action::DeleteExchange { name }, Some(&id)));
+        }
+        wanted.retain(|binding| !self.bound.contains(binding));
+    }
+
+    /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.
+    fn sources_that_would_go(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
+        let live = &self.situation.current.exchanges;
+        let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
+        sources
+            .into_iter()
+            .filter(|source| live.get(*source).is_some_and(|exchange| exchange.auto_delete))
+            .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
+            .cloned()
+            .collect()
+    }
+
+    fn unbind(&mut self) {
+        for binding in self.unwanted.clone() {
+            if !self.bound.contains(&binding) {
+                continue;
+            }
+            // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
+            let known = self.situation.properties_keys.get(&binding).cloned();
+            for properties_key in known.unwrap_or_else(|| vec!["~".to_owned()]) {
+                self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
+            }
+        }
+    }
+
+    /// One by one, each verified before the next.
+    fn deletions(&mut self, deletions: &[Object]) {
+        let deletion = |object: &Object| match object {
+            Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: Guard::Empty }),
+            Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
+            Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
+            Object::Vhost(_) | Object::Binding(_) => None,
+        };
+        let mut ordered: Vec<&Object> = deletions.iter().collect();
+        let rank = |object: &Object| match object {
+            Object::Binding(_) => 0,
+            Object::Queue(..) => 1,
+            Object::Exchange(..) => 2,
+            Object::Policy(..) => 3,
+            Object::Vhost(_) => 4,
+        };
+        ordered.sort_by_key(|object| (rank(object), std::cmp::Reverse(object.id())));
+        for action in ordered.into_iter().filter_map(deletion) {
+            self.wave(|layout| layout.push(action, None));
+        }
+    }
+}
+
+fn destination(binding: &Binding) -> ObjectId {
+    match &binding.destination {
+        Destination::Queue(name) => ObjectId::Queue(name.clone()),
+        Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+    }
+}

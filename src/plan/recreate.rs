@@ -1,0 +1,255 @@
+//! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
+
+use super::document::{KeptBindings, PlannedChange};
+use super::hazard::HazardKind;
+use super::planner::{Draft, Situation};
+use super::{QueueActivity, Verdict};
+use crate::model::names::LONGEST_NAME;
+use crate::model::{
+    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, OnConflict, Queue, QueueType,
+};
+use sha2::{Digest, Sha256};
+
+/// The argument of a keep that holds the bindings, as JSON.
+const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
+/// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
+const KEPT_FOR: &str = "x-topo-kept-for";
+
+/// Why a conflict is not resolved by a recreate, and what would lift that; `None` when it may be recreated.
+pub(super) fn refusal(
+    situation: &Situation<'_>,
+    planned: &PlannedChange,
+    on_conflict: OnConflict,
+) -> Option<(String, Option<String>)> {
+    let id = planned.id()?;
+    let name = match &id {
+        ObjectId::Queue(name) => name.as_str(),
+        ObjectId::Exchange(name) => name.as_str(),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => return None,
+    };
+    if situation.wanted.scope.protects(name) {
+        let lift = "keep its live settings in the spec, or take it out of `protect`".to_owned();
+        return Some((format!("{id} is protected: it is never recreated"), Some(lift)));
+    }
+    if situation.untouchable.contains(&id) {
+        let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
+        return Some((text, Some("wait until it is gone, or use another name".to_owned())));
+    }
+    if let Some(binding) = bindings_of(situation, &id).find(|binding| cannot_be_sent(&binding.arguments)) {
+        let text = format!("{binding} has an argument that HTTP cannot carry, so a recreate could not restore it");
+        return Some((text, Some("remove that binding, or bind it again without that argument".to_owned())));
+    }
+    let queue = match &planned.before {
+        Some(Object::Queue(_, queue)) => queue,
+        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_)) | None => {
+            return exchange_refusal(&planned.address, planned, on_conflict);
+        }
+    };
+    queue_refusal(planned, queue, on_conflict)
+}
+
+fn exchange_refusal(
+    address: &Address,
+    planned: &PlannedChange,
+    on_conflict: OnConflict,
+) -> Option<(String, Option<String>)> {
+    match on_conflict {
+        OnConflict::Refuse => Some((fields_text(planned, "exchange"), None)),
+        OnConflict::Migrate => Some((
+            "`migrate` moves messages, and an exchange holds none".to_owned(),
+            Some(format!("recreate it with all its bindings: --recreate {address}=discard")),
+        )),
+        OnConflict::IfEmpty | OnConflict::Discard => None,
+    }
+}
+
+fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict) -> Option<(String, Option<String>)> {
+    let stream = queue.queue_type() == Some(QueueType::Stream);
+    match on_conflict {
+        OnConflict::Refuse => Some((fields_text(planned, if stream { "stream" } else { "queue" }), None)),
+        OnConflict::Migrate => Some((
+            "recreating a queue with its messages (`migrate`) is not available yet in this version of topo".to_owned(),
+            None,
+        )),
+        OnConflict::IfEmpty if stream => Some((
+            "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
+            Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
+        )),
+        OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
+            Some(0) => None,
+            Some(messages) => Some((format!("it holds {messages} messages, so `ifEmpty` leaves it alone"), None)),
+            None => Some((
+                "the broker does not say how many messages it holds, so `ifEmpty` leaves it alone".to_owned(),
+                None,
+            )),
+        },
+        OnConflict::Discard => None,
+    }
+}
+
+fn fields_text(planned: &PlannedChange, kind: &str) -> String {
+    let fields: Vec<&str> = planned
+        .fields
+        .iter()
+        .filter(|field| matches!(field.verdict, Verdict::Conflict | Verdict::Drift | Verdict::Invalid))
+        .map(|field| field.field.as_str())
+        .collect();
+    format!("{} cannot change on a live {kind}", fields.join(", "))
+}
+
+/// Void arguments exist on bindings of AMQP clients; over HTTP they are a 500.
+fn cannot_be_sent(arguments: &Arguments) -> bool {
+    fn holds_void(value: &ArgumentValue) -> bool {
+        match value {
+            ArgumentValue::Null => true,
+            ArgumentValue::List(values) => values.iter().any(holds_void),
+            ArgumentValue::Table(table) => table.values().any(holds_void),
+            ArgumentValue::Boolean(_)
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_) => false,
+        }
+    }
+    arguments.values().any(holds_void)
+}
+
+/// The live bindings that go when the object goes.
+pub(super) fn bindings_of<'a>(situation: &Situation<'a>, id: &'a ObjectId) -> impl Iterator<Item = &'a Binding> {
+    situation.current.bindings.iter().filter(move |binding| match id {
+        ObjectId::Queue(name) => binding.touches_queue(name),
+        ObjectId::Exchange(name) => binding.touches_exchange(name),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+    })
+}
+
+/// Which bindings a recreate takes along: all that are live, whoever made them.
+pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) -> KeptBindings {
+    let mut kept = KeptBindings::default();
+    let Some(id) = planned.id() else { return kept };
+    for binding in bindings_of(situation, &id) {
+        if situation.wanted.topology.bindings.contains(binding) {
+            kept.declared += 1;
+        } else {
+            kept.undeclared.push(binding.clone());
+        }
+    }
+    kept
+}
+
+/// What a recreate can lose and disturb.
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
+    let (Some(before), Some(after)) = (&planned.before, &planned.after) else { return };
+    let address = &planned.address;
+    match (before, after) {
+        (Object::Queue(_, before), Object::Queue(_, after)) => {
+            contents(draft, address, before, planned.live.as_ref());
+            let gap = "messages that arrive while it is recreated reach nobody, and publishers are not told";
+            draft.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
+            if before.durable && !after.durable {
+                draft.hazard(
+                    HazardKind::DurabilityDown,
+                    address,
+                    "durable → transient: it goes with a restart".to_owned(),
+                    None,
+                );
+            }
+            let replicated = |queue: &Queue| queue.queue_type() != Some(QueueType::Classic);
+            if replicated(before) && !replicated(after) {
+                let text = format!("{} → classic: one copy, on one node", before.type_name());
+                draft.hazard(HazardKind::DurabilityDown, address, text, None);
+            }
+        }
+        (Object::Exchange(name, before), Object::Exchange(_, after)) => {
+            let id = ObjectId::Exchange(name.clone());
+            let count = bindings_of(situation, &id).count();
+            let text = format!("messages to it reach nobody until its {} restored", bindings(count));
+            draft.hazard(HazardKind::RoutingGap, address, text, None);
+            if before.durable && !after.durable {
+                draft.hazard(
+                    HazardKind::DurabilityDown,
+                    address,
+                    "durable → transient: it goes with a restart".to_owned(),
+                    None,
+                );
+            }
+        }
+        (
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_),
+        ) => {}
+    }
+}
+
+fn bindings(count: usize) -> String {
+    if count == 1 { "binding is".to_owned() } else { format!("{count} bindings are") }
+}
+
+/// The hazards of deleting a queue with what is in it and on it. A number that is not known is "some".
+pub(super) fn contents(draft: &mut Draft, address: &Address, queue: &Queue, live: Option<&QueueActivity>) {
+    let messages = live.and_then(|live| live.messages);
+    let stream = queue.queue_type() == Some(QueueType::Stream);
+    let held = live.and_then(|live| live.unacknowledged).unwrap_or(0);
+    let text = match messages {
+        Some(0) if stream => Some("a stream: whatever was written to it is deleted".to_owned()),
+        Some(0) => None,
+        Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (a consumer holds it)" } else { "" })),
+        Some(count) if held > 0 => Some(format!("{count} messages are deleted ({held} of them held by consumers)")),
+        Some(count) => Some(format!("{count} messages are deleted")),
+        None => Some("the broker does not say how many messages it holds: all are deleted".to_owned()),
+    };
+    if let Some(text) = text {
+        // The count of a stream says nothing of what somebody may still want to read.
+        let bounded = if stream { None } else { messages };
+        draft.hazard(HazardKind::MessageLoss, address, text, bounded);
+    }
+    match live.and_then(|live| live.consumers.as_deref()) {
+        Some([]) => {}
+        Some([one]) => {
+            let text = format!("1 consumer is cancelled and must subscribe again ({one})");
+            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
+        }
+        Some(several) => {
+            let text = format!("{} consumers are cancelled and must subscribe again", several.len());
+            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
+        }
+        None => {
+            let text = "whether anybody consumes from it is not known".to_owned();
+            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
+        }
+    }
+}
+
+/// The exchange that remembers the bindings of an object while it is away: a run that is killed in between leaves them
+/// on the broker, and the next plan restores them. It also keeps auto-delete sources from going with their last binding.
+pub(super) fn keep(id: &ObjectId, bindings: &[Binding]) -> (ExchangeName, Exchange) {
+    let (kind, name) = match id {
+        ObjectId::Queue(name) => ("queue", name.as_str()),
+        ObjectId::Exchange(name) => ("exchange", name.as_str()),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => ("", ""),
+    };
+    let mut keep_name = format!("{name}.topo.keep");
+    if keep_name.len() > LONGEST_NAME {
+        let digest: String = Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        keep_name = format!("topo.keep.{digest}");
+    }
+    let list = serde_json::to_string(bindings).expect("bindings hold nothing that JSON cannot");
+    let arguments = Arguments::from([
+        (KEPT_BINDINGS.to_owned(), ArgumentValue::Text(list)),
+        (KEPT_FOR.to_owned(), ArgumentValue::Text(format!("{kind} {name}"))),
+    ]);
+    let exchange =
+        Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
+    (ExchangeName::new(keep_name), exchange)
+}
+
+/// What a keep remembers, if the exchange is one: whose bindings, and which.
+pub(super) fn kept_by(exchange: &Exchange) -> Option<(ObjectId, Vec<Binding>)> {
+    let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
+    let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
+    let id = match kind {
+        "queue" => ObjectId::Queue(name.into()),
+        "exchange" => ObjectId::Exchange(name.into()),
+        _ => return None,
+    };
+    Some((id, serde_json::from_str(text(KEPT_BINDINGS)?).ok()?))
+}

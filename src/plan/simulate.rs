@@ -1,0 +1,135 @@
+//! A plan is checked before it is shown: its steps are run on a topology in memory, and what is left must be nothing.
+
+use super::document::{ChangeKind, Options, Step};
+use super::planner::{Draft, Situation};
+use super::verdict::{Verdict, verdict};
+use super::{Action, recreate};
+use crate::diff::{Change, DeleteReason, diff};
+use crate::model::{ObjectId, Topology};
+use std::collections::BTreeSet;
+
+/// What a topology is after these steps; a step that could not be done is an error that names it.
+pub(super) fn run(current: &Topology, steps: &[Step]) -> Result<Topology, String> {
+    let mut state = current.clone();
+    for step in steps {
+        perform(&mut state, &step.action).map_err(|why| format!("step {} ({}): {why}", step.id, step.address))?;
+    }
+    Ok(state)
+}
+
+fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
+    match action {
+        Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
+        Action::DeclareExchange { name, exchange } => {
+            if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
+                return Err(format!("exchange {name} exists already"));
+            }
+        }
+        Action::PutPolicy { name, policy } => {
+            state.policies.insert(name.clone(), policy.clone());
+        }
+        Action::DeclareQueue { name, queue } => {
+            if state.queues.insert(name.clone(), queue.clone()).is_some() {
+                return Err(format!("queue {name} exists already"));
+            }
+        }
+        Action::Bind { binding } => {
+            state.bindings.insert(binding.clone());
+        }
+        Action::Unbind { binding, .. } => {
+            state.bindings.remove(binding);
+        }
+        Action::DeleteQueue { name, .. } => {
+            state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
+            state.bindings.retain(|binding| !binding.touches_queue(name));
+        }
+        Action::DeleteExchange { name } => {
+            state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
+            state.bindings.retain(|binding| !binding.touches_exchange(name));
+        }
+        Action::DeletePolicy { name } => {
+            state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks the plan when its steps would not lead to what is wanted: a defect of topo, and no reason to try.
+pub(super) fn check(draft: &mut Draft, situation: &Situation<'_>, options: &Options, steps: &[Step]) {
+    if !options.targets.is_empty() || draft.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
+        return;
+    }
+    let blocked: BTreeSet<_> = draft.blocks.iter().map(|block| block.address.clone()).collect();
+    let left = match run(situation.current, steps) {
+        Ok(after) => left(&after, situation, options)
+            .into_iter()
+            .map(|id| situation.address(&id))
+            .filter(|address| !blocked.contains(address))
+            .map(|address| address.to_string())
+            .collect::<Vec<_>>(),
+        Err(why) => vec![why],
+    };
+    if !left.is_empty() {
+        let address = situation.address(&ObjectId::Vhost);
+        let text = format!("defect in topo: this plan would not lead to what the spec says ({})", left.join(", "));
+        draft.block(&address, text, Some("please report it with the plan, --format json".to_owned()));
+    }
+}
+
+/// What would still differ, apart from what only gets reported.
+fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<ObjectId> {
+    let wanted = situation.wanted;
+    let mut left: Vec<ObjectId> = diff(after, &wanted.topology, &wanted.scope)
+        .into_iter()
+        .filter(|change| match change {
+            Change::Create(_) => true,
+            Change::Alter { before, after, fields } => fields.iter().any(|field| {
+                !matches!(verdict(field, before, after, situation.version), Verdict::Equal | Verdict::Unknown)
+            }),
+            Change::Delete { object, reason } => {
+                let id = object.id();
+                let protected = match &id {
+                    ObjectId::Exchange(name) => wanted.scope.protects(name.as_str()),
+                    ObjectId::Policy(name) => wanted.scope.protects(name.as_str()),
+                    ObjectId::Queue(name) => wanted.scope.protects(name.as_str()),
+                    ObjectId::Vhost | ObjectId::Binding(_) => false,
+                };
+                !protected
+                    && !situation.untouchable.contains(&id)
+                    && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
+            }
+        })
+        .map(|change| change.id())
+        .collect();
+    // Every binding that nobody asked to remove is still there.
+    let lost = situation.current.bindings.iter().filter(|binding| {
+        let asked = diff_removes(situation, binding) || !ends_stay(after, binding);
+        !asked && !after.bindings.contains(*binding)
+    });
+    left.extend(lost.cloned().map(ObjectId::Binding));
+    left.extend(
+        after
+            .exchanges
+            .iter()
+            .filter(|(_, exchange)| recreate::kept_by(exchange).is_some())
+            .filter(|(name, _)| !situation.current.exchanges.contains_key(*name))
+            .map(|(name, _)| ObjectId::Exchange(name.clone())),
+    );
+    left
+}
+
+fn diff_removes(situation: &Situation<'_>, binding: &crate::model::Binding) -> bool {
+    let wanted = situation.wanted;
+    let id = ObjectId::Binding(binding.clone());
+    wanted.scope.removed.contains(&id)
+        || wanted.scope.owns(binding.destination.name()) && !wanted.topology.bindings.contains(binding)
+}
+
+fn ends_stay(after: &Topology, binding: &crate::model::Binding) -> bool {
+    let exchange = |name: &crate::model::ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
+    exchange(&binding.source)
+        && match &binding.destination {
+            crate::model::Destination::Queue(name) => after.queues.contains_key(name),
+            crate::model::Destination::Exchange(name) => exchange(name),
+        }
+}

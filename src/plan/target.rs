@@ -1,0 +1,82 @@
+//! `--target`: keeps only what the addresses match, and what that needs to exist.
+
+use super::document::{ChangeKind, Options, PlannedChange};
+use super::planner::{Draft, Situation};
+use crate::model::{Address, Destination, ExchangeName, Object, ObjectId};
+use std::collections::BTreeSet;
+
+/// Drops every change that no target asks for. A queue or an exchange brings the bindings into it; what is created
+/// brings what it needs: the vhost, its alternate or dead-letter exchange, both ends of a binding.
+pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
+    if options.targets.is_empty() {
+        return;
+    }
+    let matches = |address: &Address| options.targets.iter().any(|target| target.matches(address.as_str()));
+    let mut kept: BTreeSet<ObjectId> =
+        draft.changes.iter().filter(|change| matches(&change.address)).filter_map(PlannedChange::id).collect();
+    for change in &draft.changes {
+        if let Some(ObjectId::Binding(binding)) = change.id() {
+            let destination = match &binding.destination {
+                Destination::Queue(name) => ObjectId::Queue(name.clone()),
+                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+            };
+            if matches(&situation.address(&destination)) {
+                kept.insert(ObjectId::Binding(binding));
+            }
+        }
+    }
+    loop {
+        let needed: Vec<ObjectId> = draft
+            .changes
+            .iter()
+            .filter(|change| change.id().is_some_and(|id| kept.contains(&id)) && change.kind != ChangeKind::Delete)
+            .flat_map(needs)
+            .filter(|id| !kept.contains(id))
+            .filter(|id| {
+                draft.changes.iter().any(|change| change.id().as_ref() == Some(id) && change.kind == ChangeKind::Create)
+            })
+            .collect();
+        if needed.is_empty() {
+            break;
+        }
+        kept.extend(needed);
+    }
+    let dropped: Vec<PlannedChange> = {
+        let (keep, drop) = std::mem::take(&mut draft.changes)
+            .into_iter()
+            .partition(|change| change.id().is_some_and(|id| kept.contains(&id)));
+        draft.changes = keep;
+        drop
+    };
+    let addresses: BTreeSet<Address> = draft.changes.iter().map(|change| change.address.clone()).collect();
+    let wanted = |address: &Address| addresses.contains(address) || matches(address);
+    draft.blocks.retain(|block| wanted(&block.address));
+    draft.hazards.retain(|hazard| wanted(&hazard.address));
+    draft.notes.retain(|note| wanted(&note.address));
+    draft.undeclared.retain(|undeclared| wanted(&undeclared.address));
+    if !dropped.is_empty() {
+        let address = situation.address(&ObjectId::Vhost);
+        draft.note(&address, format!("--target leaves out {} changes", dropped.len()));
+    }
+}
+
+fn needs(change: &PlannedChange) -> Vec<ObjectId> {
+    let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
+    let mut needed = vec![ObjectId::Vhost];
+    match &change.after {
+        Some(Object::Exchange(_, made)) => needed.extend(made.alternate_exchange().map(exchange)),
+        Some(Object::Queue(_, queue)) => {
+            let dead_letters = queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text());
+            needed.extend(dead_letters.map(exchange));
+        }
+        Some(Object::Binding(binding)) => {
+            needed.push(ObjectId::Exchange(binding.source.clone()));
+            needed.push(match &binding.destination {
+                Destination::Queue(name) => ObjectId::Queue(name.clone()),
+                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+            });
+        }
+        Some(Object::Vhost(_) | Object::Policy(..)) | None => {}
+    }
+    needed
+}
