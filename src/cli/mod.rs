@@ -1,6 +1,61 @@
-//! Joins the stations: arguments in, streams and an exit code out.
+//! Joins the stations: arguments in, streams and an exit code out. The only layer that touches files, the environment
+//! and the terminal.
 
-/// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod against;
+mod apply;
+mod arguments;
+mod confirm;
+mod connection;
+mod exit;
+mod failure;
+mod input;
+mod output;
+mod plan;
+mod planning;
+mod progress;
+mod schema;
+mod validate;
+
+use arguments::{Cli, Command};
+use clap::Parser;
+use clap::error::ErrorKind;
+use exit::Exit;
+use failure::Failure;
+use std::process::ExitCode;
+
+/// Runs the program with the process's own arguments.
+pub fn main() -> ExitCode {
+    let arguments = std::env::args_os().map(|argument| {
+        // Habits from elsewhere.
+        if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
+    });
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // A closed pipe is no reason to complain.
+            let _ = error.print();
+            return if asked { Exit::Done.into() } else { Exit::Usage.into() };
+        }
+    };
+    cli.global.color.unwrap_or_default().write_global();
+    let result = match cli.command {
+        Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
+        Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
+        Command::Validate(arguments) => validate::run(&arguments, &cli.global),
+        Command::Schema(arguments) => schema::run(&arguments),
+        Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
+            .hint("list what shall go under `removed:` in the spec, and apply it")
+            .hint("or take it out of the spec, with `owns:` covering its name, and run: topo apply --prune")),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report().into(),
+    }
+}
+
+/// One thread is enough: the work is waiting for answers.
+fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?.block_on(work)
 }

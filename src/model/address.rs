@@ -52,6 +52,18 @@ impl Address {
         })
     }
 
+    /// Takes an address as a person typed it. Whether such an object exists is not looked at here.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let kinds = ["vhosts", "exchanges", "policies", "queues", "bindings"];
+        let mut segments = text.split('/');
+        let kind = segments.next().unwrap_or_default();
+        if kinds.contains(&kind) && segments.all(|segment| !segment.is_empty()) && text.contains('/') {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("`{text}` is not an address; write queues/VHOST/NAME, percent-encoded, as plans print it"))
+        }
+    }
+
     /// The address as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,0 +1,12 @@
+//! Carries out an approved plan on a locked broker and reports what was done.
+//!
+//! It decides nothing: the steps, their order and their guards are the plan's. The first failure stops new steps, but
+//! a recreate that has begun is finished. Nothing here touches a terminal; who watches passes an observer.
+
+mod execute;
+mod interrupt;
+mod report;
+
+pub use execute::{CONCURRENCY, Progress, apply};
+pub use interrupt::Interrupt;
+pub use report::{FailedStep, Report, StepDone};

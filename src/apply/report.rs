@@ -1,0 +1,50 @@
+//! What an apply did to one vhost.
+
+use crate::broker::{BrokerError, Performed};
+use crate::model::VhostName;
+use crate::plan::Step;
+
+/// Every step of a plan is in one of the three lists, in the order in which it ended, or stands in the plan.
+#[derive(Debug)]
+pub struct Report {
+    /// The vhost.
+    pub vhost: VhostName,
+    /// Done, and answered by the broker.
+    pub done: Vec<StepDone>,
+    /// Tried, and refused or not answered.
+    pub failed: Vec<FailedStep>,
+    /// Not tried, because something before failed, or the run was interrupted.
+    pub not_attempted: Vec<Step>,
+    /// Whether somebody asked to stop.
+    pub interrupted: bool,
+}
+
+/// A step that was done.
+#[derive(Debug)]
+pub struct StepDone {
+    /// The step.
+    pub step: Step,
+    /// How the broker answered.
+    pub performed: Performed,
+}
+
+/// A step that was not.
+#[derive(Debug)]
+pub struct FailedStep {
+    /// The step.
+    pub step: Step,
+    /// Why.
+    pub error: BrokerError,
+}
+
+impl Report {
+    /// Nothing done yet.
+    pub fn new(vhost: VhostName) -> Self {
+        Self { vhost, done: Vec::new(), failed: Vec::new(), not_attempted: Vec::new(), interrupted: false }
+    }
+
+    /// Whether every step was done.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && self.not_attempted.is_empty()
+    }
+}

@@ -1,0 +1,341 @@
+//! The command line, and its help.
+
+use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
+use crate::plan::Allowances;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+const AFTER_HELP: &str = "\
+A first run, on a broker at http://localhost:15672:
+  topo validate topology.yaml      is it well formed? no broker needed
+  topo plan topology.yaml          what would change, what the broker would refuse, what would be lost
+  topo apply topology.yaml         make it so
+
+Exit codes:
+  0 done   1 failed, nothing changed   2 changes (plan --detailed-exitcode)   3 blocked   4 partly done
+  5 stale plan   6 locked by another apply   64 usage   65 the spec is wrong   130 interrupted
+
+Every flag but --allow, --prune and --yes can be set in the environment, as TOPO_URL, TOPO_USERNAME and so on. The
+password comes from TOPO_PASSWORD, --password-file or ~/.rabbitmqadmin.conf; there is no flag that takes it.";
+
+/// Topology as code for RabbitMQ.
+///
+/// A YAML spec says which exchanges, queues, bindings and policies exist. `topo plan` compares it with a live broker and
+/// says what would change, what the broker would refuse and what would be lost; `topo apply` makes it so.
+#[derive(Debug, Parser)]
+#[command(name = "topo", version, after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+    /// Print the version
+    // No `-V`: to people who know rabbitmqadmin, that is the vhost.
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Flags that every command takes.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Global {
+    /// Colour: auto, always or never (NO_COLOR and CLICOLOR_FORCE are respected)
+    #[arg(long, global = true, value_name = "WHEN", env = "TOPO_COLOR")]
+    pub(super) color: Option<Color>,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", env = "TOPO_QUIET")]
+    pub(super) quiet: bool,
+    /// Show every request too
+    #[arg(short, long, global = true, env = "TOPO_VERBOSE")]
+    pub(super) verbose: bool,
+}
+
+/// When to write colours.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    pub(super) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::AlwaysAnsi,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show what apply would do; change nothing
+    #[command(visible_alias = "diff")]
+    Plan(Box<PlanArguments>),
+    /// Make the broker match the spec
+    Apply(Box<ApplyArguments>),
+    /// Check specs offline
+    Validate(ValidateArguments),
+    /// Print the JSON Schema of specs or of plans
+    Schema(SchemaArguments),
+    /// Says what to use instead
+    #[command(hide = true)]
+    Destroy,
+}
+
+/// Where the specs are.
+#[derive(Debug, Args)]
+pub(super) struct SpecArguments {
+    /// Specs: files or folders; `-` is standard input [default: topology.yaml, else topology/]
+    #[arg(value_name = "FILE|DIR")]
+    pub(super) paths: Vec<PathBuf>,
+    /// The same, as a flag; may be repeated
+    #[arg(short, long = "file", value_name = "FILE|DIR", env = "TOPO_FILE")]
+    pub(super) file: Vec<PathBuf>,
+    /// Only this vhost of the specs
+    #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
+    pub(super) vhost: Option<String>,
+    /// A value for ${NAME} in the specs; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
+    pub(super) variables: Vec<(String, String)>,
+    /// A file of NAME=VALUE lines; may be repeated
+    #[arg(long, value_name = "FILE", env = "TOPO_VAR_FILE")]
+    pub(super) var_file: Vec<PathBuf>,
+}
+
+/// Which broker, and as whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Broker")]
+pub(super) struct ConnectionArguments {
+    /// The management API [default: http://localhost:15672]
+    #[arg(long, value_name = "URL", env = "TOPO_URL", hide_env_values = true)]
+    pub(super) url: Option<String>,
+    /// The user [default: guest]
+    #[arg(long, value_name = "NAME", env = "TOPO_USERNAME")]
+    pub(super) username: Option<String>,
+    /// A file with the password; TOPO_PASSWORD is the other way
+    #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
+    pub(super) password_file: Option<PathBuf>,
+    /// A node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
+    #[arg(short = 'N', long, value_name = "NAME", env = "TOPO_NODE")]
+    pub(super) node: Option<String>,
+    /// That file [default: ~/.rabbitmqadmin.conf]
+    #[arg(long, value_name = "FILE", env = "TOPO_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+    /// The authority that signed the broker's certificate (PEM); no other is trusted then
+    #[arg(long, value_name = "FILE", env = "TOPO_CA_CERT")]
+    pub(super) ca_cert: Option<PathBuf>,
+    /// A client certificate (PEM)
+    #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_CERT")]
+    pub(super) client_cert: Option<PathBuf>,
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
+    pub(super) client_key: Option<PathBuf>,
+    /// Take any certificate; for tests
+    #[arg(long, env = "TOPO_INSECURE")]
+    pub(super) insecure: bool,
+    /// How long a request may take
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_TIMEOUT")]
+    pub(super) timeout: Duration,
+}
+
+/// What is planned beyond the spec.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Planning")]
+pub(super) struct PlanningArguments {
+    /// Allow a hazard, in the words of the plan: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    #[arg(long, value_name = "HAZARD")]
+    pub(super) allow: Vec<Allowances>,
+    /// Delete what is live, inside `owns` and not declared: all of it, or only these kinds
+    /// (exchanges, queues, bindings, policies)
+    #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
+    pub(super) prune: Vec<PruneKinds>,
+    /// What to do with one conflict, once: ADDRESS=ifEmpty|discard; may be repeated
+    #[arg(long, value_name = "ADDRESS=HOW", env = "TOPO_RECREATE")]
+    pub(super) recreate: Vec<Recreate>,
+    /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
+    #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]
+    pub(super) target: Vec<Glob>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(super) planning: PlanningArguments,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Planning")]
+    pub(super) format: PlanFormat,
+    /// Save the plan, for apply --plan
+    #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
+    pub(super) out: Option<PathBuf>,
+    /// Exit with 2 when there are changes, and 3 when they are blocked
+    #[arg(long, env = "TOPO_DETAILED_EXITCODE", help_heading = "Planning")]
+    pub(super) detailed_exitcode: bool,
+    /// Plan without a broker: against a definitions file, or `empty`
+    #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
+    pub(super) against: Option<String>,
+    /// The version that --against stands for
+    #[arg(long, value_name = "VERSION", env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]
+    pub(super) broker_version: Option<BrokerVersion>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ApplyArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    #[command(flatten)]
+    pub(super) connection: ConnectionArguments,
+    #[command(flatten)]
+    pub(super) planning: PlanningArguments,
+    /// Apply exactly this saved plan; stop when the broker no longer matches it
+    #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target"], help_heading = "Applying")]
+    pub(super) plan: Option<PathBuf>,
+    /// Stop unless the plan has this fingerprint
+    #[arg(long, value_name = "FINGERPRINT", env = "TOPO_EXPECT", help_heading = "Applying")]
+    pub(super) expect: Option<String>,
+    /// Do not ask
+    #[arg(short, long, help_heading = "Applying")]
+    pub(super) yes: bool,
+    /// How long to wait for another apply to end
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
+    pub(super) lock_timeout: Duration,
+    /// The queue that is the lock; for those who may not configure the default
+    #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, env = "TOPO_LOCK_NAME", help_heading = "Applying")]
+    pub(super) lock_name: String,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
+    pub(super) format: ReportFormat,
+    /// Only plan
+    #[arg(long, hide = true)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// How to print findings
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: FindingsFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArguments {
+    /// Of what
+    #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
+    pub(super) kind: SchemaKind,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// The whole plan, as --out writes it
+    Json,
+    /// For a pull-request comment
+    Markdown,
+    /// Workflow annotations
+    Github,
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// For a machine
+    Json,
+}
+
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum FindingsFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// For a machine
+    Json,
+    /// Workflow annotations
+    Github,
+}
+
+/// Whose schema.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum SchemaKind {
+    /// Of a spec, for editors
+    #[default]
+    Topology,
+    /// Of a plan, as --format json writes it
+    Plan,
+}
+
+/// `queues,bindings`.
+#[derive(Clone, Debug)]
+pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
+
+impl FromStr for PruneKinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = |word: &str| match word.trim() {
+            "exchanges" => Ok(ObjectKind::Exchange),
+            "queues" => Ok(ObjectKind::Queue),
+            "bindings" => Ok(ObjectKind::Binding),
+            "policies" => Ok(ObjectKind::Policy),
+            other => Err(format!("`{other}` cannot be pruned; exchanges, queues, bindings and policies can")),
+        };
+        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// `queues/shop/orders=ifEmpty`.
+#[derive(Clone, Debug)]
+pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
+
+impl FromStr for Recreate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, how) = text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty or ADDRESS=discard")?;
+        let how = match how {
+            "ifEmpty" => OnConflict::IfEmpty,
+            "migrate" => OnConflict::Migrate,
+            "discard" => OnConflict::Discard,
+            other => return Err(format!("`{other}` is none of ifEmpty, migrate and discard")),
+        };
+        Ok(Self(Address::parse(address)?, how))
+    }
+}
+
+fn glob(text: &str) -> Result<Glob, String> {
+    if text.contains('/') || text == "*" {
+        Ok(Glob::new(text))
+    } else {
+        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write 500ms, 30s or 5m"))
+}

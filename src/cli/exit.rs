@@ -1,0 +1,45 @@
+//! The exit codes. They are frozen: pipelines depend on them.
+
+use std::process::ExitCode;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done, or nothing to do.
+    Done,
+    /// Failed before anything was changed.
+    Failed,
+    /// `plan --detailed-exitcode`: there are changes.
+    Changes,
+    /// A gate refuses; nothing was changed.
+    Blocked,
+    /// Some steps were done, some were not.
+    Partial,
+    /// The broker no longer matches the saved plan; nothing was changed.
+    Stale,
+    /// Another apply holds the lock; nothing was changed.
+    Locked,
+    /// Wrong arguments. clap's own 2 would read as "changes".
+    Usage,
+    /// The spec does not parse, or refers to what is not there.
+    Spec,
+    /// Interrupted before anything was changed.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Changes => 2,
+            Exit::Blocked => 3,
+            Exit::Partial => 4,
+            Exit::Stale => 5,
+            Exit::Locked => 6,
+            Exit::Usage => 64,
+            Exit::Spec => 65,
+            Exit::Interrupted => 130,
+        })
+    }
+}

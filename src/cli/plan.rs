@@ -1,0 +1,110 @@
+//! `topo plan`: what apply would do.
+
+use super::arguments::{Global, PlanArguments, PlanFormat};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::progress::Progress;
+use super::{against, connection, input, output, planning};
+use crate::plan::{Allowance, Plan, obstacles};
+use crate::render::{View, plan_github, plan_markdown, plan_text};
+
+pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
+    let loaded = input::load(&arguments.spec)?;
+    let options = planning::options(&arguments.planning);
+    let allowed = planning::allowances(&arguments.planning);
+    let plan = match &arguments.against {
+        Some(source) => against::plan(source, arguments.broker_version, &loaded.wanted, &options)?,
+        None => {
+            let broker = connection::connect(&arguments.connection)?;
+            planning::plan(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
+        }
+    };
+    if let Some(path) = &arguments.out {
+        output::write_file(path, &json(&plan))?;
+    }
+    let apply = arguments.against.is_none().then(|| match &arguments.out {
+        Some(path) => format!("topo apply --plan {}", input::quoted(&path.to_string_lossy())),
+        None => apply_line(arguments, &loaded.specs),
+    });
+    output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
+    let open = obstacles(&plan, &allowed);
+    Ok(match (arguments.detailed_exitcode, plan.is_empty()) {
+        (false, _) | (true, true) => Exit::Done,
+        (true, false) if open.is_empty() => Exit::Changes,
+        (true, false) => Exit::Blocked,
+    })
+}
+
+/// The plan as `--format` says.
+pub(super) fn shown(
+    plan: &Plan,
+    format: PlanFormat,
+    allowed: &[Allowance],
+    specs: &str,
+    apply: Option<&str>,
+    global: &Global,
+) -> String {
+    let obstacles = obstacles(plan, allowed);
+    let mut view =
+        View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose };
+    match format {
+        PlanFormat::Text => plan_text::plan(plan, &view),
+        PlanFormat::Json => json(plan),
+        PlanFormat::Markdown => {
+            view.width = 100;
+            let text = anstream::adapter::strip_str(&plan_text::plan(plan, &view)).to_string();
+            plan_markdown::plan(plan, &view, &text)
+        }
+        PlanFormat::Github => plan_github::plan(plan, &obstacles, &plan_text::summary_line(plan)),
+    }
+}
+
+/// The plan as the document that is saved.
+pub(super) fn json(plan: &Plan) -> String {
+    let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
+    text.push('\n');
+    text
+}
+
+/// The command that applies this plan: the same specs and the same flags.
+fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
+    let mut line = format!("topo apply {specs}");
+    let mut flag = |name: &str, value: &str| {
+        line.push_str(&format!(" --{name} {}", input::quoted(value)));
+    };
+    if let Some(url) = &arguments.connection.url {
+        flag("url", &connection::without_login(url));
+    }
+    if let Some(username) = &arguments.connection.username {
+        flag("username", username);
+    }
+    if let Some(node) = &arguments.connection.node {
+        flag("node", node);
+    }
+    if let Some(vhost) = &arguments.spec.vhost {
+        flag("vhost", vhost);
+    }
+    for target in &arguments.planning.target {
+        flag("target", target.as_str());
+    }
+    for recreate in &arguments.planning.recreate {
+        flag("recreate", &format!("{}={}", recreate.0, recreate.1));
+    }
+    if !arguments.planning.prune.is_empty() {
+        let kinds: Vec<&str> = [
+            (crate::model::ObjectKind::Exchange, "exchanges"),
+            (crate::model::ObjectKind::Queue, "queues"),
+            (crate::model::ObjectKind::Binding, "bindings"),
+            (crate::model::ObjectKind::Policy, "policies"),
+        ]
+        .into_iter()
+        .filter(|(kind, _)| arguments.planning.prune.iter().any(|kinds| kinds.0.contains(kind)))
+        .map(|(_, word)| word)
+        .collect();
+        line.push_str(" --prune");
+        if kinds.len() < 4 {
+            line.push_str(&format!("={}", kinds.join(",")));
+        }
+    }
+    line
+}

@@ -1,0 +1,94 @@
+//! From specs and a broker to a plan: the reading, joined with the pure parts.
+
+use super::arguments::PlanningArguments;
+use super::failure::Failure;
+use super::progress::Progress;
+use crate::broker::{Broker, Snapshot};
+use crate::expand::Expansion;
+use crate::model::VhostName;
+use crate::plan::{
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Source, Target, VhostPlan, Wanted, needs_activity,
+    obstacles, plan_vhost, seal,
+};
+
+/// What the flags ask for beyond the spec.
+pub(super) fn options(arguments: &PlanningArguments) -> Options {
+    Options {
+        prune: arguments.prune.iter().flat_map(|kinds| kinds.0.iter().copied()).collect(),
+        recreate: arguments.recreate.iter().map(|recreate| (recreate.0.clone(), recreate.1)).collect(),
+        targets: arguments.target.clone(),
+    }
+}
+
+/// All that the flags allow.
+pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
+    arguments.allow.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
+}
+
+/// What a plan keeps of an expanded spec.
+pub(super) fn wanted(expansion: Expansion) -> Wanted {
+    let source = |origin: crate::expand::Origin| Source { file: origin.file, line: origin.line, column: origin.column };
+    Wanted {
+        topology: expansion.topology,
+        scope: expansion.scope,
+        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
+    }
+}
+
+/// Reads the vhosts and plans them.
+pub(super) async fn plan(
+    broker: &Broker,
+    wanted: &[Wanted],
+    options: &Options,
+    progress: &Progress,
+) -> Result<Plan, Failure> {
+    let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
+    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let snapshots = broker.read(&vhosts).await?;
+    let mut parts: Vec<VhostPlan> = Vec::new();
+    for (snapshot, wanted) in snapshots.iter().zip(wanted) {
+        // Counts are read only where something may be lost or disturbed.
+        let activity = if needs_activity(&snapshot.topology, wanted) {
+            broker.activity(&wanted.topology.vhost).await?
+        } else {
+            Activity::default()
+        };
+        parts.push(one(snapshot, wanted, &activity, options));
+    }
+    drop(reading);
+    let target = snapshots.first().map_or_else(
+        || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
+        |snapshot| Target {
+            url: broker.shown_url(),
+            cluster: snapshot.cluster.clone(),
+            product: snapshot.product.clone(),
+            version: snapshot.version.to_string(),
+        },
+    );
+    Ok(seal(target, options.clone(), parts))
+}
+
+/// The plan of one vhost that was read.
+pub(super) fn one(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, options: &Options) -> VhostPlan {
+    let situation = Situation {
+        current: &snapshot.topology,
+        wanted,
+        activity,
+        properties_keys: &snapshot.properties_keys,
+        untouchable: &snapshot.untouchable,
+        operator_policies: &snapshot.operator_policies,
+        version: snapshot.version,
+    };
+    plan_vhost(&situation, options)
+}
+
+/// A refusal, for commands that stop at it.
+pub(super) fn blocked(obstacles: &Obstacles) -> Failure {
+    Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(obstacles)))
+        .exit(super::exit::Exit::Blocked)
+}
+
+/// What stands against a plan with these flags.
+pub(super) fn obstacles_of(plan: &Plan, allowed: &[Allowance]) -> Obstacles {
+    obstacles(plan, allowed)
+}

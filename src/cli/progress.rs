@@ -1,0 +1,89 @@
+//! Progress on standard error: a spinner or a bar on a terminal, plain lines in a log, nothing when quiet.
+
+use super::arguments::Global;
+use super::output::tell;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// How progress is shown in this run.
+#[derive(Clone, Copy)]
+pub(super) struct Progress {
+    terminal: bool,
+    quiet: bool,
+}
+
+/// Something under way; dropping it wipes it off the screen.
+pub(super) struct UnderWay(Option<ProgressBar>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress {
+    pub(super) fn new(global: &Global) -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
+    }
+
+    /// Something that takes as long as it takes. In a log it says nothing: it is over when the next line comes.
+    pub(super) fn spin(self, message: String) -> UnderWay {
+        if !self.terminal || self.quiet {
+            return UnderWay(None);
+        }
+        let bar = ProgressBar::new_spinner().with_message(message);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        UnderWay(Some(bar))
+    }
+
+    /// So many steps.
+    pub(super) fn steps(self, total: usize) -> Steps {
+        let bar = (self.terminal && !self.quiet).then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
+            let bar = ProgressBar::new(total as u64);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        // A log of ten thousand lines helps nobody: above a hundred steps, every tenth part is a line.
+        let every = if total <= 100 { 1 } else { total / 10 };
+        Steps { bar, quiet: self.quiet, total, done: 0, every }
+    }
+}
+
+/// The steps of an apply.
+pub(super) struct Steps {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    total: usize,
+    done: usize,
+    every: usize,
+}
+
+impl Steps {
+    /// One more is over.
+    pub(super) fn over(&mut self, what: &str) {
+        self.done += 1;
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(what.to_owned());
+                bar.inc(1);
+            }
+            None if self.quiet => {}
+            None if self.done % self.every == 0 || self.done == self.total => {
+                tell(&format!("{:>width$}/{} {what}\n", self.done, self.total, width = self.total.to_string().len()));
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

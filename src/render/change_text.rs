@@ -1,0 +1,267 @@
+//! One object of a plan on a screen, with the bindings into it.
+
+use super::plan_text::View;
+use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
+use crate::model::binding::KeyAndArguments;
+use crate::model::units::with_unit;
+use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue};
+use crate::plan::{ChangeKind, Conflict, FieldVerdict, PlannedChange, QueueActivity, Verdict};
+use anstyle::Style;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// An object with the changed bindings into it.
+pub(super) struct Entry<'a> {
+    pub(super) id: ObjectId,
+    /// `None`: only bindings into it change.
+    pub(super) change: Option<&'a PlannedChange>,
+    pub(super) bindings: Vec<&'a PlannedChange>,
+}
+
+/// Where details begin: behind the symbol, the kind and the name.
+const DETAILS: usize = 31;
+
+pub(super) fn entry(text: &mut String, entry: &Entry<'_>, view: &View<'_>) {
+    let (symbol, style) = match entry.change.map(|change| change.kind) {
+        Some(ChangeKind::Create) => ("  +", GREEN),
+        Some(ChangeKind::Change) => ("  ~", YELLOW),
+        Some(ChangeKind::Recreate) => ("-/+", RED),
+        Some(ChangeKind::Delete) => ("  -", RED),
+        Some(ChangeKind::Conflict) => ("  !", RED),
+        None => ("   ", DIM),
+    };
+    let details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
+    head(text, (symbol, style), &entry.id, &details, entry.change, view);
+    if let Some(change) = entry.change {
+        for field in &change.fields {
+            field_line(text, field);
+        }
+        consequences(text, change);
+    }
+    for binding in &entry.bindings {
+        binding_line(text, binding);
+    }
+}
+
+/// The symbol, the object, its details in columns, and where it stands in the spec, at the right.
+fn head(
+    text: &mut String,
+    (symbol, style): (&str, Style),
+    id: &ObjectId,
+    details: &[String],
+    change: Option<&PlannedChange>,
+    view: &View<'_>,
+) {
+    let object = clean(&id.to_string());
+    let source = change.and_then(|change| change.source.as_ref()).map(|source| {
+        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+        format!("{}:{}", clean(file), source.line)
+    });
+    let left = columns(symbol) + 1 + columns(&object);
+    let indent = DETAILS.max(left + 2);
+    let lines = wrap(details, " · ", view.width.saturating_sub(DETAILS).max(30));
+    let _ = write!(text, "{} {object}", Painted(style, symbol));
+    let mut end = left;
+    if let Some(first) = lines.first() {
+        let _ = write!(text, "{}{first}", " ".repeat(indent - left));
+        end = indent + columns(first);
+    }
+    if let Some(source) = &source {
+        let room = view.width.checked_sub(end + columns(source)).filter(|room| *room >= 2);
+        if let Some(room) = room {
+            let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, source));
+        }
+    }
+    text.push('\n');
+    for line in lines.iter().skip(1) {
+        let _ = writeln!(text, "{}{line}", " ".repeat(DETAILS));
+    }
+}
+
+fn details(change: &PlannedChange) -> Vec<String> {
+    let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
+    let thing = match change.id() {
+        Some(ObjectId::Queue(_)) => "queue",
+        Some(ObjectId::Exchange(_)) => "exchange",
+        Some(ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_)) | None => "object",
+    };
+    let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.sentence.is_none());
+    match change.kind {
+        ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
+        ChangeKind::Change => vec![format!("change in place: {}", count(fields, "setting"))],
+        ChangeKind::Recreate if drift => {
+            vec![format!("recreate: {}", drifts(fields))]
+        }
+        ChangeKind::Conflict if drift => vec![format!("drift: {}", drifts(fields))],
+        ChangeKind::Recreate => vec![format!("recreate: {} cannot change on a live {thing}", count(fields, "setting"))],
+        ChangeKind::Conflict => vec![format!("conflict: {} cannot change on a live {thing}", count(fields, "setting"))],
+        ChangeKind::Delete => {
+            let why = match change.reason {
+                Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
+                Some(crate::diff::DeleteReason::Undeclared) => "undeclared, and pruned",
+                None => "deleted",
+            };
+            [Some(why.to_owned()), change.live.as_ref().map(activity)].into_iter().flatten().collect()
+        }
+    }
+}
+
+fn drifts(fields: u64) -> String {
+    let verb = if fields == 1 { "differs" } else { "differ" };
+    format!("{} {verb}, and the broker would say done and change nothing", count(fields, "argument"))
+}
+
+fn object_details(object: &Object) -> Vec<String> {
+    match object {
+        Object::Vhost(vhost) => {
+            let kind = vhost.default_queue_type.as_ref().map(|kind| format!("default queue type {}", clean(kind)));
+            vhost.description.as_ref().map(|text| format!("{:?}", clean(text))).into_iter().chain(kind).collect()
+        }
+        Object::Exchange(_, exchange) => {
+            let mut details = vec![clean(&exchange.kind)];
+            details.extend((!exchange.durable).then(|| "transient".to_owned()));
+            details.extend(exchange.auto_delete.then(|| "auto-delete".to_owned()));
+            details.extend(exchange.internal.then(|| "internal".to_owned()));
+            details.extend(arguments(&exchange.arguments, ""));
+            details
+        }
+        Object::Policy(_, policy) => {
+            let mut details =
+                vec![format!("{:?} on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
+            details.extend(arguments(&policy.definition, ""));
+            details
+        }
+        Object::Queue(_, queue) => queue_details(queue),
+        Object::Binding(_) => Vec::new(),
+    }
+}
+
+fn queue_details(queue: &Queue) -> Vec<String> {
+    let mut details = vec![clean(queue.type_name())];
+    details.extend((!queue.durable).then(|| "transient".to_owned()));
+    details.extend(queue.auto_delete.then(|| "auto-delete".to_owned()));
+    details.extend(arguments(&queue.arguments, "x-queue-type"));
+    details
+}
+
+fn arguments(arguments: &Arguments, but: &str) -> Vec<String> {
+    let shown = |(key, value): (&String, _)| format!("{} {}", clean(key), clean(&with_unit(key, value)));
+    arguments.iter().filter(|(key, _)| *key != but).map(shown).collect()
+}
+
+fn field_line(text: &mut String, field: &FieldVerdict) {
+    let value = |value: &Option<_>| match value {
+        Some(value) => clean(&with_unit(&field.field, value)),
+        None => "absent".to_owned(),
+    };
+    let remark = match field.verdict {
+        Verdict::Drift => "   (the broker ignores it on a redeclare)",
+        Verdict::Unknown => "   (no broker knows it: it stays)",
+        Verdict::Invalid => "   (not for this type of queue)",
+        Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
+    };
+    let name = format!("{:<22}", clean(&field.field));
+    let _ = writeln!(
+        text,
+        "      {} {name} {} → {}{remark}",
+        Painted(YELLOW, "~"),
+        value(&field.before),
+        value(&field.after)
+    );
+}
+
+/// What the broker says, what is live, and what is done about it or can be done.
+fn consequences(text: &mut String, change: &PlannedChange) {
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "        {:<8} {value}", label);
+    };
+    let Some(conflict) = &change.conflict else { return };
+    if let Some(sentence) = &conflict.sentence {
+        line("broker", "an application that declares it so now gets".to_owned());
+        line("", clean(sentence));
+    }
+    if let Some(live) = &change.live {
+        line("live", activity(live));
+    }
+    if let Some(kept) = &change.kept {
+        let all = (kept.declared + kept.undeclared.len()) as u64;
+        let others = match kept.undeclared.as_slice() {
+            [] => String::new(),
+            others => format!(
+                ": {} declared, {} not ({}), all kept",
+                kept.declared,
+                others.len(),
+                others.iter().take(3).map(into).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        line("bindings", format!("{all}{others}"));
+    }
+    if change.kind == ChangeKind::Recreate {
+        line(conflict.on_conflict.as_str(), recreate_stages(change, conflict));
+    }
+    for (index, way) in conflict.ways_out.iter().enumerate() {
+        line(if index == 0 { "ways out" } else { "" }, clean(way));
+    }
+}
+
+fn recreate_stages(change: &PlannedChange, _conflict: &Conflict) -> String {
+    let bindings = change.kept.as_ref().map_or(0, |kept| kept.declared + kept.undeclared.len());
+    let delete = match change.live.as_ref().and_then(|live| live.messages) {
+        Some(0) | None => "delete".to_owned(),
+        Some(messages) => format!("delete with {}", count(messages, "message")),
+    };
+    format!("{delete} → declare → bind {bindings}")
+}
+
+/// `1,204 messages · 3 consumers (10.0.4.17 ×2, 10.0.4.9)`.
+pub(super) fn activity(live: &QueueActivity) -> String {
+    let messages = live.messages.map_or_else(|| "messages not known".to_owned(), |messages| count(messages, "message"));
+    let held = live
+        .unacknowledged
+        .filter(|held| *held > 0)
+        .map_or_else(String::new, |held| format!(" ({} held by consumers)", super::style::number(held)));
+    let consumers = match &live.consumers {
+        None => "consumers not known".to_owned(),
+        Some(hosts) => {
+            let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
+            for host in hosts.iter().filter(|host| !host.is_empty()) {
+                *by_host.entry(host).or_default() += 1;
+            }
+            let mut hosts_text: Vec<String> = by_host
+                .into_iter()
+                .take(5)
+                .map(|(host, times)| if times == 1 { clean(host) } else { format!("{} ×{times}", clean(host)) })
+                .collect();
+            if hosts_text.len() == 5 {
+                hosts_text.push("…".to_owned());
+            }
+            let who = if hosts_text.is_empty() { String::new() } else { format!(" ({})", hosts_text.join(", ")) };
+            format!("{}{who}", count(hosts.len() as u64, "consumer"))
+        }
+    };
+    format!("{messages}{held} · {consumers}")
+}
+
+/// A binding as seen from its destination: `orders ─ order.# →`.
+fn into(binding: &Binding) -> String {
+    clean(&format!("{} ─ {} →", binding.source, KeyAndArguments(binding)))
+}
+
+fn binding_line(text: &mut String, change: &PlannedChange) {
+    let object = change.after.as_ref().or(change.before.as_ref());
+    let Some(Object::Binding(binding)) = object else { return };
+    let (symbol, style, verb) = match change.kind {
+        ChangeKind::Delete => ("-", RED, "unbind"),
+        ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => ("+", GREEN, "bind"),
+    };
+    let _ = writeln!(text, "      {} {verb} {}", Painted(style, symbol), into(binding));
+}
+
+/// A binding in full, for lists that are not under its destination.
+pub(super) fn whole(binding: &Binding) -> String {
+    let kind = match binding.destination {
+        Destination::Queue(_) => "",
+        Destination::Exchange(_) => " (exchange)",
+    };
+    clean(&format!("{binding}{kind}"))
+}

@@ -1,0 +1,11 @@
+//! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
+
+mod change_text;
+pub mod plan_github;
+pub mod plan_markdown;
+pub mod plan_text;
+pub mod report_json;
+pub mod report_text;
+pub mod style;
+
+pub use plan_text::View;

@@ -1,0 +1,68 @@
+//! A plan as workflow annotations, each at its line of the spec.
+
+use super::style::clean;
+use crate::plan::{ChangeKind, Obstacles, Plan, Source};
+use std::fmt::Write;
+
+/// One line an annotation: obstacles as errors, other hazards as warnings, changes as notices.
+pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
+    let mut text = String::new();
+    for part in &plan.vhosts {
+        let source = |address| {
+            let change = part.changes.iter().find(|change| change.address == *address);
+            change.and_then(|change| change.source.clone())
+        };
+        for change in &part.changes {
+            let Some(source) = &change.source else { continue };
+            let verb = match change.kind {
+                ChangeKind::Create => "is created",
+                ChangeKind::Change => "is changed in place",
+                ChangeKind::Recreate => "is recreated",
+                ChangeKind::Delete => "is deleted",
+                ChangeKind::Conflict => continue,
+            };
+            annotate(&mut text, "notice", Some(source), "topo plan", &format!("{} {verb}", change.address));
+        }
+        for hazard in &part.hazards {
+            let open = obstacles.hazards.contains(hazard);
+            let message = if open { format!("{} ({})", hazard.text, hazard.flag()) } else { hazard.text.clone() };
+            let level = if open { "error" } else { "warning" };
+            annotate(&mut text, level, source(&hazard.address).as_ref(), hazard.kind.as_str(), &message);
+        }
+        for block in &part.blocks {
+            let conflict = part.changes.iter().find(|change| change.address == block.address);
+            let sentence = conflict.and_then(|change| change.conflict.as_ref()?.sentence.clone());
+            let lift = block.lift.as_ref().map(|lift| format!("To lift it: {lift}"));
+            let lines: Vec<String> =
+                [Some(format!("{}: {}", block.address, block.text)), sentence, lift].into_iter().flatten().collect();
+            annotate(&mut text, "error", source(&block.address).as_ref(), "conflict", &lines.join("\n"));
+        }
+    }
+    let level = if obstacles.is_empty() { "notice" } else { "error" };
+    annotate(&mut text, level, None, "topo plan", summary);
+    text
+}
+
+/// One workflow command. Data and properties are escaped as the runner unescapes them.
+pub fn annotate(text: &mut String, level: &str, source: Option<&Source>, title: &str, message: &str) {
+    let data = |value: &str| value.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |value: &str| data(value).replace(':', "%3A").replace(',', "%2C");
+    let place = source.map_or_else(String::new, |source| {
+        format!("file={},line={},col={},", property(&source.file), source.line, source.column)
+    });
+    let message: Vec<String> = message.lines().map(clean).collect();
+    let _ = writeln!(text, "::{level} {place}title={}::{}", property(title), data(&message.join("\n")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_runner_reads_is_escaped() {
+        let mut text = String::new();
+        let source = Source { file: "a,b.yaml".into(), line: 3, column: 7 };
+        annotate(&mut text, "error", Some(&source), "a: b", "100%\nlost");
+        assert_eq!(text, "::error file=a%2Cb.yaml,line=3,col=7,title=a%3A b::100%25%0Alost\n");
+    }
+}

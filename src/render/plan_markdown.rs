@@ -1,0 +1,154 @@
+//! A plan as a pull-request comment: a table that a reviewer reads, and the whole text folded behind it.
+
+use super::change_text::whole;
+use super::plan_text::{View, blocked_by, compared, paste_line, summary_line};
+use super::style::{clean, count};
+use crate::model::Object;
+use crate::plan::{ChangeKind, Plan, PlannedChange};
+use std::fmt::Write;
+
+/// GitHub refuses a comment of more than 65,536 characters.
+const LIMIT: usize = 60_000;
+
+/// The comment. `text` is the plan as text, without colours.
+pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
+    let mut out = String::new();
+    let vhosts: Vec<String> = plan.vhosts.iter().map(|part| format!("`{}`", inline(part.vhost.as_str()))).collect();
+    let _ = writeln!(out, "### topo plan: vhost {}\n", vhosts.join(", "));
+    if plan.is_empty() {
+        let (objects, bindings) = compared(plan);
+        let _ = writeln!(
+            out,
+            "No changes. {} and {} compared.",
+            count(objects as u64, "object"),
+            count(bindings as u64, "binding")
+        );
+        return out;
+    }
+    let blocked = if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
+    let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
+    let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
+    let _ = writeln!(out, "| | object | what |\n|---|---|---|");
+    for (index, row) in rows.iter().enumerate() {
+        if out.len() + row.len() > LIMIT / 2 {
+            let _ = writeln!(out, "| | … | {} more |", rows.len() - index);
+            break;
+        }
+        out.push_str(row);
+        out.push('\n');
+    }
+    out.push('\n');
+    for hazard in plan.hazards() {
+        let _ = writeln!(out, "- **{}** `{}`: {}", hazard.kind, hazard.address, inline(&hazard.text));
+    }
+    for block in plan.blocks() {
+        let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
+        let _ = writeln!(out, "- **blocked** `{}`: {}{lift}", block.address, inline(&block.text));
+    }
+    if let Some(apply) = view.apply {
+        let _ = writeln!(out, "\n```sh\n{}\n```", paste_line(apply, view.obstacles));
+    }
+    fold(&mut out, text);
+    let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
+    cut(out)
+}
+
+/// The text in a fence that is longer than any run of backticks in it, cut where the comment would become too long.
+fn fold(out: &mut String, text: &str) {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let room = LIMIT.saturating_sub(out.len() + 400);
+    let mut body = String::new();
+    for line in text.lines() {
+        // In a diff fence a line that begins with `+`, `-` or `!` gets its colour.
+        let trimmed = line.trim_start();
+        let line = match trimmed.chars().next() {
+            Some('+' | '-' | '!') => format!("{} {trimmed}", &line[..line.len() - trimmed.len()]).trim_start().to_owned(),
+            Some(_) | None => format!(" {line}"),
+        };
+        if body.len() + line.len() > room {
+            body.push_str("… cut: run `topo plan` to see the rest\n");
+            break;
+        }
+        body.push_str(&line);
+        body.push('\n');
+    }
+    let _ = writeln!(out, "\n<details><summary>The whole plan</summary>\n\n{fence}diff\n{body}{fence}\n\n</details>");
+}
+
+fn row(change: &PlannedChange) -> String {
+    let (symbol, what) = match change.kind {
+        ChangeKind::Create => ("+", "create".to_owned()),
+        ChangeKind::Change => ("~", format!("change {}", fields(change))),
+        ChangeKind::Recreate => ("-/+", format!("**recreate**: {}", fields(change))),
+        ChangeKind::Delete => ("-", "**delete**".to_owned()),
+        ChangeKind::Conflict => ("!", format!("**conflict**: {}", fields(change))),
+    };
+    let object = match change.after.as_ref().or(change.before.as_ref()) {
+        Some(Object::Binding(binding)) => format!("binding {}", whole(binding)),
+        Some(object) => object.id().to_string(),
+        None => change.address.to_string(),
+    };
+    format!("| {symbol} | {} | {what} |", inline(&object))
+}
+
+fn fields(change: &PlannedChange) -> String {
+    let shown: Vec<String> = change
+        .fields
+        .iter()
+        .map(|field| {
+            let value = |value: &Option<crate::model::ArgumentValue>| match value {
+                Some(value) => inline(&crate::model::units::with_unit(&field.field, value)),
+                None => "absent".to_owned(),
+            };
+            format!("{} {} → {}", inline(&field.field), value(&field.before), value(&field.after))
+        })
+        .collect();
+    shown.join(", ")
+}
+
+/// Text inside a Markdown line or table cell: nothing in a name may become markup, a mention or a new cell.
+fn inline(text: &str) -> String {
+    let mut out = String::new();
+    for c in clean(text).chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '@' => out.push_str("@\u{200b}"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn cut(mut out: String) -> String {
+    if out.chars().count() > LIMIT {
+        out = out.chars().take(LIMIT).collect();
+        out.push_str("\n… cut\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_become_markup() {
+        assert_eq!(inline("a|b"), "a\\|b");
+        assert_eq!(inline("<img>"), "&lt;img&gt;");
+        assert_eq!(inline("@all"), "@\u{200b}all");
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_what_is_in_it() {
+        let mut out = String::new();
+        fold(&mut out, "a ```` b");
+        assert!(out.contains("\n`````diff\n"), "{out}");
+    }
+}

@@ -1,0 +1,216 @@
+//! A plan on a screen: grouped by queue, in the order in which it is carried out; hazards, then the summary, then the
+//! line to paste, last, because logs are read from the bottom.
+
+use super::change_text::{self, Entry};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number};
+use crate::model::{ObjectId, QueueName};
+use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What a plan's text needs to know beyond the plan.
+pub struct View<'a> {
+    /// Columns of the screen.
+    pub width: usize,
+    /// What stands against the plan, with the allowances that were given.
+    pub obstacles: &'a Obstacles,
+    /// The specs, as they were named.
+    pub specs: &'a str,
+    /// The command line that applies it, without the flags that lift obstacles; `None` where nothing can be applied.
+    pub apply: Option<&'a str>,
+    /// Whether the requests are listed.
+    pub requests: bool,
+}
+
+/// The whole text, with colours.
+pub fn plan(plan: &Plan, view: &View<'_>) -> String {
+    let mut text = String::new();
+    for part in &plan.vhosts {
+        header(&mut text, plan, part, view);
+        body(&mut text, part, view);
+    }
+    summary(&mut text, plan, view);
+    text
+}
+
+fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
+    let target = &plan.target;
+    let at = match target.version.as_str() {
+        "" => target.url.clone(),
+        version => format!("{} {version} at {}", target.product, target.url),
+    };
+    let line = format!("vhost {} · {} · spec {}", clean(part.vhost.as_str()), clean(&at), clean(view.specs));
+    let _ = writeln!(text, "{}\n", Painted(BOLD, line));
+}
+
+fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
+    let before = text.len();
+    for entry in entries(part) {
+        change_text::entry(text, &entry, view);
+    }
+    if text.len() > before {
+        text.push('\n');
+    }
+    if !part.undeclared.is_empty() {
+        let heading = "Undeclared, and inside `owns`: they stay; --prune deletes them";
+        let _ = writeln!(text, "{}", Painted(YELLOW, heading));
+        for undeclared in &part.undeclared {
+            let _ = writeln!(text, "    {}", clean(&undeclared.object.to_string()));
+        }
+        text.push('\n');
+    }
+    if !part.notes.is_empty() {
+        for note in &part.notes {
+            let _ = writeln!(text, "{} {}  {}", Painted(DIM, "note"), note.address, clean(&note.text));
+        }
+        text.push('\n');
+    }
+    if view.requests && !part.steps.is_empty() {
+        for step in &part.steps {
+            let _ = writeln!(text, "{} {}", Painted(DIM, format!("{:>4}", step.id)), clean(&step.request.to_string()));
+        }
+        text.push('\n');
+    }
+}
+
+/// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
+fn entries(part: &VhostPlan) -> Vec<Entry<'_>> {
+    let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
+    let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
+    for change in &part.changes {
+        match change.id() {
+            Some(ObjectId::Binding(binding)) => {
+                let destination = match binding.destination {
+                    crate::model::Destination::Queue(name) => ObjectId::Queue(name),
+                    crate::model::Destination::Exchange(name) => ObjectId::Exchange(name),
+                };
+                into.entry(destination).or_default().push(change);
+            }
+            Some(id) => own.push((id, change)),
+            None => {}
+        }
+    }
+    let mut entries: Vec<Entry<'_>> = own
+        .into_iter()
+        .map(|(id, change)| {
+            let bindings = into.remove(&id).unwrap_or_default();
+            Entry { id, change: Some(change), bindings }
+        })
+        .collect();
+    entries.extend(into.into_iter().map(|(id, bindings)| Entry { id, change: None, bindings }));
+    entries.sort_by_key(|entry| {
+        let late = match entry.change.map(|change| change.kind) {
+            Some(ChangeKind::Delete) => 2,
+            Some(ChangeKind::Recreate | ChangeKind::Conflict) => 1,
+            Some(ChangeKind::Create | ChangeKind::Change) | None => 0,
+        };
+        (late, entry.id.clone())
+    });
+    entries
+}
+
+fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
+    for hazard in plan.hazards() {
+        let open = view.obstacles.hazards.contains(hazard);
+        let style = if open { RED } else { YELLOW };
+        let allowed = if hazard.must_be_allowed && !open { "  (allowed)" } else { "" };
+        let _ = writeln!(
+            text,
+            "{} {}  {}  {}{allowed}",
+            Painted(style, "!"),
+            Painted(style, format!("{:<19}", hazard.kind)),
+            hazard.address,
+            clean(&hazard.text)
+        );
+    }
+    for block in &view.obstacles.blocks {
+        let _ = writeln!(
+            text,
+            "{} {}  {}  {}",
+            Painted(RED, "!"),
+            Painted(RED, format!("{:<19}", "blocked")),
+            block.address,
+            clean(&block.text)
+        );
+        if let Some(lift) = &block.lift {
+            let _ = writeln!(text, "    {} {}", Painted(DIM, "→"), clean(lift));
+        }
+    }
+    if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {
+        text.push('\n');
+    }
+    if plan.is_empty() {
+        let (objects, bindings) = compared(plan);
+        let line = format!(
+            "No changes. {} and {} compared.",
+            count(objects as u64, "object"),
+            count(bindings as u64, "binding")
+        );
+        let _ = writeln!(text, "{}", Painted(GREEN, line));
+        return;
+    }
+    let line = summary_line(plan);
+    if view.obstacles.is_empty() {
+        let _ = writeln!(text, "{}", Painted(BOLD, line));
+    } else {
+        let blocked = blocked_by(view.obstacles);
+        let gap = view.width.saturating_sub(columns(&line) + columns(&blocked)).clamp(2, 8);
+        let _ = writeln!(text, "{}{}{}", Painted(BOLD, line), " ".repeat(gap), Painted(RED, blocked));
+    }
+    if let Some(apply) = view.apply {
+        let _ = writeln!(text, "{}", paste_line(apply, view.obstacles));
+    }
+}
+
+/// `BLOCKED by 1 conflict and 2 hazards`.
+pub fn blocked_by(obstacles: &Obstacles) -> String {
+    let mut parts = Vec::new();
+    if !obstacles.blocks.is_empty() {
+        parts.push(count(obstacles.blocks.len() as u64, "conflict"));
+    }
+    if !obstacles.hazards.is_empty() {
+        parts.push(count(obstacles.hazards.len() as u64, "hazard"));
+    }
+    format!("BLOCKED by {}", parts.join(" and "))
+}
+
+/// How many objects and bindings were compared.
+pub fn compared(plan: &Plan) -> (usize, usize) {
+    plan.vhosts
+        .iter()
+        .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))
+}
+
+/// `Plan: 5 to create, 0 to change, 1 to recreate, 0 to delete · 12 bindings`.
+pub fn summary_line(plan: &Plan) -> String {
+    let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
+    let mut line = format!("Plan: {create} to create, {change} to change, {recreate} to recreate, {delete} to delete");
+    if conflict > 0 {
+        let _ = write!(line, ", {conflict} in conflict");
+    }
+    match (bind, unbind) {
+        (0, 0) => {}
+        (bind, 0) => {
+            let _ = write!(line, " · {}", count(bind as u64, "binding"));
+        }
+        (bind, unbind) => {
+            let _ = write!(line, " · {} to bind, {} to unbind", number(bind as u64), number(unbind as u64));
+        }
+    }
+    line
+}
+
+/// The command that applies it, with the literal flags that unblock it. What only an edit lifts is not in it.
+pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
+    let mut line = apply.to_owned();
+    for hazard in &obstacles.hazards {
+        line.push(' ');
+        line.push_str(&hazard.flag());
+    }
+    line
+}
+
+/// The name of a queue, for texts that speak of queues alone.
+pub fn queue_name(name: &QueueName) -> String {
+    clean(name.as_str())
+}

@@ -1,0 +1,42 @@
+//! The report of an apply for machines.
+
+use super::report_text::action;
+use crate::apply::Report;
+use crate::plan::Step;
+use serde_json::{Value, json};
+
+/// One document: a result in one word, and every step with what became of it.
+pub fn report(reports: &[Report], left: &[String], fingerprint: &str, result: &str) -> Value {
+    let step = |step: &Step| {
+        json!({
+            "id": step.id,
+            "address": step.address,
+            "what": action(&step.action),
+            "request": step.request,
+        })
+    };
+    let vhosts: Vec<Value> = reports
+        .iter()
+        .map(|report| {
+            let failed = report.failed.iter().map(|failed| {
+                let mut value = step(&failed.step);
+                value["error"] = json!(failed.error.to_string());
+                value
+            });
+            json!({
+                "vhost": report.vhost,
+                "interrupted": report.interrupted,
+                "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
+                "failed": failed.collect::<Vec<_>>(),
+                "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "formatVersion": 1,
+        "result": result,
+        "fingerprint": fingerprint,
+        "left": left,
+        "vhosts": vhosts,
+    })
+}

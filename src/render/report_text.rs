@@ -1,0 +1,70 @@
+//! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
+
+use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count};
+use crate::apply::Report;
+use crate::plan::Action;
+use std::fmt::Write;
+
+/// `declare queue orders.work`, `bind orders ─ # → orders.work`.
+pub fn action(action: &Action) -> String {
+    let object = action.object();
+    clean(&match action {
+        Action::PutVhost { .. } => "write vhost settings".to_owned(),
+        Action::PutPolicy { name, .. } => format!("put policy {name}"),
+        Action::DeclareExchange { .. } | Action::DeclareQueue { .. } => format!("declare {object}"),
+        Action::Bind { binding } => format!("bind {binding}"),
+        Action::Unbind { binding, .. } => format!("unbind {binding}"),
+        Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
+            format!("delete {object}")
+        }
+    })
+}
+
+/// What was done to all vhosts. `left` are the addresses that still differ after a complete run; `again` is the command
+/// that goes on.
+pub fn report(reports: &[Report], left: &[String], again: &str) -> String {
+    let mut text = String::new();
+    let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
+    let done = total(|report| report.done.len());
+    let failed = total(|report| report.failed.len());
+    let not_attempted = total(|report| report.not_attempted.len());
+    let interrupted = reports.iter().any(|report| report.interrupted);
+    if failed == 0 && not_attempted == 0 {
+        if left.is_empty() {
+            let _ = writeln!(
+                text,
+                "{}",
+                Painted(GREEN, format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step")))
+            );
+        } else {
+            let line = format!("Applied: {} done, but the broker is not as the spec says:", count(done, "step"));
+            let _ = writeln!(text, "{}", Painted(RED, line));
+            for address in left {
+                let _ = writeln!(text, "  {address}");
+            }
+            let _ = writeln!(text, "Somebody else changed it at the same time, or the broker did not keep its word.");
+            let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+        }
+        return text;
+    }
+    for report in reports {
+        if reports.len() > 1 {
+            let _ = writeln!(text, "{}", Painted(BOLD, format!("vhost {}", clean(report.vhost.as_str()))));
+        }
+        for step in &report.done {
+            let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));
+        }
+        for step in &report.failed {
+            let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
+            let _ = writeln!(text, "                {}", clean(&step.error.to_string()));
+        }
+        for step in &report.not_attempted {
+            let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));
+        }
+    }
+    let why = if interrupted { "Interrupted" } else { "Stopped" };
+    let line = format!("{why}: {done} done, {failed} failed, {not_attempted} not attempted.");
+    let _ = writeln!(text, "\n{}", Painted(RED, line));
+    let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+    text
+}

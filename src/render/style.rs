@@ -1,0 +1,94 @@
+//! How finished values look on a screen: colours, numbers, and names that cannot play tricks on a terminal.
+//!
+//! Colour is always written; the stream that it goes to strips it where it does not belong.
+
+use anstyle::{AnsiColor, Style};
+use std::fmt::{self, Display};
+
+/// For what is made.
+pub const GREEN: Style = AnsiColor::Green.on_default();
+/// For what is changed.
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+/// For what is deleted, and for what stands in the way.
+pub const RED: Style = AnsiColor::Red.on_default();
+/// For what is less important.
+pub const DIM: Style = Style::new().dimmed();
+/// For headings.
+pub const BOLD: Style = Style::new().bold();
+
+/// Text in a style.
+pub struct Painted<T>(pub Style, pub T);
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{}", self.0, self.1, self.0.render_reset())
+    }
+}
+
+/// A name or value as it may stand on a terminal: control characters (also those that turn the direction of writing)
+/// are escaped, all else is left.
+pub fn clean(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .map(|c| if c.is_control() || turns(c) { c.escape_unicode().to_string() } else { c.to_string() })
+        .collect()
+}
+
+/// `1204` as `1,204`.
+pub fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 message`, `1,204 messages`.
+pub fn count(value: u64, thing: &str) -> String {
+    format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
+}
+
+/// How many columns a text takes; wide and combining characters are rare enough in names to be counted as one.
+pub fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Words in lines of at most `width` columns; a word that is longer stands alone.
+pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if columns(line) + columns(separator) + columns(part) <= width => {
+                line.push_str(separator);
+                line.push_str(part);
+            }
+            Some(_) | None => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_204), "1,204");
+        assert_eq!(number(1_000_000), "1,000,000");
+        assert_eq!(count(1, "message"), "1 message");
+    }
+
+    #[test]
+    fn names_cannot_move_the_cursor() {
+        assert_eq!(clean("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(clean("größe/ü"), "größe/ü");
+        assert_eq!(clean("\u{202e}gpj"), "\\u{202e}gpj");
+    }
+}
