@@ -10,6 +10,7 @@
 //!
 //! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
 
+pub mod broker;
 pub mod cli;
 pub mod diff;
 pub mod model;

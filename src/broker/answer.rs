@@ -1,0 +1,208 @@
+//! Turns status, content type and body of an answer into what was meant: an answer, or one kind of error. Pure.
+//!
+//! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and answers of live brokers
+//! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
+
+use super::error::BrokerError;
+use super::request::Request;
+use serde_json::Value;
+
+/// How many characters of an answer that is no JSON are shown.
+const EXCERPT: usize = 80;
+
+/// What came back, undigested.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'a> {
+    pub(super) status: u16,
+    pub(super) content_type: Option<&'a str>,
+    pub(super) location: Option<&'a str>,
+    pub(super) body: &'a [u8],
+}
+
+/// Who asked whom for what: errors name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) url: &'a str,
+    pub(super) username: &'a str,
+    pub(super) request: &'a Request,
+}
+
+/// Whether the answer is one; a status of 2xx with a body that is no JSON is none.
+pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
+    let Asked { url, username, request: sent } = asked;
+    let request = sent.to_string();
+    let status = raw.status;
+    let is_json = raw.content_type.is_some_and(|content_type| content_type.contains("json"));
+    match status {
+        200..=299 if raw.body.is_empty() || is_json => return Ok(()),
+        300..=399 => {
+            let to = raw.location.map_or_else(|| "nowhere".to_owned(), without_secrets);
+            return Err(BrokerError::Redirected { url: url.to_owned(), to });
+        }
+        _ => {}
+    }
+    let Some(reason) = reason(raw.body) else {
+        let excerpt = excerpt(raw.body);
+        return Err(match status {
+            408 | 429 | 500..=599 => {
+                let reason = if excerpt.is_empty() { "no reason given".to_owned() } else { excerpt };
+                BrokerError::Unavailable { request, status, reason }
+            }
+            _ => BrokerError::NotManagementApi {
+                url: url.to_owned(),
+                request,
+                status,
+                content_type: raw.content_type.map(str::to_owned),
+                excerpt,
+            },
+        });
+    };
+    let username = username.to_owned();
+    Err(match status {
+        401 if reason.starts_with("Not ") && reason.ends_with(" user") => {
+            BrokerError::WrongTag { username, request, reason }
+        }
+        401 if reason.starts_with("Access refused") || reason.starts_with("User not authorised") => {
+            BrokerError::AccessRefused { username, request, reason }
+        }
+        401 => BrokerError::Unauthorized { username, reason },
+        403 => BrokerError::AccessRefused { username, request, reason },
+        // `rabbit_amqqueue:not_found_or_absent`: the queue is there, its node is not.
+        404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
+        404 => BrokerError::NotFound { request, reason },
+        // The second is LavinMQ, which names no argument.
+        400 if reason.contains("inequivalent arg") || reason.contains("declared with other arguments") => {
+            BrokerError::Inequivalent { request, reason }
+        }
+        // The metadata store had no majority for a moment: `failed to declare .. because the operation timed out`.
+        400 if reason.contains("operation timed out") => BrokerError::Unavailable { request, status, reason },
+        408 | 429 | 500..=599 => BrokerError::Unavailable { request, status, reason },
+        _ => BrokerError::Refused { request, status, reason },
+    })
+}
+
+/// The broker's words in an error: `reason`, or `error` where there is no more. `None` if it is not the broker's JSON.
+fn reason(body: &[u8]) -> Option<String> {
+    let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
+    let words = answer.get("reason").or_else(|| answer.get("error"))?;
+    // Not a text: `["not_boolean",1]`.
+    Some(unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned)))
+}
+
+/// Up to 4.0 some reasons are escaped for HTML: `&lt;&lt;"x"&gt;&gt;`.
+fn unescaped(words: &str) -> String {
+    words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+}
+
+/// The first characters of a text, without HTML tags and with single spaces.
+fn excerpt(body: &[u8]) -> String {
+    // More than enough for the tags in front of the first words.
+    let text = String::from_utf8_lossy(&body[..body.len().min(16 * 1024)]);
+    let mut bare = String::new();
+    let mut in_tag = false;
+    for character in text.chars() {
+        match character {
+            '<' => {
+                in_tag = true;
+                bare.push(' ');
+            }
+            '>' => in_tag = false,
+            other if !in_tag => bare.push(other),
+            _ => {}
+        }
+    }
+    let words: Vec<_> = bare.split_whitespace().collect();
+    let line = words.join(" ");
+    let short: String = line.chars().filter(|character| !character.is_control()).take(EXCERPT).collect();
+    if short.len() < line.len() { format!("{short}…") } else { short }
+}
+
+/// A URL of somebody else's, without what may be secret in it.
+fn without_secrets(location: &str) -> String {
+    let bare = location.split(['?', '#']).next().unwrap_or_default();
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}/{path}")
+        }
+        None => bare.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, content_type: &str, body: &str) -> BrokerError {
+        let request = Request::get("/api/queues/v");
+        let raw = Raw {
+            status,
+            content_type: Some(content_type),
+            location: Some("https://me:secret@sso/login?token=1"),
+            body: body.as_bytes(),
+        };
+        check(raw, Asked { url: "http://h:15672", username: "me", request: &request }).unwrap_err()
+    }
+
+    fn json(status: u16, reason: &str) -> BrokerError {
+        let body = serde_json::json!({"error": "x", "reason": reason}).to_string();
+        error(status, "application/json", &body)
+    }
+
+    #[test]
+    fn the_three_kinds_of_401() {
+        assert!(matches!(json(401, "Login failed"), BrokerError::Unauthorized { .. }));
+        assert!(matches!(json(401, "Not_Authorized"), BrokerError::Unauthorized { .. }));
+        assert!(matches!(json(401, "Access refused."), BrokerError::AccessRefused { .. }));
+        assert!(matches!(json(401, "User not authorised to access virtual host"), BrokerError::AccessRefused { .. }));
+        assert!(matches!(json(401, "Not management user"), BrokerError::WrongTag { .. }));
+    }
+
+    #[test]
+    fn kinds_of_400_and_404() {
+        let words = "inequivalent arg 'x-message-ttl' for queue 'q' in vhost 'v': received '1' but current is '2'";
+        assert!(matches!(json(400, words), BrokerError::Inequivalent { reason, .. } if reason == words));
+        assert!(!json(400, words).is_transient());
+        assert!(json(400, "failed to declare queue because the operation timed out").is_transient());
+        assert!(matches!(json(400, "queue 'q' in vhost 'v' not empty"), BrokerError::Refused { status: 400, .. }));
+        assert!(matches!(json(404, "Not Found"), BrokerError::NotFound { .. }));
+        let down = "home node 'a@b' of durable queue 'q' in vhost 'v' is down or inaccessible";
+        assert!(matches!(json(404, down), BrokerError::HomeNodeDown { .. }));
+        let error = error(400, "application/json", r#"{"error":"bad_request","reason":["not_boolean",1]}"#);
+        assert_eq!(error.to_string(), r#"the broker refused GET /api/queues/v: 400 ["not_boolean",1]"#);
+        assert!(json(400, "&lt;&lt;\"a\"&gt;&gt; &amp;lt;").to_string().ends_with(r#"<<"a">> &lt;"#));
+    }
+
+    #[test]
+    fn transient_statuses() {
+        for status in [429, 500, 502, 503, 504] {
+            assert!(json(status, "x").is_transient(), "{status}");
+            assert!(error(status, "text/html", "<h1>Bad Gateway</h1>").is_transient(), "{status}");
+        }
+        assert!(error(500, "", "").is_transient());
+    }
+
+    #[test]
+    fn html_is_no_management_api() {
+        let page = "<!doctype html><html><head><title>Sign in</title></head>\n<body>  Welcome to the proxy";
+        for status in [200, 401, 404] {
+            let words = error(status, "text/html", page).to_string();
+            assert_eq!(
+                words,
+                format!(
+                    "http://h:15672 is not a RabbitMQ management API: it answered {status} with text/html for \
+                     GET /api/queues/v: Sign in Welcome to the proxy"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn redirects_show_no_secret() {
+        assert_eq!(
+            error(302, "text/html", "").to_string(),
+            "http://h:15672 redirects to https://sso/login; use that URL if it is the broker's"
+        );
+    }
+}

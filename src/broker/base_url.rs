@@ -1,0 +1,158 @@
+//! Where a broker's management API is: a URL without user info, and the reading of one that may have some.
+
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+use secrecy::SecretString;
+use std::fmt;
+
+/// The address of a management API up to and without `/api`, for example `https://host:15671/rabbit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl(Url);
+
+/// A URL as people write it: where, and perhaps as whom.
+#[derive(Clone, Debug)]
+pub struct UrlWithLogin {
+    /// Where.
+    pub url: BaseUrl,
+    /// The user in front of the `@`, decoded.
+    pub username: Option<String>,
+    /// The password in front of the `@`, decoded.
+    pub password: Option<SecretString>,
+}
+
+/// Why a text is not the URL of a management API. It never repeats the text, which may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotABaseUrl {
+    /// Not a URL at all.
+    #[error("the URL cannot be read; it should look like http://host:15672 or https://host:15671/prefix")]
+    Malformed,
+    /// `amqp://`, say.
+    #[error(
+        "the URL must start with http:// or https://; the management API listens on port 15672, or 15671 with TLS, \
+         and not where AMQP clients connect"
+    )]
+    Scheme,
+    /// A `?` or `#`.
+    #[error("the URL must have no `?` and no `#`; percent-encode them in a user name or password")]
+    Query,
+}
+
+impl BaseUrl {
+    /// Reads `http[s]://[user[:password]@]host[:port][/prefix]`; a trailing `/` and a trailing `/api` are dropped.
+    ///
+    /// Without a port it is 80 or 443, as in every URL.
+    pub fn parse(text: &str) -> Result<UrlWithLogin, NotABaseUrl> {
+        let mut url = Url::parse(text.trim()).map_err(|_| NotABaseUrl::Malformed)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(NotABaseUrl::Scheme);
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(NotABaseUrl::Query);
+        }
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
+        let password = url.password().map(|password| SecretString::from(decoded(password)));
+        // Both cannot fail for a URL with a host, which every http URL has.
+        url.set_username("").map_err(|()| NotABaseUrl::Malformed)?;
+        url.set_password(None).map_err(|()| NotABaseUrl::Malformed)?;
+        let prefix = url.path().trim_end_matches('/');
+        let prefix = prefix.strip_suffix("/api").unwrap_or(prefix).trim_end_matches('/').to_owned();
+        url.set_path(&prefix);
+        Ok(UrlWithLogin { url: Self(url), username, password })
+    }
+
+    /// Whether TLS is spoken.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// Whether it is this machine, where no proxy has any business.
+    pub fn is_loopback(&self) -> bool {
+        match self.0.host_str() {
+            Some("localhost") => true,
+            Some(host) => {
+                let bare = host.trim_start_matches('[').trim_end_matches(']');
+                host.ends_with(".localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+            None => false,
+        }
+    }
+
+    /// The URL of a path below it; `None` when a URL cannot carry that path as it is (dot segments).
+    pub(super) fn join(&self, path: &str) -> Option<Url> {
+        let text = format!("{self}{path}");
+        Url::parse(&text).ok().filter(|url| url.as_str() == text)
+    }
+}
+
+/// Without a trailing slash.
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+
+    #[test]
+    fn user_info_is_taken_out() {
+        let read = BaseUrl::parse("https://me%40x:p%2Fw@host:15671/rabbit/api/").unwrap();
+        assert_eq!(read.url.to_string(), "https://host:15671/rabbit");
+        assert_eq!(read.username.as_deref(), Some("me@x"));
+        assert_eq!(read.password.unwrap().expose_secret(), "p/w");
+        assert!(read.url.is_https());
+    }
+
+    #[test]
+    fn plain_urls() {
+        for (text, shown) in [
+            ("http://localhost:15672", "http://localhost:15672"),
+            ("http://localhost:15672/", "http://localhost:15672"),
+            ("http://localhost:15672/api", "http://localhost:15672"),
+            ("https://host", "https://host"),
+            ("http://[::1]:15672/a/b", "http://[::1]:15672/a/b"),
+        ] {
+            let read = BaseUrl::parse(text).unwrap();
+            assert_eq!(read.url.to_string(), shown);
+            assert!(read.username.is_none() && read.password.is_none());
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_without_being_repeated() {
+        assert_eq!(BaseUrl::parse("amqp://guest:secret@host").unwrap_err(), NotABaseUrl::Scheme);
+        assert_eq!(BaseUrl::parse("localhost:15672").unwrap_err(), NotABaseUrl::Scheme);
+        assert_eq!(BaseUrl::parse("not a url").unwrap_err(), NotABaseUrl::Malformed);
+        assert_eq!(BaseUrl::parse("http://u:a?b@host").unwrap_err(), NotABaseUrl::Query);
+        assert!(!BaseUrl::parse("http://guest:secret@host:x").unwrap_err().to_string().contains("secret"));
+    }
+
+    #[test]
+    fn loopback() {
+        for (text, expected) in [
+            ("http://localhost", true),
+            ("http://127.0.0.9:1", true),
+            ("http://[::1]:1", true),
+            ("http://rabbit.localhost", true),
+            ("http://10.0.0.1", false),
+            ("http://localhost.example.com", false),
+        ] {
+            assert_eq!(BaseUrl::parse(text).unwrap().url.is_loopback(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn encoded_names_survive_and_dot_segments_do_not() {
+        let base = BaseUrl::parse("http://h:1/p").unwrap().url;
+        for path in ["/api/queues/%2F/a%2Fb%20%25%23%C3%BC~", "/api/bindings/%2F/e/x/q/y/%252E%252E", "/api/q/...?a=b"]
+        {
+            assert_eq!(base.join(path).unwrap().as_str(), format!("http://h:1/p{path}"));
+        }
+        for path in ["/api/queues/%2F/..", "/api/queues/%2F/%2E%2E", "/api/queues/./x"] {
+            assert_eq!(base.join(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Turns the errors of the HTTP and TLS libraries into the words that a person can act on.
+
+use rustls::{AlertDescription, CertificateError, Error as TlsError};
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectProblem {
+    /// Nothing listens there.
+    Refused,
+    /// The name does not resolve.
+    NoSuchHost,
+    /// The broker's certificate is of an authority that is not trusted.
+    UnknownIssuer,
+    /// The broker's certificate is for another name.
+    WrongHost,
+    /// The broker's certificate is out of date, or not valid yet.
+    Expired,
+    /// The broker wants a client certificate.
+    CertificateRequired,
+    /// The broker does not take the client certificate.
+    CertificateRefused(String),
+    /// TLS was spoken to a port that does not.
+    HttpsToHttp,
+    /// The other side hung up, or spoke no HTTP, at a port that may want TLS.
+    HttpToHttps(String),
+    /// Something else about TLS.
+    Tls(String),
+    /// The connection broke after the request was sent, or while the answer was read.
+    Broken(String),
+    /// Something else, before anything was sent.
+    Other(String),
+}
+
+impl ConnectProblem {
+    /// Whether it may go away by itself. A name that does not resolve may: containers start in any order.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused | Self::NoSuchHost | Self::Broken(_) | Self::Other(_) => true,
+            Self::UnknownIssuer
+            | Self::WrongHost
+            | Self::Expired
+            | Self::CertificateRequired
+            | Self::CertificateRefused(_)
+            | Self::HttpsToHttp
+            | Self::HttpToHttps(_)
+            | Self::Tls(_) => false,
+        }
+    }
+
+    /// Whether the request may have reached the broker.
+    pub fn is_after_sending(&self) -> bool {
+        match self {
+            Self::Broken(_) => true,
+            Self::Refused
+            | Self::NoSuchHost
+            | Self::UnknownIssuer
+            | Self::WrongHost
+            | Self::Expired
+            | Self::CertificateRequired
+            | Self::CertificateRefused(_)
+            | Self::HttpsToHttp
+            | Self::HttpToHttps(_)
+            | Self::Tls(_)
+            | Self::Other(_) => false,
+        }
+    }
+
+    /// Reads it off an error of reqwest, whose own text says "error sending request" and no more.
+    pub(super) fn of(error: &reqwest::Error) -> Self {
+        let mut texts = Vec::new();
+        let mut next: Option<&(dyn Error + 'static)> = error.source();
+        while let Some(cause) = next {
+            if let Some(tls) = tls_error(cause) {
+                return Self::of_tls(tls);
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>()
+                && io.kind() == io::ErrorKind::ConnectionRefused
+            {
+                return Self::Refused;
+            }
+            texts.push(cause.to_string());
+            next = cause.source();
+        }
+        if texts.iter().any(|text| text.starts_with("dns error")) {
+            return Self::NoSuchHost;
+        }
+        let words = texts.last().cloned().unwrap_or_else(|| "no reason given".to_owned());
+        if words.contains("invalid HTTP version") {
+            return Self::HttpToHttps(words);
+        }
+        if error.is_connect() { Self::Other(words) } else { Self::Broken(words) }
+    }
+
+    fn of_tls(error: &TlsError) -> Self {
+        // Both enums are open: new reasons read as "TLS: …".
+        #[allow(clippy::wildcard_enum_match_arm)]
+        match error {
+            TlsError::InvalidCertificate(certificate) => match certificate {
+                CertificateError::UnknownIssuer => Self::UnknownIssuer,
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Self::WrongHost,
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => Self::Expired,
+                _ => Self::Tls(error.to_string()),
+            },
+            TlsError::AlertReceived(alert) => match alert {
+                AlertDescription::CertificateRequired => Self::CertificateRequired,
+                AlertDescription::BadCertificate
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::UnknownCA => Self::CertificateRefused(format!("{alert:?}")),
+                // With TLS 1.2 this is what a missing client certificate looks like, but other things do, too.
+                _ => Self::Tls(error.to_string()),
+            },
+            TlsError::InvalidMessage(_) => Self::HttpsToHttp,
+            _ => Self::Tls(error.to_string()),
+        }
+    }
+}
+
+/// The TLS library's error, also from inside an I/O error, whose `source()` skips what it wraps.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a TlsError> {
+    cause
+        .downcast_ref::<TlsError>()
+        .or_else(|| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<TlsError>())
+}
+
+impl fmt::Display for ConnectProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused => f.write_str("connection refused"),
+            Self::NoSuchHost => f.write_str("no such host"),
+            Self::UnknownIssuer => {
+                f.write_str("the broker's certificate was issued by an authority that is not trusted here")
+            }
+            Self::WrongHost => f.write_str("the broker's certificate is not for this host name"),
+            Self::Expired => f.write_str("the broker's certificate is expired or not valid yet"),
+            Self::CertificateRequired => f.write_str("the broker requires a client certificate"),
+            Self::CertificateRefused(words) => write!(f, "the broker does not accept the client certificate ({words})"),
+            Self::HttpsToHttp => f.write_str("the port does not speak TLS; is it http:// instead of https://?"),
+            Self::HttpToHttps(words) => {
+                write!(f, "the answer is not HTTP; is it https:// instead of http://? ({words})")
+            }
+            Self::Tls(words) => write!(f, "TLS: {words}"),
+            Self::Broken(words) => write!(f, "the connection broke: {words}"),
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}

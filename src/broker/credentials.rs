@@ -1,0 +1,310 @@
+//! Reads a node's entry of `rabbitmqadmin.conf`, in both of its generations. Pure: it is given the text.
+//!
+//! Generation 1 is the INI file of the Python tool that comes with the broker (`priv/www/cli/rabbitmqadmin` of
+//! rabbitmq_management): a section a node, read by Python's `configparser`. Generation 2 is the TOML file of
+//! rabbitmqadmin-ng (`SharedSettings` in its `src/config.rs`): a table a node. Keys that are not about connecting are
+//! left alone.
+
+use super::base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
+use ini::{Ini, ParseOption};
+use secrecy::SecretString;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The node that is meant when none is named, in both generations.
+pub const DEFAULT_NODE: &str = "default";
+
+/// Which generation of the file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfFormat {
+    /// Generation 1.
+    Ini,
+    /// Generation 2.
+    Toml,
+}
+
+/// What the file says of a node. What it does not say is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSettings {
+    /// Where it is, when it is said by a whole URL; that goes before host, port and TLS.
+    pub base_uri: Option<BaseUrl>,
+    /// The host.
+    pub hostname: Option<String>,
+    /// The port of the management API.
+    pub port: Option<u16>,
+    /// The user.
+    pub username: Option<String>,
+    /// The user's password.
+    pub password: Option<SecretString>,
+    /// The vhost.
+    pub vhost: Option<String>,
+    /// Whether to speak TLS.
+    pub tls: Option<bool>,
+    /// Whether to take any certificate (generation 1 only).
+    pub insecure: Option<bool>,
+    /// Path of a PEM file.
+    pub ca_cert: Option<String>,
+    /// Path of a PEM file.
+    pub client_cert: Option<String>,
+    /// Path of a PEM file.
+    pub client_key: Option<String>,
+    /// What stands in front of the API's paths. In generation 2 it ends with `/api`, in generation 1 it does not.
+    pub path_prefix: Option<String>,
+}
+
+/// Why there is nothing to read. It never repeats a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfError {
+    /// Neither generation.
+    #[error("line {line}: it is neither the TOML of rabbitmqadmin 2 nor the INI of rabbitmqadmin 1: {reason}")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// What was expected.
+        reason: String,
+    },
+    /// A key of the node has a value that cannot be one.
+    #[error("node `{node}`: {reason}")]
+    Value {
+        /// The node.
+        node: String,
+        /// Which key, and what it must be.
+        reason: String,
+    },
+    /// No section or table of that name.
+    #[error("there is no node `{node}` in it; it has {}", if .known.is_empty() { "none".to_owned() } else { .known.join(", ") })]
+    NoSuchNode {
+        /// The name that was asked for.
+        node: String,
+        /// The names that are there.
+        known: Vec<String>,
+    },
+}
+
+/// Reads the entry of a node from the text of a `rabbitmqadmin.conf` of either generation.
+pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
+    match detect(text)? {
+        ConfFormat::Toml => from_toml(text, node),
+        ConfFormat::Ini => from_ini(text, node),
+    }
+}
+
+/// Which generation a text is of: TOML if it is TOML. Values of generation 1 have no quotes, so its host names are none.
+pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
+    let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
+    let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);
+    match Ini::load_from_str_opt(text, INI) {
+        // Quoted values make it TOML with a mistake, and the mistake is what a person wants to hear of.
+        Ok(_) if text.contains("= \"") || text.contains("=\"") => Err(ConfError::Malformed {
+            line: line(not_toml.span().map_or(0, |span| span.start)),
+            reason: not_toml.message().to_owned(),
+        }),
+        Ok(_) => Ok(ConfFormat::Ini),
+        Err(error) => Err(ConfError::Malformed { line: error.line, reason: error.msg.into_owned() }),
+    }
+}
+
+/// As Python reads it: values end at the end of the line, quotes and backslashes mean themselves.
+const INI: ParseOption = ParseOption {
+    enabled_quote: false,
+    enabled_escape: false,
+    enabled_indented_mutiline_value: false,
+    enabled_preserve_key_leading_whitespace: false,
+};
+
+fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
+    let ini = Ini::load_from_str_opt(text, INI)
+        .map_err(|error| ConfError::Malformed { line: error.line, reason: error.msg.into_owned() })?;
+    let Some(section) = ini.section(Some(node)) else {
+        let known = ini.sections().flatten().filter(|name| *name != "DEFAULT").map(str::to_owned).collect();
+        return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
+    };
+    // `configparser`: `[DEFAULT]` is behind every section, keys have no case, and `%%` is a `%`.
+    let mut values: BTreeMap<String, String> = BTreeMap::new();
+    for (key, value) in ini.section(Some("DEFAULT")).into_iter().flat_map(|section| section.iter()).chain(section) {
+        values.insert(key.to_lowercase(), value.replace("%%", "%"));
+    }
+    let mut take = |key: &str| values.remove(key).filter(|value| !value.is_empty());
+    let wrong = |reason: &str| ConfError::Value { node: node.to_owned(), reason: reason.to_owned() };
+    let boolean = |key: &str, value: Option<String>| match value.as_deref() {
+        None => Ok(None),
+        Some(word) if word.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(word) if word.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(_) => Err(wrong(&format!("`{key}` must be True or False"))),
+    };
+    let port = take("port").map(|port| port.parse().map_err(|_| wrong("`port` must be a number up to 65535")));
+    let declare_vhost = take("declare_vhost");
+    let base_uri = take("base_uri");
+    let settings = NodeSettings {
+        base_uri: None,
+        hostname: take("hostname"),
+        port: port.transpose()?,
+        username: take("username"),
+        password: take("password").map(SecretString::from),
+        // The one is what is listed, the other what is declared in.
+        vhost: take("vhost").or(declare_vhost),
+        tls: boolean("ssl", take("ssl"))?,
+        insecure: boolean("ssl_insecure", take("ssl_insecure"))?,
+        ca_cert: take("ssl_ca_cert_file"),
+        client_cert: take("ssl_cert_file"),
+        client_key: take("ssl_key_file"),
+        path_prefix: take("path_prefix"),
+    };
+    settings.with_base_uri(base_uri).map_err(|error| wrong(&format!("`base_uri`: {error}")))
+}
+
+/// A table of generation 2.
+#[derive(Deserialize)]
+struct TomlNode {
+    base_uri: Option<String>,
+    hostname: Option<String>,
+    port: Option<u16>,
+    username: Option<String>,
+    password: Option<SecretString>,
+    virtual_host: Option<String>,
+    tls: Option<bool>,
+    scheme: Option<String>,
+    path_prefix: Option<String>,
+    ca_certificate_bundle_path: Option<String>,
+    client_certificate_file_path: Option<String>,
+    client_private_key_file_path: Option<String>,
+}
+
+fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
+    let mut tables: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| ConfError::Malformed { line: 1, reason: error.message().to_owned() })?;
+    let Some(table) = tables.remove(node) else {
+        let known = tables.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone()).collect();
+        return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
+    };
+    // The library's message may quote a value, so the reason is told apart by the key alone.
+    let wrong = |key: &str| ConfError::Value { node: node.to_owned(), reason: format!("{key} has a wrong type") };
+    let entry: TomlNode = table.clone().try_into().map_err(|_| {
+        let key = table.as_table().into_iter().flatten().find(|(key, value)| {
+            let alone: toml::Table = [((*key).clone(), (*value).clone())].into_iter().collect();
+            alone.try_into::<TomlNode>().is_err()
+        });
+        wrong(&key.map_or_else(|| "it".to_owned(), |(key, _)| format!("`{key}`")))
+    })?;
+    let settings = NodeSettings {
+        base_uri: None,
+        hostname: entry.hostname,
+        port: entry.port,
+        username: entry.username,
+        password: entry.password,
+        vhost: entry.virtual_host,
+        tls: entry.tls.or_else(|| entry.scheme.map(|scheme| scheme.eq_ignore_ascii_case("https"))),
+        insecure: None,
+        ca_cert: entry.ca_certificate_bundle_path,
+        client_cert: entry.client_certificate_file_path,
+        client_key: entry.client_private_key_file_path,
+        path_prefix: entry.path_prefix,
+    };
+    settings
+        .with_base_uri(entry.base_uri)
+        .map_err(|error| ConfError::Value { node: node.to_owned(), reason: format!("`base_uri`: {error}") })
+}
+
+impl NodeSettings {
+    /// With what the URL says; its user and password count where none are said apart.
+    fn with_base_uri(mut self, text: Option<String>) -> Result<Self, NotABaseUrl> {
+        if let Some(text) = text {
+            let UrlWithLogin { url, username, password } = BaseUrl::parse(&text)?;
+            self.base_uri = Some(url);
+            self.username = self.username.or(username);
+            self.password = self.password.or(password);
+        }
+        Ok(self)
+    }
+
+    /// The URL that they amount to: `base_uri`, or host and port, with the path prefix. A port that is not said is 15671
+    /// with TLS and 15672 without, a host that is not said is `localhost`: the defaults of both generations.
+    pub fn base_url(&self) -> Result<BaseUrl, NotABaseUrl> {
+        let prefix = self.path_prefix.as_deref().unwrap_or_default().trim_matches('/');
+        let base = match &self.base_uri {
+            Some(url) => url.to_string(),
+            None => {
+                let tls = self.tls.unwrap_or(false);
+                let host = self.hostname.as_deref().unwrap_or("localhost");
+                let host =
+                    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+                let port = self.port.unwrap_or(if tls { 15671 } else { 15672 });
+                format!("{}://{host}:{port}", if tls { "https" } else { "http" })
+            }
+        };
+        Ok(BaseUrl::parse(&format!("{base}/{prefix}"))?.url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret;
+
+    const V1: &str = "# comment\n[DEFAULT]\nusername = everyone\n\n[host_normal]\nhostname = localhost\nport = 15672\n\
+        username = guest\npassword = a%%b;c#d\"e\\f\ndeclare_vhost = / # Used as default for declare / delete only\n\n\
+        [host_tls]\nhostname = otherhost\nport = 15671\nssl = True\nssl_key_file = /path/key.pem\n\
+        ssl_cert_file = /path/cert.pem\nssl_ca_cert_file=/path/ca.pem\nssl_insecure = False\npath_prefix = /rabbit\n\
+        vhost = shop\n";
+
+    const V2: &str = "[local]\nhostname = \"localhost\"\nport = 15672\nusername = \"lolz\"\npassword = \"lolz\"\n\
+        virtual_host = \"environments/local\"\ntable_style = \"dots\"\n\n[tls]\ntls = true\nhostname = \"h\"\n\
+        path_prefix = \"/rabbit/api\"\nca_certificate_bundle_path = \"/ca.pem\"\n\
+        client_certificate_file_path = \"/c.pem\"\nclient_private_key_file_path = \"/k.pem\"\n\n\
+        [uri]\nbase_uri = \"https://me:pw@h:1/\"\n\n[broken]\nport = \"x\"\n";
+
+    #[test]
+    fn generation_1() {
+        assert_eq!(detect(V1), Ok(ConfFormat::Ini));
+        let node = from_rabbitmqadmin_conf(V1, "host_normal").unwrap();
+        assert_eq!(node.username.as_deref(), Some("guest"));
+        assert_eq!(node.password.as_ref().unwrap().expose_secret(), "a%b;c#d\"e\\f");
+        assert_eq!((node.tls, node.port), (None, Some(15672)));
+        assert_eq!(node.base_url().unwrap().to_string(), "http://localhost:15672");
+        let node = from_rabbitmqadmin_conf(V1, "host_tls").unwrap();
+        assert_eq!(node.username.as_deref(), Some("everyone"));
+        assert_eq!(node.vhost.as_deref(), Some("shop"));
+        assert_eq!((node.tls, node.insecure), (Some(true), Some(false)));
+        assert_eq!(node.ca_cert.as_deref(), Some("/path/ca.pem"));
+        assert_eq!(node.client_cert.as_deref(), Some("/path/cert.pem"));
+        assert_eq!(node.client_key.as_deref(), Some("/path/key.pem"));
+        assert_eq!(node.base_url().unwrap().to_string(), "https://otherhost:15671/rabbit");
+    }
+
+    #[test]
+    fn generation_2() {
+        assert_eq!(detect(V2), Ok(ConfFormat::Toml));
+        let node = from_rabbitmqadmin_conf(V2, "local").unwrap();
+        assert_eq!(node.vhost.as_deref(), Some("environments/local"));
+        assert_eq!(node.password.as_ref().unwrap().expose_secret(), "lolz");
+        let node = from_rabbitmqadmin_conf(V2, "tls").unwrap();
+        assert_eq!(node.base_url().unwrap().to_string(), "https://h:15671/rabbit");
+        assert_eq!(node.ca_cert.as_deref(), Some("/ca.pem"));
+        assert_eq!(node.client_cert.as_deref(), Some("/c.pem"));
+        assert_eq!(node.client_key.as_deref(), Some("/k.pem"));
+        let node = from_rabbitmqadmin_conf(V2, "uri").unwrap();
+        assert_eq!(node.base_url().unwrap().to_string(), "https://h:1");
+        assert_eq!(node.username.as_deref(), Some("me"));
+        assert!(!format!("{node:?}").contains("pw"));
+        let error = from_rabbitmqadmin_conf(V2, "broken").unwrap_err();
+        assert_eq!(error.to_string(), "node `broken`: `port` has a wrong type");
+    }
+
+    #[test]
+    fn a_node_that_is_not_there() {
+        for (text, expected) in [
+            (V1, "there is no node `x` in it; it has host_normal, host_tls"),
+            ("", "there is no node `x` in it; it has none"),
+        ] {
+            assert_eq!(from_rabbitmqadmin_conf(text, "x").unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_toml_is_told_as_one() {
+        let error = from_rabbitmqadmin_conf("[a]\nhostname = \"h\"\npassword = \"secret\n", "a").unwrap_err();
+        assert!(matches!(error, ConfError::Malformed { line: 3, .. }), "{error}");
+        assert!(!error.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,186 @@
+//! Deletes a queue only as long as what its guard says holds, as far as a broker can tell.
+//!
+//! "Empty" is a total of 0: not ready plus unacknowledged, because a backlog of at-least-once dead letters is neither.
+//! A number that is missing is not 0. What the broker's own flags are worth, on 3.8 to 4.3:
+//!
+//! | | `if-empty` | `if-unused` |
+//! |---|---|---|
+//! | classic | counts *ready* only: with two unacknowledged messages a queue is deleted (`rabbit_amqqueue_process`) | 400 with a consumer |
+//! | quorum | 400 "not supported" | 400 |
+//! | stream | ignored: deleted with all that is in it (`rabbit_stream_queue:delete`) | ignored |
+//!
+//! So a classic queue is asked for its total and deleted with both flags, which one process checks at once: with no
+//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`. A quorum
+//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 for two ticks.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::perform::{Performed, gone_is_done};
+use super::request::Request;
+use super::wire::QueueTotals;
+use crate::model::{QueueName, QueueType, VhostName};
+use crate::plan::Guard;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Two ticks of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000) and some.
+const TWO_TICKS: Duration = Duration::from_secs(12);
+/// Between two looks at a quorum queue's total.
+const POLL: Duration = Duration::from_secs(1);
+
+impl Broker {
+    /// `delete` is the plain request. What is tried again is the whole check, never the delete alone: when an answer was
+    /// lost, the queue of that name may already be somebody's new one.
+    pub(super) async fn delete_queue(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        guard: Guard,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        match guard {
+            Guard::Nothing => gone_is_done(self.send(delete).await),
+            // No message may be lost: that is what "empty" proves better than one number does.
+            Guard::Empty | Guard::AtMost(0) => self.retrying(|| self.delete_if_empty(vhost, name, delete)).await,
+            Guard::AtMost(allowed) => self.retrying(|| self.delete_if_at_most(vhost, name, allowed, delete)).await,
+        }
+    }
+
+    async fn delete_if_at_most(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        allowed: u64,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
+        match totals.messages {
+            Some(messages) if messages <= allowed => gone_is_done(self.send_once(delete).await),
+            Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
+            None => Err(unknown(name, "the broker does not say how many messages it holds")),
+        }
+    }
+
+    async fn delete_if_empty(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
+        match queue_type(&totals) {
+            Some(QueueType::Classic) => {
+                must_be_empty(name, &totals)?;
+                match self.send_once(&delete.clone().with_query("if-empty=true&if-unused=true")).await {
+                    Err(BrokerError::Refused { reason, .. }) if reason.ends_with("in use") => {}
+                    answer => return gone_is_done(full_is_not_empty(name, answer)),
+                }
+                let Some(totals) = self.totals_of(vhost, name, delete).await? else {
+                    return Ok(Performed::AlreadyGone);
+                };
+                must_be_empty(name, &totals)?;
+                let answer = self.send_once(&delete.clone().with_query("if-empty=true")).await;
+                gone_is_done(full_is_not_empty(name, answer))
+            }
+            Some(QueueType::Quorum) => {
+                must_be_empty(name, &totals)?;
+                let since = Instant::now();
+                while since.elapsed() < TWO_TICKS {
+                    sleep(POLL.min(TWO_TICKS.saturating_sub(since.elapsed()))).await;
+                    let Some(totals) = self.totals_of(vhost, name, delete).await? else {
+                        return Ok(Performed::AlreadyGone);
+                    };
+                    must_be_empty(name, &totals)?;
+                }
+                gone_is_done(self.send_once(delete).await)
+            }
+            Some(QueueType::Stream) => {
+                Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))
+            }
+            None => Err(unknown(name, "its type is a plugin's, and topo cannot prove that it is empty")),
+        }
+    }
+
+    /// `None` if the queue is gone: not listed, and the broker says so of the one queue, too. A list from a node that is
+    /// behind may lack a queue that is there.
+    async fn totals_of(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Option<QueueTotals>, BrokerError> {
+        let totals = match self.totals(vhost).await {
+            Err(BrokerError::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        if let Some(own) = totals.into_iter().find(|totals| totals.name == name.as_str()) {
+            return Ok(Some(own));
+        }
+        match self.send(&Request::get(delete.path.clone()).with_query("disable_stats=true")).await {
+            Err(BrokerError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => Err(unknown(name, "the broker has it but does not list it")),
+        }
+    }
+}
+
+fn must_be_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
+    match totals.messages {
+        Some(0) => Ok(()),
+        Some(messages) => Err(BrokerError::NotEmpty { queue: name.clone(), messages: Some(messages) }),
+        None => Err(unknown(name, "the broker does not say whether it holds messages")),
+    }
+}
+
+/// `queue 'q' in vhost 'v' not empty`: a message came between the look and the delete.
+fn full_is_not_empty<T>(name: &QueueName, answer: Result<T, BrokerError>) -> Result<T, BrokerError> {
+    match answer {
+        Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
+            Err(BrokerError::NotEmpty { queue: name.clone(), messages: None })
+        }
+        other => other,
+    }
+}
+
+/// The type that decides what the flags mean. The argument says it on every version but for classic queues; the field is
+/// what tells a plugin's type from them.
+fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
+    match totals.arguments.get("x-queue-type").and_then(|value| value.as_text()) {
+        Some(word) => QueueType::named(word),
+        None => match totals.kind.as_deref() {
+            None | Some("rabbit_classic_queue") => Some(QueueType::Classic),
+            Some(word) => QueueType::named(word),
+        },
+    }
+}
+
+fn unknown(name: &QueueName, reason: &'static str) -> BrokerError {
+    BrokerError::EmptinessUnknown { queue: name.clone(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(text: &str) -> QueueTotals {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_type_decides() {
+        let of = |text| queue_type(&totals(text));
+        assert_eq!(of(r#"{"name":"q","type":"classic","arguments":{}}"#), Some(QueueType::Classic));
+        assert_eq!(of(r#"{"name":"q","arguments":{}}"#), Some(QueueType::Classic));
+        assert_eq!(of(r#"{"name":"q","arguments":{"x-queue-type":"quorum"}}"#), Some(QueueType::Quorum));
+        assert_eq!(of(r#"{"name":"q","type":"stream","arguments":{}}"#), Some(QueueType::Stream));
+        assert_eq!(of(r#"{"name":"q","type":"rabbit_mqtt_qos0_queue","arguments":{}}"#), None);
+    }
+
+    #[test]
+    fn a_missing_number_is_not_zero() {
+        let check = |text| must_be_empty(&"q".into(), &totals(text));
+        assert_eq!(check(r#"{"name":"q","messages":0}"#), Ok(()));
+        assert!(matches!(check(r#"{"name":"q","messages":3}"#), Err(BrokerError::NotEmpty { messages: Some(3), .. })));
+        assert!(matches!(check(r#"{"name":"q","messages_ready":0}"#), Err(BrokerError::EmptinessUnknown { .. })));
+    }
+}

@@ -1,0 +1,225 @@
+//! The lock of an apply: a queue in the vhost. It exists, so somebody holds it; its argument says who.
+//!
+//! GET; absent, so PUT; GET again and compare the holder. The answer to the PUT proves nothing: of several that put at
+//! once, one gets 201, but a stranger's later PUT gets 204 and leaves the arguments alone, because unknown ones are not
+//! compared. `x-expires` is the lease: a PUT counts as use and starts it anew, and a crash ends it.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::perform::{Performed, gone_is_done};
+use super::request::{Request, path, request};
+use super::wire::LockQueue;
+use crate::model::{Arguments, Queue, QueueName, VhostName};
+use crate::plan::Action;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How long a lock outlives its holder.
+pub const LEASE: Duration = Duration::from_secs(60);
+/// Between two renewals: three may fail before the lease runs out.
+const RENEWAL: Duration = Duration::from_secs(15);
+/// Between two looks at a lock that another holds.
+const POLL: Duration = Duration::from_secs(1);
+/// The argument with the words of the holder.
+const HOLDER: &str = "x-topo-holder";
+/// The argument that tells two holders with the same words apart.
+const TOKEN: &str = "x-topo-token";
+
+/// Who holds a lock, for people: `me@host pid 4711 since 2026-11-20T12:00:00Z`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    words: String,
+    token: String,
+}
+
+impl Holder {
+    /// With these words, and a random token.
+    pub fn new(words: impl Into<String>) -> Self {
+        // The hasher's keys are random; std has no other source of randomness.
+        let random = || RandomState::new().build_hasher().finish();
+        Self { words: words.into(), token: format!("{:016x}{:016x}", random(), random()) }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+/// A broker with a vhost that is locked for us. [Release](Self::release) it; dropped, it is free when the lease ran out.
+#[derive(Debug)]
+pub struct LockedBroker {
+    lock: Lock,
+    lost: Arc<OnceLock<String>>,
+    renewal: JoinHandle<()>,
+}
+
+/// What is needed to hold on to a lock.
+#[derive(Clone, Debug)]
+struct Lock {
+    broker: Broker,
+    vhost: VhostName,
+    queue: QueueName,
+    holder: Holder,
+}
+
+/// What a look at the lock shows.
+enum Seen {
+    Free,
+    Ours,
+    Others(String),
+}
+
+impl Broker {
+    /// Locks a vhost, which must exist. While another holds the lock, looks again until `patience` is over; with none, at
+    /// once, it is [`BrokerError::LockHeld`].
+    ///
+    /// Must run inside a tokio runtime: a task of its own renews the lock.
+    pub async fn lock(
+        &self,
+        vhost: &VhostName,
+        queue: &QueueName,
+        holder: Holder,
+        patience: Duration,
+    ) -> Result<LockedBroker, BrokerError> {
+        let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder };
+        let deadline = Instant::now() + patience;
+        loop {
+            match lock.look().await? {
+                Seen::Ours => break,
+                Seen::Others(holder) if Instant::now() >= deadline => {
+                    return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder });
+                }
+                Seen::Others(_) => sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await,
+                Seen::Free => {
+                    lock.put().await?;
+                }
+            }
+        }
+        let lost = Arc::new(OnceLock::new());
+        let renewal = tokio::spawn(keep(lock.clone(), lost.clone()));
+        Ok(LockedBroker { lock, lost, renewal })
+    }
+}
+
+impl LockedBroker {
+    /// The broker, for reading.
+    pub fn broker(&self) -> &Broker {
+        &self.lock.broker
+    }
+
+    /// The vhost that is locked.
+    pub fn vhost(&self) -> &VhostName {
+        &self.lock.vhost
+    }
+
+    /// Whether the lock is not ours any more. Then nothing more may be changed.
+    pub fn lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// [`BrokerError::LockLost`] if the lock is not ours any more.
+    pub fn check(&self) -> Result<(), BrokerError> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(reason) => Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason: reason.clone() }),
+        }
+    }
+
+    /// Carries out an action in the locked vhost, if the lock is still ours; see [`Broker::perform`].
+    pub async fn perform(&self, action: &Action) -> Result<Performed, BrokerError> {
+        self.check()?;
+        self.lock.broker.perform(&self.lock.vhost, action).await
+    }
+
+    /// Frees the vhost. A lock that was lost is another's, and is left alone.
+    pub async fn release(self) -> Result<(), BrokerError> {
+        self.renewal.abort();
+        match self.lock.look().await? {
+            Seen::Free | Seen::Others(_) => Ok(()),
+            Seen::Ours => gone_is_done(self.lock.broker.send(&Request::delete(self.lock.path())).await).map(|_| ()),
+        }
+    }
+}
+
+impl Drop for LockedBroker {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+impl Lock {
+    fn path(&self) -> String {
+        path("queues", &[self.vhost.as_str(), self.queue.as_str()])
+    }
+
+    async fn look(&self) -> Result<Seen, BrokerError> {
+        let listed: LockQueue = match self.broker.get(self.path() + "?disable_stats=true").await {
+            Ok(listed) => listed,
+            Err(BrokerError::NotFound { .. }) => return Ok(Seen::Free),
+            Err(error) => return Err(error),
+        };
+        let text = |name: &str| listed.arguments.get(name).and_then(|value| value.as_text());
+        Ok(match (text(HOLDER), text(TOKEN)) {
+            (_, Some(token)) if token == self.holder.token => Seen::Ours,
+            (Some(words), _) => Seen::Others(words.to_owned()),
+            (None, _) => Seen::Others(format!("a queue named `{}` that topo did not make", self.queue)),
+        })
+    }
+
+    /// Makes the queue, or starts its lease anew; true if it was not there.
+    async fn put(&self) -> Result<bool, BrokerError> {
+        let lease = i64::try_from(LEASE.as_millis()).expect("a minute in milliseconds is a small number");
+        let arguments: Arguments = [
+            // Else it would become a quorum queue where those are the default, and those start in seconds.
+            ("x-queue-type".to_owned(), "classic".into()),
+            ("x-expires".to_owned(), lease.into()),
+            (HOLDER.to_owned(), self.holder.words.as_str().into()),
+            (TOKEN.to_owned(), self.holder.token.as_str().into()),
+        ]
+        .into();
+        let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
+        let declare = Action::DeclareQueue { name: self.queue.clone(), queue };
+        Ok(self.broker.send(&request(&self.vhost, &declare)).await?.status == 201)
+    }
+
+    /// Why the lock is lost, if it is.
+    async fn renew(&self) -> Result<Option<String>, BrokerError> {
+        if self.put().await? {
+            return Ok(Some("it had expired, or somebody deleted it".to_owned()));
+        }
+        Ok(match self.look().await? {
+            Seen::Ours => None,
+            Seen::Free => Some("somebody deleted it".to_owned()),
+            Seen::Others(holder) => Some(format!("it is held by {holder}")),
+        })
+    }
+}
+
+/// Renews the lock until it is lost: by an answer that says so, or because no renewal came through for a whole lease.
+async fn keep(lock: Lock, lost: Arc<OnceLock<String>>) {
+    let mut held_until = Instant::now() + LEASE;
+    loop {
+        sleep(RENEWAL).await;
+        let started = Instant::now();
+        let reason = match timeout_at(held_until, lock.renew()).await {
+            Ok(Ok(None)) => {
+                // From before the request was sent: the broker's lease began later.
+                held_until = started + LEASE;
+                continue;
+            }
+            Ok(Ok(Some(reason))) => reason,
+            Ok(Err(error)) if Instant::now() < held_until && error.is_transient() => continue,
+            Ok(Err(error)) => format!("it could not be renewed: {error}"),
+            Err(_) => "it could not be renewed before it expired".to_owned(),
+        };
+        // Set once, here alone.
+        let _ = lost.set(reason);
+        return;
+    }
+}

@@ -1,0 +1,30 @@
+//! Speaks to a broker by its management API: reads snapshots and activity, performs actions, holds the lock.
+//!
+//! [`request`] is pure and feeds both what is shown and what is sent. Nothing here decides what to do; nothing here
+//! reads files or the environment, or prints.
+
+pub mod base_url;
+pub mod connect_problem;
+pub mod connection;
+pub mod credentials;
+pub mod error;
+pub mod lock;
+pub mod options;
+pub mod perform;
+pub mod request;
+pub mod snapshot;
+
+mod answer;
+mod guard;
+mod read;
+mod wire;
+
+pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
+pub use connect_problem::ConnectProblem;
+pub use connection::Broker;
+pub use error::BrokerError;
+pub use lock::{Holder, LockedBroker};
+pub use options::{ClientCertificate, ConnectionOptions, Retries};
+pub use perform::Performed;
+pub use request::{Method, Request, request};
+pub use snapshot::Snapshot;

@@ -1,0 +1,168 @@
+//! Reads a broker: lists only, in parallel, never one request per object, and never `/api/definitions`, which takes an
+//! administrator and leaves things out (internal exchanges from 4.2.9 and 4.3.3 on). The tag `management` is enough.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use super::request::{Request, path};
+use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
+use super::wire;
+use crate::model::{Binding, QueueName, VhostName};
+use crate::plan::{Activity, QueueActivity};
+use futures_util::future::try_join_all;
+
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::{join, try_join};
+
+/// No statistics of the vhosts: theirs grow with the number of vhosts, and the broker computes them on the spot.
+const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
+
+impl Broker {
+    /// Reads these vhosts, in this order.
+    ///
+    /// A vhost that is not there is one with [`Topology::missing`](crate::model::Topology::missing). From 4.2.9 and 4.3.3
+    /// on, the broker says the same (404) of a vhost that this user may not see (`rabbit_web_dispatch_access_control:
+    /// user_matches_vhost`); before, that is [`BrokerError::AccessRefused`].
+    pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
+        let (cluster, listed, lists) = join!(
+            self.cluster(),
+            self.get::<Vec<wire::Vhost>>(VHOSTS),
+            try_join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
+        );
+        // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
+        let cluster = cluster?;
+        let mut settings: BTreeMap<_, _> = listed?.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
+        let snapshots = vhosts.iter().cloned().zip(lists?).map(|(vhost, lists)| match lists {
+            None => Snapshot::missing(vhost, &cluster),
+            Some(lists) => {
+                let lists = Lists { settings: settings.remove(vhost.as_str()), ..lists };
+                Snapshot::of(vhost, &cluster, lists)
+            }
+        });
+        Ok(snapshots.collect())
+    }
+
+    /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
+    ///
+    /// Totals come from the queues themselves and not from statistics, so they are there on brokers with statistics
+    /// disabled, too; those of quorum queues are up to 5 s old, and streams have none. Consumers are `None` where the
+    /// broker does not list them, as with statistics disabled.
+    pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
+        let consumers = path("consumers", &[vhost.as_str()]);
+        let (totals, consumers) = join!(self.totals(vhost), self.get::<Vec<wire::Consumer>>(consumers));
+        let mut by_queue = match consumers {
+            Ok(consumers) => {
+                let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
+                for consumer in consumers {
+                    let peers = by_queue.entry(consumer.queue.name).or_default();
+                    peers.push(consumer.channel_details.unwrap_or_default());
+                }
+                Some(by_queue)
+            }
+            Err(error) if is_not_offered(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let activity = |total: wire::QueueTotals| {
+            let mut consumers = by_queue.as_mut().map(|by_queue| by_queue.remove(&total.name).unwrap_or_default());
+            if let Some(peers) = &mut consumers {
+                peers.sort();
+            }
+            let activity = QueueActivity {
+                messages: total.messages,
+                ready: total.messages_ready,
+                unacknowledged: total.messages_unacknowledged,
+                consumers,
+            };
+            (QueueName::new(total.name), activity)
+        };
+        match totals {
+            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect() }),
+            Err(BrokerError::NotFound { .. }) => Ok(Activity::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The bindings of a vhost with the broker's keys for them, but for those of the default exchange. One request.
+    pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
+        Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))
+    }
+
+    /// The totals of all queues of a vhost, asked for on the *list*: up to 3.10 a single queue has none without
+    /// statistics (`rabbit_mgmt_wm_queue`), and those lag by up to 8 s.
+    pub(super) async fn totals(&self, vhost: &VhostName) -> Result<Vec<wire::QueueTotals>, BrokerError> {
+        let request = Request::get(path("queues", &[vhost.as_str()])).with_query(
+            "disable_stats=true&enable_queue_totals=true\
+             &columns=name,type,arguments,messages,messages_ready,messages_unacknowledged",
+        );
+        self.send(&request).await?.json(&request)
+    }
+
+    async fn cluster(&self) -> Result<Cluster, BrokerError> {
+        let request = Request::get("/api/overview");
+        let answer = match self.send(&request).await {
+            // There is no RabbitMQ without this path.
+            Err(BrokerError::NotFound { request, reason }) => {
+                return Err(BrokerError::NotManagementApi {
+                    url: self.shown_url(),
+                    request,
+                    status: 404,
+                    content_type: Some("application/json".to_owned()),
+                    excerpt: reason,
+                });
+            }
+            answer => answer?,
+        };
+        let overview: wire::Overview = answer.json(&request)?;
+        let product = overview.product_name.unwrap_or_else(|| "RabbitMQ".to_owned());
+        let said = overview.rabbitmq_version.unwrap_or_default();
+        let Ok(version) = said.parse() else {
+            let said = if said.is_empty() { overview.product_version.unwrap_or_default() } else { said };
+            return Err(BrokerError::VersionUnknown { product, said });
+        };
+        Ok(Cluster {
+            name: overview.cluster_name.unwrap_or_default(),
+            version,
+            product,
+            default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
+        })
+    }
+
+    /// The lists of a vhost; `None` if it is not there.
+    async fn lists(&self, vhost: &VhostName) -> Result<Option<Lists>, BrokerError> {
+        let lists = try_join!(
+            self.get(path("queues", &[vhost.as_str()]) + "?disable_stats=true"),
+            self.get(path("exchanges", &[vhost.as_str()])),
+            self.get(path("bindings", &[vhost.as_str()])),
+            self.get(path("policies", &[vhost.as_str()])),
+            self.operator_policies(vhost),
+        );
+        match lists {
+            Ok((queues, exchanges, bindings, policies, operator_policies)) => {
+                Ok(Some(Lists { settings: None, queues, exchanges, bindings, policies, operator_policies }))
+            }
+            Err(BrokerError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Every user may read them on RabbitMQ; where that is not so, they count as none, because a plan without them is
+    /// only less well informed.
+    async fn operator_policies<T: DeserializeOwned + Default>(&self, vhost: &VhostName) -> Result<T, BrokerError> {
+        match self.get(path("operator-policies", &[vhost.as_str()])).await {
+            Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => Ok(T::default()),
+            other => other,
+        }
+    }
+}
+
+/// Whether the broker is well and just does not have this list: 400 "Stats in management UI are disabled on this node"
+/// (`rabbit_mgmt_util:bad_request`), or no such path.
+fn is_not_offered(error: &BrokerError) -> bool {
+    matches!(
+        error,
+        BrokerError::Refused { .. }
+            | BrokerError::NotFound { .. }
+            | BrokerError::WrongTag { .. }
+            | BrokerError::AccessRefused { .. }
+    )
+}

@@ -1,0 +1,259 @@
+//! Turns the lists of one vhost into a snapshot. Pure.
+
+use super::wire;
+use crate::model::{
+    Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, Topology, Vhost,
+    VhostName,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One vhost as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// All that is visible in it, but for the default exchange with its bindings, and the exchanges `amq.*`, which nobody
+    /// can change; bindings from and to `amq.*` are in it. What is [untouchable](Self::untouchable) is in it, too: a spec
+    /// that wants such a name must see what is there.
+    pub topology: Topology,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The version of the node that answered.
+    pub version: BrokerVersion,
+    /// `RabbitMQ`, or what a distribution calls itself.
+    pub product: String,
+    /// The type of a queue that is declared without one: the vhost's, else the node's (shown from 4.0 on).
+    pub default_queue_type: Option<String>,
+    /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not.
+    pub properties_keys: PropertiesKeys,
+    /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
+    /// topo's own objects, and every binding that starts or ends at one of these.
+    pub untouchable: BTreeSet<ObjectId>,
+    /// What an administrator set over the policies.
+    pub operator_policies: BTreeMap<PolicyName, Policy>,
+}
+
+/// By binding, the keys that delete it; see `rabbit_mgmt_format:pack_binding_props`.
+pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
+
+/// What is the same for every vhost.
+#[derive(Clone, Debug)]
+pub(super) struct Cluster {
+    pub(super) name: String,
+    pub(super) version: BrokerVersion,
+    pub(super) product: String,
+    pub(super) default_queue_type: Option<String>,
+}
+
+/// The lists of a vhost that exists.
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) settings: Option<wire::Vhost>,
+    pub(super) queues: Vec<wire::Queue>,
+    pub(super) exchanges: Vec<wire::Exchange>,
+    pub(super) bindings: Vec<wire::Binding>,
+    pub(super) policies: Vec<wire::Policy>,
+    pub(super) operator_policies: Vec<wire::Policy>,
+}
+
+impl Snapshot {
+    /// Of a vhost that is not there.
+    pub(super) fn missing(vhost: VhostName, cluster: &Cluster) -> Self {
+        Self {
+            topology: Topology::missing(vhost),
+            cluster: cluster.name.clone(),
+            version: cluster.version,
+            product: cluster.product.clone(),
+            default_queue_type: cluster.default_queue_type.clone(),
+            properties_keys: PropertiesKeys::new(),
+            untouchable: BTreeSet::new(),
+            operator_policies: BTreeMap::new(),
+        }
+    }
+
+    /// Of one that is.
+    pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
+        let mut snapshot = Self::missing(vhost, cluster);
+        let settings = lists.settings.map_or_else(Vhost::default, settings);
+        if settings.default_queue_type.is_some() {
+            snapshot.default_queue_type.clone_from(&settings.default_queue_type);
+        }
+        snapshot.topology.settings = Some(settings);
+        for listed in lists.exchanges {
+            let name = ExchangeName::new(listed.name);
+            if name.is_predeclared() {
+                continue;
+            }
+            let exchange = Exchange {
+                kind: listed.kind,
+                durable: listed.durable,
+                auto_delete: listed.auto_delete,
+                internal: listed.internal,
+                arguments: listed.arguments,
+            };
+            if exchange.auto_delete || exchange.is_topos_own() {
+                snapshot.untouchable.insert(ObjectId::Exchange(name.clone()));
+            }
+            snapshot.topology.exchanges.insert(name, exchange);
+        }
+        for listed in lists.queues {
+            let name = listed.name.as_str().into();
+            let queue = Queue {
+                durable: listed.durable,
+                auto_delete: listed.auto_delete,
+                exclusive: listed.exclusive.unwrap_or(false),
+                arguments: listed.arguments,
+            };
+            let internal = listed.internal.unwrap_or(false);
+            if queue.exclusive || queue.auto_delete || internal || queue.is_topos_own() || is_server_named(&name) {
+                snapshot.untouchable.insert(ObjectId::Queue(name.clone()));
+            }
+            snapshot.topology.queues.insert(name, queue);
+        }
+        let (bindings, keys) = bindings(lists.bindings);
+        for binding in &bindings {
+            let destination = match &binding.destination {
+                Destination::Queue(name) => ObjectId::Queue(name.clone()),
+                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+            };
+            if snapshot.untouchable.contains(&destination)
+                || snapshot.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
+            {
+                snapshot.untouchable.insert(ObjectId::Binding(binding.clone()));
+            }
+        }
+        snapshot.topology.bindings = bindings;
+        snapshot.properties_keys = keys;
+        snapshot.topology.policies = policies(lists.policies);
+        snapshot.operator_policies = policies(lists.operator_policies);
+        snapshot
+    }
+}
+
+fn is_server_named(name: &crate::model::QueueName) -> bool {
+    name.is_server_named()
+}
+
+fn settings(listed: wire::Vhost) -> Vhost {
+    Vhost {
+        description: listed.description.filter(|text| text != "undefined"),
+        tags: listed.tags,
+        default_queue_type: listed.default_queue_type.filter(|kind| kind != "undefined" && !kind.is_empty()),
+    }
+}
+
+fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy> {
+    let policy = |wire::Policy { name, pattern, apply_to, priority, definition }| {
+        (PolicyName::new(name), Policy { pattern, apply_to, priority, definition })
+    };
+    listed.into_iter().map(policy).collect()
+}
+
+/// All but those of the default exchange, which every queue has and nobody can remove.
+pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, PropertiesKeys) {
+    let mut keys = PropertiesKeys::new();
+    for listed in listed.into_iter().filter(|listed| !listed.source.is_empty()) {
+        let binding = Binding {
+            source: ExchangeName::new(listed.source),
+            destination: match listed.destination_type {
+                wire::DestinationType::Queue => Destination::Queue(listed.destination.as_str().into()),
+                wire::DestinationType::Exchange => Destination::Exchange(listed.destination.as_str().into()),
+            },
+            // The atom `null`, which matches like the text (`rabbit_mgmt_format` shows it as JSON null).
+            routing_key: listed.routing_key.unwrap_or_else(|| "null".to_owned()),
+            arguments: listed.arguments,
+        };
+        keys.entry(binding).or_default().push(listed.properties_key);
+    }
+    for list in keys.values_mut() {
+        list.sort();
+    }
+    (keys.keys().cloned().collect(), keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> Cluster {
+        Cluster {
+            name: "c".into(),
+            version: BrokerVersion::new(4, 0, 5),
+            product: "RabbitMQ".into(),
+            default_queue_type: Some("classic".into()),
+        }
+    }
+
+    fn lists(queues: &str, exchanges: &str, bindings: &str) -> Lists {
+        Lists {
+            settings: serde_json::from_str(r#"{"name":"v","default_queue_type":"undefined","tags":[]}"#).unwrap(),
+            queues: serde_json::from_str(queues).unwrap(),
+            exchanges: serde_json::from_str(exchanges).unwrap(),
+            bindings: serde_json::from_str(bindings).unwrap(),
+            policies: Vec::new(),
+            operator_policies: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_untouchable_is_known_by_name() {
+        let queue = |name: &str, rest: &str| {
+            format!(r#"{{"name":"{name}","durable":true,"auto_delete":false,"arguments":{{}}{rest}}}"#)
+        };
+        let queues = [
+            queue("plain", ""),
+            queue("mine", r#","exclusive":true"#),
+            queue("amq.gen-x", ""),
+            queue("plugins", r#","internal":true"#),
+            r#"{"name":"gone-soon","durable":true,"auto_delete":true,"arguments":{}}"#.to_owned(),
+            r#"{"name":"topo.lock","durable":true,"auto_delete":false,"arguments":{"x-topo-holder":"me"}}"#.to_owned(),
+        ];
+        let exchanges = r#"[
+            {"name":"","type":"direct","durable":true,"auto_delete":false,"internal":false,"arguments":{}},
+            {"name":"amq.topic","type":"topic","durable":true,"auto_delete":false,"internal":false,"arguments":{}},
+            {"name":"short","type":"topic","durable":true,"auto_delete":true,"internal":false,"arguments":{}},
+            {"name":"long","type":"topic","durable":true,"auto_delete":false,"internal":false,"arguments":{}}]"#;
+        let binding = |source: &str, queue: &str| {
+            format!(
+                r#"{{"source":"{source}","destination":"{queue}","destination_type":"queue","routing_key":"k",
+                    "arguments":{{}},"properties_key":"k"}}"#
+            )
+        };
+        let bindings =
+            [binding("", "plain"), binding("amq.topic", "plain"), binding("long", "mine"), binding("short", "plain")];
+        let lists = lists(&format!("[{}]", queues.join(",")), exchanges, &format!("[{}]", bindings.join(",")));
+        let snapshot = Snapshot::of("v".into(), &cluster(), lists);
+        assert_eq!(snapshot.topology.queues.len(), 6);
+        let names: Vec<_> = snapshot.topology.exchanges.keys().map(ExchangeName::as_str).collect();
+        assert_eq!(names, ["long", "short"]);
+        assert_eq!(snapshot.topology.bindings.len(), 3);
+        let untouchable: Vec<_> = snapshot.untouchable.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            untouchable,
+            [
+                "exchange short",
+                "queue amq.gen-x",
+                "queue gone-soon",
+                "queue mine",
+                "queue plugins",
+                "queue topo.lock",
+                "binding long ─ k → mine",
+                "binding short ─ k → plain"
+            ]
+        );
+        assert_eq!(snapshot.default_queue_type.as_deref(), Some("classic"));
+        assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
+    }
+
+    #[test]
+    fn one_binding_may_have_two_keys() {
+        let binding = |key: &str| {
+            format!(
+                r#"{{"source":"e","destination":"q","destination_type":"queue","routing_key":"",
+                    "arguments":{{"n":1}},"properties_key":"{key}"}}"#
+            )
+        };
+        let lists = lists("[]", "[]", &format!("[{},{}]", binding("~b"), binding("~a")));
+        let snapshot = Snapshot::of("v".into(), &cluster(), lists);
+        assert_eq!(snapshot.topology.bindings.len(), 1);
+        assert_eq!(snapshot.properties_keys.values().collect::<Vec<_>>(), [&["~a", "~b"]]);
+    }
+}

@@ -1,0 +1,254 @@
+//! What the management API's lists look like. Tolerant: unknown fields are ignored, and what some versions leave out is
+//! optional; but a field that topo decides by, and that every version sends, must be there.
+//!
+//! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
+//! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
+
+use crate::model::{ApplyTo, Arguments, Priority};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, de::MapAccess, de::SeqAccess, de::Visitor};
+use std::fmt;
+
+/// `GET /api/overview`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Overview {
+    /// Absent on LavinMQ.
+    pub(super) rabbitmq_version: Option<String>,
+    pub(super) product_name: Option<String>,
+    pub(super) product_version: Option<String>,
+    pub(super) cluster_name: Option<String>,
+    /// The node's own, since 4.0.
+    pub(super) default_queue_type: Option<String>,
+}
+
+/// An entry of `GET /api/vhosts`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Vhost {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    #[serde(default, deserialize_with = "tags")]
+    pub(super) tags: Vec<String>,
+    /// The text `undefined` when there is none, on 3.10 and 3.11.
+    pub(super) default_queue_type: Option<String>,
+}
+
+/// An entry of `GET /api/queues/VHOST?disable_stats=true`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Queue {
+    pub(super) name: String,
+    pub(super) durable: bool,
+    pub(super) auto_delete: bool,
+    /// Null for quorum queues and streams on some versions.
+    pub(super) exclusive: Option<bool>,
+    #[serde(deserialize_with = "table")]
+    pub(super) arguments: Arguments,
+    /// Owned by a plugin; shown by late 4.x only.
+    pub(super) internal: Option<bool>,
+}
+
+/// An entry of `GET /api/queues/VHOST?disable_stats=true&enable_queue_totals=true`.
+#[derive(Debug, Deserialize)]
+pub(super) struct QueueTotals {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    #[serde(default, deserialize_with = "table")]
+    pub(super) arguments: Arguments,
+    pub(super) messages: Option<u64>,
+    pub(super) messages_ready: Option<u64>,
+    pub(super) messages_unacknowledged: Option<u64>,
+}
+
+/// `GET /api/queues/VHOST/NAME`, as far as a lock needs it.
+#[derive(Debug, Deserialize)]
+pub(super) struct LockQueue {
+    #[serde(default, deserialize_with = "table")]
+    pub(super) arguments: Arguments,
+}
+
+/// An entry of `GET /api/exchanges/VHOST`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Exchange {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) durable: bool,
+    pub(super) auto_delete: bool,
+    #[serde(default)]
+    pub(super) internal: bool,
+    #[serde(deserialize_with = "table")]
+    pub(super) arguments: Arguments,
+}
+
+/// An entry of `GET /api/bindings/VHOST`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Binding {
+    pub(super) source: String,
+    pub(super) destination: String,
+    pub(super) destination_type: DestinationType,
+    /// Null for a key that was null in the request that made it, on 3.x and 4.0.
+    pub(super) routing_key: Option<String>,
+    #[serde(deserialize_with = "table")]
+    pub(super) arguments: Arguments,
+    pub(super) properties_key: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum DestinationType {
+    Queue,
+    Exchange,
+}
+
+/// An entry of `GET /api/policies/VHOST` and of `GET /api/operator-policies/VHOST`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Policy {
+    pub(super) name: String,
+    pub(super) pattern: String,
+    #[serde(rename = "apply-to", default = "everything")]
+    pub(super) apply_to: ApplyTo,
+    #[serde(default)]
+    pub(super) priority: Priority,
+    #[serde(deserialize_with = "table")]
+    pub(super) definition: Arguments,
+}
+
+/// What the broker takes a policy without `apply-to` for.
+fn everything() -> ApplyTo {
+    ApplyTo::All
+}
+
+/// An entry of `GET /api/consumers/VHOST`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Consumer {
+    pub(super) queue: QueueReference,
+    /// `[]` when the channel is not known any more.
+    #[serde(default, deserialize_with = "peer")]
+    pub(super) channel_details: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct QueueReference {
+    pub(super) name: String,
+}
+
+/// A table of arguments. Erlang cannot tell an empty table from an empty list, so `[]` is one, too.
+fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
+    struct Table;
+    impl<'de> Visitor<'de> for Table {
+        type Value = Arguments;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table of arguments")
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Arguments, M::Error> {
+            Arguments::deserialize(de::value::MapAccessDeserializer::new(map))
+        }
+
+        fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Arguments, S::Error> {
+            match list.next_element::<de::IgnoredAny>()? {
+                None => Ok(Arguments::new()),
+                Some(_) => Err(de::Error::invalid_type(de::Unexpected::Seq, &self)),
+            }
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Arguments, E> {
+            Ok(Arguments::new())
+        }
+    }
+    deserializer.deserialize_any(Table)
+}
+
+/// Tags: a list, or on old versions a text with commas, or the atom `undefined`.
+fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Tags {
+        List(Vec<String>),
+        Text(String),
+        None(()),
+    }
+    Ok(match Tags::deserialize(deserializer)? {
+        Tags::List(tags) => tags,
+        Tags::Text(text) if text == "undefined" => Vec::new(),
+        Tags::Text(text) => text.split(',').filter(|tag| !tag.is_empty()).map(|tag| tag.trim().to_owned()).collect(),
+        Tags::None(()) => Vec::new(),
+    })
+}
+
+/// Where a channel comes from, `host` or `host:port`.
+fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let details = serde_json::Value::deserialize(deserializer)?;
+    let host = details.get("peer_host").and_then(|host| host.as_str()).filter(|host| *host != "undefined");
+    let port = details.get("peer_port").and_then(serde_json::Value::as_u64);
+    Ok(host.map(|host| match port {
+        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ArgumentValue, Float};
+
+    fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn queues() {
+        // As RabbitMQ 3.10.8 lists a quorum queue.
+        let queue: Queue = read(
+            r#"{"arguments":{"x-queue-type":"quorum","x-odd":5.0,"x-n":5},"auto_delete":false,"durable":true,
+                "exclusive":null,"leader":"a@b","members":["a@b"],"name":"qq","state":"running","vhost":"/"}"#,
+        );
+        assert_eq!(queue.exclusive, None);
+        assert_eq!(queue.arguments["x-odd"], ArgumentValue::Float(Float(5.0)));
+        assert_eq!(queue.arguments["x-n"], ArgumentValue::Integer(5));
+        assert!(
+            read::<Queue>(r#"{"name":"q","durable":true,"auto_delete":false,"arguments":[]}"#).arguments.is_empty()
+        );
+        let error = serde_json::from_str::<Queue>(r#"{"name":"q","durable":true,"arguments":{}}"#).unwrap_err();
+        assert!(error.to_string().contains("auto_delete"));
+    }
+
+    #[test]
+    fn totals_that_are_missing_are_unknown() {
+        let totals: QueueTotals = read(r#"{"name":"s","type":"stream","arguments":{"x-queue-type":"stream"}}"#);
+        assert_eq!((totals.messages, totals.messages_ready, totals.messages_unacknowledged), (None, None, None));
+        assert_eq!(read::<QueueTotals>(r#"{"name":"s","messages":null}"#).messages, None);
+        assert_eq!(read::<QueueTotals>(r#"{"name":"s","messages":0}"#).messages, Some(0));
+    }
+
+    #[test]
+    fn consumers_with_and_without_a_channel() {
+        let consumer = |details: &str| {
+            let text = format!(r#"{{"queue":{{"name":"q","vhost":"/"}},"channel_details":{details}}}"#);
+            serde_json::from_str::<Consumer>(&text).unwrap().channel_details
+        };
+        assert_eq!(consumer(r#"{"peer_host":"10.0.0.1","peer_port":5}"#).as_deref(), Some("10.0.0.1:5"));
+        assert_eq!(consumer(r#"{"peer_host":"::1","peer_port":5}"#).as_deref(), Some("[::1]:5"));
+        assert_eq!(consumer(r#"{"peer_host":"undefined"}"#), None);
+        assert_eq!(consumer("[]"), None);
+    }
+
+    #[test]
+    fn tags_of_vhosts() {
+        for (text, expected) in [(r#"["a","b"]"#, 2), (r#""a,b""#, 2), (r#""""#, 0), (r#""undefined""#, 0), ("null", 0)]
+        {
+            let vhost: Vhost = serde_json::from_str(&format!(r#"{{"name":"v","tags":{text}}}"#)).unwrap();
+            assert_eq!(vhost.tags.len(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn policies() {
+        let policy: Policy =
+            read(r#"{"name":"p","pattern":".*","apply-to":"quorum_queues","definition":{},"priority":2,"vhost":"/"}"#);
+        assert_eq!((policy.apply_to, policy.priority), (ApplyTo::QuorumQueues, Priority(2.0)));
+        assert!(serde_json::from_str::<Policy>(r#"{"name":"p","pattern":"","apply-to":"x","definition":{}}"#).is_err());
+    }
+}
