@@ -110,7 +110,7 @@ async fn run(
 }
 
 async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step) -> Result<Performed, BrokerError> {
-    broker.still_held()?;
+    broker.check()?;
     let deletes = is_deletion(&step.action);
     if let Some(id) = step.recreate.as_ref().filter(|id| deletes && **id == step.action.object()) {
         nothing_new_is_bound(part, broker, id).await?;
@@ -152,7 +152,7 @@ async fn nothing_new_is_bound(part: &VhostPlan, broker: &LockedBroker, id: &Obje
             Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
         })
         .collect();
-    let live = broker.bindings().await?;
+    let live = broker.broker().bindings(broker.vhost()).await?.0;
     let new = live.into_iter().find(|binding| {
         let touches = match id {
             ObjectId::Queue(name) => binding.touches_queue(name),
@@ -178,7 +178,7 @@ async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerErro
         | Action::Unbind { .. }
         | Action::DeletePolicy { .. } => return Ok(()),
     };
-    if broker.exists(&id).await? == expected {
+    if broker.broker().exists(broker.vhost(), &id).await? == expected {
         return Ok(());
     }
     Err(BrokerError::NotVerified { object: id.to_string(), expected })

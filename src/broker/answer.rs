@@ -4,7 +4,7 @@
 //! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
 
 use super::error::BrokerError;
-use super::request::Request;
+use crate::plan::request::Request;
 use serde_json::Value;
 
 /// How many characters of an answer that is no JSON are shown.

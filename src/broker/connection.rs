@@ -7,7 +7,7 @@ use super::base_url::BaseUrl;
 use super::connect_problem::ConnectProblem;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
-use super::request::{Method, Request};
+use crate::plan::request::{Method, Request};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, redirect};

@@ -193,6 +193,25 @@ pub enum BrokerError {
         /// The binding.
         binding: Box<Binding>,
     },
+    /// A binding came into being between the plan and the deletion that would take it along. Nothing was deleted.
+    #[error("{object} was left alone: somebody bound it meanwhile ({binding}); run again to take that binding along")]
+    BoundMeanwhile {
+        /// The queue or exchange.
+        object: String,
+        /// The binding.
+        binding: String,
+    },
+    /// The broker took a request and did not do it.
+    #[error(
+        "the broker said done, but {object} {}",
+        if *.expected { "is not there" } else { "is still there, or somebody declared it again" }
+    )]
+    NotVerified {
+        /// The queue or exchange.
+        object: String,
+        /// Whether it should be there.
+        expected: bool,
+    },
     /// Another apply holds the lock.
     #[error("vhost {vhost} is locked by {holder}")]
     LockHeld {
@@ -236,6 +255,8 @@ impl BrokerError {
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
+            | Self::BoundMeanwhile { .. }
+            | Self::NotVerified { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }
@@ -262,6 +283,8 @@ impl BrokerError {
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
+            | Self::BoundMeanwhile { .. }
+            | Self::NotVerified { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }

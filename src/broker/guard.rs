@@ -16,10 +16,10 @@
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
-use super::request::Request;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
+use crate::plan::request::Request;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

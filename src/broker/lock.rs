@@ -7,10 +7,10 @@
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
-use super::request::{Request, path, request};
 use super::wire::LockQueue;
 use crate::model::{Arguments, Queue, QueueName, VhostName};
 use crate::plan::Action;
+use crate::plan::request::{Request, path, request};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, OnceLock};

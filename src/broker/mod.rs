@@ -11,10 +11,10 @@ pub mod error;
 pub mod lock;
 pub mod options;
 pub mod perform;
-pub mod request;
 pub mod snapshot;
 
 mod answer;
+pub mod definitions;
 mod guard;
 mod read;
 mod wire;
@@ -26,5 +26,4 @@ pub use error::BrokerError;
 pub use lock::{Holder, LockedBroker};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
-pub use request::{Method, Request, request};
 pub use snapshot::Snapshot;

@@ -2,9 +2,9 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::request::request;
-use crate::model::VhostName;
+use crate::model::{ObjectId, VhostName};
 use crate::plan::Action;
+use crate::plan::request::{Request, path, request};
 
 /// What came of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,22 @@ impl Broker {
                 Ok(performed)
             }
             Action::DeleteQueue { name, guard } => self.delete_queue(vhost, name, *guard, &sent).await,
+        }
+    }
+}
+
+impl Broker {
+    /// Whether a queue or an exchange is there, asked of the broker itself: for verifying a deletion, never for reading.
+    pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
+        let path = match id {
+            ObjectId::Queue(name) => path("queues", &[vhost.as_str(), name.as_str()]),
+            ObjectId::Exchange(name) => path("exchanges", &[vhost.as_str(), name.as_str()]),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => return Ok(true),
+        };
+        match self.send(&Request::get(path).with_query("disable_stats=true")).await {
+            Ok(_) => Ok(true),
+            Err(BrokerError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

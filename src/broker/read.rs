@@ -3,10 +3,10 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::request::{Request, path};
 use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
 use super::wire;
 use crate::model::{Binding, QueueName, VhostName};
+use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
 use futures_util::future::try_join_all;
 

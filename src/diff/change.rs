@@ -1,6 +1,7 @@
 //! One difference between two topologies.
 
 use crate::model::{ArgumentValue, Object, ObjectId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,7 +29,7 @@ pub enum Change {
 }
 
 /// Why something live is not wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeleteReason {
     /// The spec lists it under `removed`.

@@ -1,5 +1,6 @@
 //! Arguments: what stands in the `arguments` table of a queue, an exchange or a binding, and in a policy's definition.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::fmt;
 ///
 /// AMQP knows more (short, int32, timestamp, …); the management API shows them as these, and the broker compares all
 /// integers by value (`rabbit_misc:assert_args_equivalence`). An integer and a float are never equal to the broker.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ArgumentValue {
     /// AMQP void. Seen on live bindings of AMQP clients; HTTP cannot send it (500 on bindings, 400 on queues).
@@ -29,7 +30,7 @@ pub enum ArgumentValue {
 }
 
 /// A float with the total order of [`f64::total_cmp`], so that it can stand in ordered collections.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Float(pub f64);
 

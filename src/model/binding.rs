@@ -1,11 +1,12 @@
 //! A binding: its identity is all of it, so there is nothing that could change in place.
 
 use super::{Arguments, ExchangeName, QueueName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// From an exchange to a queue or another exchange, for a key and arguments.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Binding {
     /// Where messages come from.
     pub source: ExchangeName,
@@ -18,7 +19,7 @@ pub struct Binding {
 }
 
 /// The end of a binding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Destination {
     /// A queue.

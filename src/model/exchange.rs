@@ -2,10 +2,11 @@
 
 use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An exchange without its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
     /// `direct`, `fanout`, `topic`, `headers`, or the type of a plugin such as `x-consistent-hash`.
     #[serde(rename = "type")]

@@ -1,11 +1,12 @@
 //! One object of a vhost, and what identifies it.
 
 use super::{Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Vhost};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The kinds of objects, in the order in which they are created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
     /// The vhost itself.
@@ -40,7 +41,7 @@ impl fmt::Display for ObjectKind {
 }
 
 /// What identifies an object within its vhost.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectId {
     /// The vhost itself.
@@ -68,6 +69,18 @@ impl ObjectId {
     }
 }
 
+impl ObjectId {
+    /// Its name; vhosts and bindings have none within a vhost.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Exchange(name) => Some(name.as_str()),
+            Self::Policy(name) => Some(name.as_str()),
+            Self::Queue(name) => Some(name.as_str()),
+            Self::Vhost | Self::Binding(_) => None,
+        }
+    }
+}
+
 /// `queue orders.work`, `binding orders ─ order.# → orders.work`.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +95,7 @@ impl fmt::Display for ObjectId {
 }
 
 /// An object with its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Object {
     /// The vhost's own settings.

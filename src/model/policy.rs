@@ -1,12 +1,13 @@
 //! A policy: settings that the broker applies to every object whose name matches.
 
 use super::Arguments;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
 /// A policy without its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
     /// An unanchored PCRE over the object's name.
     pub pattern: String,
@@ -20,7 +21,7 @@ pub struct Policy {
 }
 
 /// Which kinds of objects a policy is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyTo {
     /// Queues and exchanges.
@@ -58,8 +59,9 @@ impl fmt::Display for ApplyTo {
 }
 
 /// A priority. An integer nearly always; the broker takes any number. It serialises as an integer where it is one.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "f64", into = "PriorityNumber")]
+#[schemars(with = "f64")]
 pub struct Priority(pub f64);
 
 /// What a priority is written as.

@@ -2,11 +2,12 @@
 
 use super::Arguments;
 use super::names::OWN_ARGUMENT_PREFIX;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A queue without its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// Whether it survives a restart of the broker.
     pub durable: bool,
@@ -20,7 +21,7 @@ pub struct Queue {
 }
 
 /// The types of queues that topo knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueType {
     /// One replica, on one node.

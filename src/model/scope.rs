@@ -1,12 +1,13 @@
 //! What a spec answers for: the objects that topo may report, change and delete.
 
 use super::ObjectId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// Whose objects are whose, as the spec says it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scope {
     /// Names that this spec answers for, beyond what it declares.
     pub owns: Vec<Glob>,
@@ -43,7 +44,7 @@ impl Scope {
 }
 
 /// What to do with an object that differs in a way that the broker cannot change in place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConflict {
     /// Show the conflict and the ways out; the plan is blocked.
@@ -76,7 +77,7 @@ impl fmt::Display for OnConflict {
 }
 
 /// A pattern over a whole name: `*` is any run of characters, `?` is any one; all else is itself.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Glob(String);
 

@@ -1,11 +1,12 @@
 //! Everything in one vhost.
 
 use super::{Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Vhost, VhostName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one vhost holds, or should hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The vhost's name.
     pub vhost: VhostName,

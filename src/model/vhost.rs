@@ -1,9 +1,10 @@
 //! A virtual host's own settings.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a vhost says of itself. `None` means "not said": topo then leaves what is there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Vhost {
     /// Text for people; since RabbitMQ 3.8.
     #[serde(default, skip_serializing_if = "Option::is_none")]

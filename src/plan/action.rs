@@ -1,10 +1,11 @@
 //! The one operation of a step. The same value is shown, saved, and turned into the request that is sent.
 
 use crate::model::{Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One operation on one object of a vhost; one request of the management API.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "do")]
 pub enum Action {
     /// Creates a vhost, or writes its settings: always all of them, because a PUT empties what it leaves out.
@@ -65,7 +66,7 @@ pub enum Action {
 }
 
 /// What must hold when a queue is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Guard {
     /// It holds no message, acknowledged or not, as far as the broker can say; else it is left alone.

@@ -56,13 +56,7 @@ pub(super) fn plan(
 }
 
 fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
-    let protects = |name: &str| situation.wanted.scope.protects(name);
-    match id {
-        ObjectId::Exchange(name) => protects(name.as_str()),
-        ObjectId::Policy(name) => protects(name.as_str()),
-        ObjectId::Queue(name) => protects(name.as_str()),
-        ObjectId::Vhost | ObjectId::Binding(_) => false,
-    }
+    id.name().is_some_and(|name| situation.wanted.scope.protects(name))
 }
 
 fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, object: &Object) {

@@ -5,6 +5,7 @@ use super::{Action, QueueActivity, Request, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Scope, Topology, VhostName,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const FORMAT_VERSION: u32 = 1;
 
 /// What apply would do, for every vhost of a spec.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// [`FORMAT_VERSION`].
@@ -30,7 +31,7 @@ pub struct Plan {
 }
 
 /// A broker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
     /// The management API, without user info; or what stands for a broker: `empty`, a definitions file.
@@ -44,7 +45,7 @@ pub struct Target {
 }
 
 /// What a plan is asked to do beyond the spec. No allowance is in it: those are given when it is applied.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
     /// Kinds of undeclared objects to delete (`--prune`).
@@ -59,7 +60,7 @@ pub struct Options {
 }
 
 /// Numbers over changes. A recreate is counted as a recreate, and bindings apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Objects to create.
@@ -86,7 +87,7 @@ impl Summary {
 }
 
 /// The plan of one vhost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VhostPlan {
     /// Its name.
@@ -112,7 +113,7 @@ pub struct VhostPlan {
 }
 
 /// The inputs of a plan that come from a spec.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wanted {
     /// The topology that the spec expands to.
@@ -124,7 +125,7 @@ pub struct Wanted {
 }
 
 /// A place in a spec.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
     /// The file, as it was named.
     pub file: String,
@@ -135,7 +136,7 @@ pub struct Source {
 }
 
 /// What shall happen to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
     /// It is made.
@@ -151,7 +152,7 @@ pub enum ChangeKind {
 }
 
 /// One object that differs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedChange {
     /// Its address, as `--target` and `--allow` take it.
@@ -192,7 +193,7 @@ impl PlannedChange {
 }
 
 /// One field that differs, and what that means.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldVerdict {
     /// RabbitMQ's name for it.
     pub field: String,
@@ -205,7 +206,7 @@ pub struct FieldVerdict {
 }
 
 /// Why an object cannot change in place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// What an application gets that declares the wanted object now; the broker's own sentence. `None` for drift:
@@ -218,7 +219,7 @@ pub struct Conflict {
 }
 
 /// The bindings that a recreate takes along.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptBindings {
     /// How many of them the spec declares.
     pub declared: usize,
@@ -227,7 +228,7 @@ pub struct KeptBindings {
 }
 
 /// Something live and owned that the spec does not declare.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Undeclared {
     /// Its address.
     pub address: Address,
@@ -236,7 +237,7 @@ pub struct Undeclared {
 }
 
 /// Something worth knowing.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
     /// What it is about.
     pub address: Address,
@@ -245,7 +246,7 @@ pub struct Note {
 }
 
 /// Something that no allowance lifts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
     /// What it is about.
     pub address: Address,
@@ -256,7 +257,7 @@ pub struct Block {
 }
 
 /// One operation of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// From 1, in order.

@@ -16,6 +16,7 @@ mod order;
 mod planner;
 mod recreate;
 pub mod request;
+pub mod schema;
 mod simulate;
 mod target;
 pub mod verdict;

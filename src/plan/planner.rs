@@ -167,6 +167,10 @@ pub(super) fn change(
 
 fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
     let planned = change(situation, ChangeKind::Create, None, Some(object));
+    if matches!(planned.id().as_ref().and_then(ObjectId::name), Some("." | "..")) {
+        let text = "no HTTP request can carry a name that is a dot segment of a path".to_owned();
+        draft.block(&planned.address, text, Some("use another name".to_owned()));
+    }
     refuse_invalid(draft, situation, &planned);
     draft.changes.push(planned);
 }

@@ -22,11 +22,7 @@ pub(super) fn refusal(
     on_conflict: OnConflict,
 ) -> Option<(String, Option<String>)> {
     let id = planned.id()?;
-    let name = match &id {
-        ObjectId::Queue(name) => name.as_str(),
-        ObjectId::Exchange(name) => name.as_str(),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => return None,
-    };
+    let name = id.name()?;
     if situation.wanted.scope.protects(name) {
         let lift = "keep its live settings in the spec, or take it out of `protect`".to_owned();
         return Some((format!("{id} is protected: it is never recreated"), Some(lift)));

@@ -1,28 +1,29 @@
-//! The request of the management API that carries out an action: one pure function for what is shown and what is sent.
+//! Turns an action into the request that carries it out. Pure: what a plan shows and what an apply sends are one value.
 
 use super::Action;
 use crate::model::address::encode;
-use crate::model::{Destination, VhostName};
+use crate::model::{Arguments, Binding, Destination, Exchange, Queue, VhostName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// The verbs that topo uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The methods that the management API is spoken to with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// Reads.
     Get,
-    /// Declares; the broker answers 201 or 204.
+    /// Creates, or writes over what is there.
     Put,
-    /// Binds.
+    /// Creates a binding.
     Post,
     /// Deletes.
     Delete,
 }
 
 impl Method {
-    /// The verb, as it stands on the wire.
+    /// The word in the request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -39,88 +40,280 @@ impl fmt::Display for Method {
     }
 }
 
-/// A request, without the broker's address.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One request of the management API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// The verb.
+    /// What to do.
     pub method: Method,
-    /// Percent-encoded, from `/api/` on; a path prefix of the broker's URL goes before it.
+    /// What to do it to: percent-encoded, from `/api` on, without base URL and path prefix.
     pub path: String,
-    /// JSON, where there is a body.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// What to send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
 
+/// `PUT /api/queues/shop/orders.work`.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method, self.path)?;
-        match &self.body {
-            Some(body) => write!(f, " {body}"),
-            None => Ok(()),
-        }
+        write!(f, "{} {}", self.method, self.path)
     }
 }
 
-/// The request for an action.
-///
-/// A PUT always says everything: what it leaves out is `false` to the broker, and a transient queue is not what anybody
-/// meant. The guard of a deletion is not in its path: which flags the broker honours depends on the queue's type and
-/// consumers at that moment, so they are added when it is sent (`?if-empty=true&if-unused=true` at the most).
-pub fn request(vhost: &VhostName, action: &Action) -> Request {
-    let vhost = encode(vhost.as_str());
-    let named = |kind: &str, name: &str| format!("/api/{kind}/{vhost}/{}", encode(name));
-    let (method, path, body) = match action {
-        Action::PutVhost { vhost: settings } => {
-            let mut body = serde_json::Map::new();
-            body.insert("description".to_owned(), json!(settings.description.clone().unwrap_or_default()));
-            body.insert("tags".to_owned(), json!(settings.tags.join(",")));
-            if let Some(queue_type) = &settings.default_queue_type {
-                body.insert("default_queue_type".to_owned(), json!(queue_type));
-            }
-            (Method::Put, format!("/api/vhosts/{vhost}"), Some(Value::Object(body)))
-        }
-        Action::DeclareExchange { name, exchange } => (
-            Method::Put,
-            named("exchanges", name.as_str()),
-            Some(json!({
-                "type": exchange.kind,
-                "durable": exchange.durable,
-                "auto_delete": exchange.auto_delete,
-                "internal": exchange.internal,
-                "arguments": exchange.arguments,
-            })),
-        ),
-        Action::PutPolicy { name, policy } => (Method::Put, named("policies", name.as_str()), Some(json!(policy))),
-        Action::DeclareQueue { name, queue } => (
-            Method::Put,
-            named("queues", name.as_str()),
-            Some(json!({
-                "durable": queue.durable,
-                "auto_delete": queue.auto_delete,
-                "arguments": queue.arguments,
-            })),
-        ),
-        Action::Bind { binding } => (
-            Method::Post,
-            binding_path(&vhost, binding),
-            Some(json!({ "routing_key": binding.routing_key, "arguments": binding.arguments })),
-        ),
-        Action::Unbind { binding, properties_key } => {
-            // The listed key is quoted already, and is one segment of a path: it is encoded once more.
-            (Method::Delete, format!("{}/{}", binding_path(&vhost, binding), encode(properties_key)), None)
-        }
-        Action::DeleteQueue { name, .. } => (Method::Delete, named("queues", name.as_str()), None),
-        Action::DeleteExchange { name } => (Method::Delete, named("exchanges", name.as_str()), None),
-        Action::DeletePolicy { name } => (Method::Delete, named("policies", name.as_str()), None),
-    };
-    Request { method, path, body }
+impl Request {
+    /// A read.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::Get, path: path.into(), body: None }
+    }
+
+    /// A write.
+    pub(crate) fn put(path: String, body: Value) -> Self {
+        Self { method: Method::Put, path, body: Some(body) }
+    }
+
+    /// A delete.
+    pub(crate) fn delete(path: String) -> Self {
+        Self { method: Method::Delete, path, body: None }
+    }
+
+    /// The same request with a query behind its path.
+    pub(crate) fn with_query(mut self, query: &str) -> Self {
+        self.path.push('?');
+        self.path.push_str(query);
+        self
+    }
+
+    /// The segment that no HTTP request can carry, if there is one: cowboy decodes a path and then removes dot segments
+    /// (`cowboy_router:split_path`), so `%2E%2E` is gone like `..`, and so does every client before it.
+    pub fn unaddressable(&self) -> Option<&'static str> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        path.split('/').find_map(|segment| match segment {
+            "." => Some("."),
+            ".." => Some(".."),
+            _ => None,
+        })
+    }
 }
 
-fn binding_path(vhost: &str, binding: &crate::model::Binding) -> String {
+/// The path of a collection or an object: `/api/KIND/VHOST[/NAME…]`, each segment encoded.
+pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
+    let mut path = format!("/api/{kind}");
+    for segment in segments {
+        path.push('/');
+        path.push_str(&encode(segment));
+    }
+    path
+}
+
+/// The request of an action in a vhost.
+///
+/// Writes always say `durable`, `auto_delete`, `arguments`, and `type` or `internal`: what a PUT leaves out counts as
+/// false, so an empty body makes a transient queue (all versions).
+///
+/// The guard of a [`Action::DeleteQueue`] is not in it. Which flags a guarded delete may carry depends on the type of
+/// the live queue, which an action does not know: classic queues take `if-empty` and `if-unused`, quorum queues answer
+/// 400 to both, streams ignore both. the broker layer adds the flags and does the reads around this very request.
+pub fn request(vhost: &VhostName, action: &Action) -> Request {
+    let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
+    match action {
+        Action::PutVhost { vhost: settings } => {
+            // All of it: from 3.10 on, a PUT empties the description and tags that it leaves out. The default queue type
+            // alone is left out when it is not set: there is no value that says "none" on every version.
+            let mut body = json!({
+                "description": settings.description.as_deref().unwrap_or_default(),
+                // Text and not a list: 3.8 splits the text, later versions take both (`rabbit_vhost:parse_tags`).
+                "tags": settings.tags.join(","),
+            });
+            if let Some(default) = &settings.default_queue_type {
+                body["default_queue_type"] = json!(default);
+                // The same by its first name, which 3.10 and early 3.11 know instead; the others ignore it.
+                body["defaultqueuetype"] = json!(default);
+            }
+            Request::put(path("vhosts", &[vhost.as_str()]), body)
+        }
+        Action::DeclareExchange { name, exchange } => {
+            Request::put(in_vhost("exchanges", name.as_str()), exchange_body(exchange))
+        }
+        Action::PutPolicy { name, policy } => Request::put(in_vhost("policies", name.as_str()), json!(policy)),
+        Action::DeclareQueue { name, queue } => Request::put(in_vhost("queues", name.as_str()), queue_body(queue)),
+        Action::Bind { binding } => Request {
+            method: Method::Post,
+            path: path("bindings", &binding_segments(vhost, binding)),
+            body: Some(json!({ "routing_key": binding.routing_key, "arguments": arguments(&binding.arguments) })),
+        },
+        Action::Unbind { binding, properties_key } => {
+            let key = match properties_key.as_str() {
+                // The broker decodes this segment once more than the others (`rabbit_mgmt_wm_binding`), so a routing key
+                // that would be a dot segment can be carried encoded.
+                "." => "%2E",
+                ".." => "%2E%2E",
+                key => key,
+            };
+            let mut segments = binding_segments(vhost, binding).to_vec();
+            segments.push(key);
+            Request::delete(path("bindings", &segments))
+        }
+        Action::DeleteQueue { name, guard: _ } => Request::delete(in_vhost("queues", name.as_str())),
+        Action::DeleteExchange { name } => Request::delete(in_vhost("exchanges", name.as_str())),
+        Action::DeletePolicy { name } => Request::delete(in_vhost("policies", name.as_str())),
+    }
+}
+
+/// `exclusive` is never sent: over HTTP it makes a transient queue that nobody owns.
+fn queue_body(queue: &Queue) -> Value {
+    json!({
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "arguments": arguments(&queue.arguments),
+    })
+}
+
+fn exchange_body(exchange: &Exchange) -> Value {
+    json!({
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": arguments(&exchange.arguments),
+    })
+}
+
+fn arguments(arguments: &Arguments) -> Value {
+    json!(arguments)
+}
+
+fn binding_segments<'a>(vhost: &'a VhostName, binding: &'a Binding) -> [&'a str; 5] {
     let kind = match &binding.destination {
         Destination::Queue(_) => "q",
         Destination::Exchange(_) => "e",
     };
-    let (source, destination) = (encode(binding.source.as_str()), encode(binding.destination.name()));
-    format!("/api/bindings/{vhost}/e/{source}/{kind}/{destination}")
+    [vhost.as_str(), "e", binding.source.as_str(), kind, binding.destination.name()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ApplyTo, ArgumentValue, Float, Policy, Priority, Vhost};
+    use crate::plan::Guard;
+
+    fn delete_queue(name: &str) -> Request {
+        request(&"/".into(), &Action::DeleteQueue { name: name.into(), guard: Guard::Nothing })
+    }
+
+    #[test]
+    fn every_name_is_one_segment() {
+        for (name, segment) in [
+            ("a/b", "a%2Fb"),
+            ("a b", "a%20b"),
+            ("%", "%25"),
+            ("%2F", "%252F"),
+            ("@", "%40"),
+            ("ü", "%C3%BC"),
+            ("#", "%23"),
+            ("?x=1", "%3Fx%3D1"),
+            ("a:b,c", "a%3Ab%2Cc"),
+            ("+", "%2B"),
+            ("~", "~"),
+            ("...", "..."),
+            ("日本", "%E6%97%A5%E6%9C%AC"),
+        ] {
+            let request = delete_queue(name);
+            assert_eq!(request.path, format!("/api/queues/%2F/{segment}"));
+            assert_eq!(request.unaddressable(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_seen() {
+        assert_eq!(delete_queue("..").unaddressable(), Some(".."));
+        assert_eq!(delete_queue(".").unaddressable(), Some("."));
+        assert_eq!(delete_queue("..").with_query("if-empty=true").unaddressable(), Some(".."));
+    }
+
+    #[test]
+    fn a_queue_says_everything() {
+        let queue = Queue {
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            arguments: [
+                ("x-message-ttl".to_owned(), ArgumentValue::Integer(5)),
+                ("x-odd".to_owned(), ArgumentValue::Float(Float(5.0))),
+            ]
+            .into(),
+        };
+        let request = request(&"shop".into(), &Action::DeclareQueue { name: "q".into(), queue });
+        assert_eq!(request.to_string(), "PUT /api/queues/shop/q");
+        assert_eq!(
+            request.body.unwrap().to_string(),
+            r#"{"durable":true,"auto_delete":false,"arguments":{"x-message-ttl":5,"x-odd":5.0}}"#
+        );
+    }
+
+    #[test]
+    fn an_exchange_says_everything() {
+        let exchange = Exchange {
+            kind: "topic".to_owned(),
+            durable: true,
+            auto_delete: false,
+            internal: true,
+            arguments: Arguments::new(),
+        };
+        let request = request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange });
+        assert_eq!(request.to_string(), "PUT /api/exchanges/shop/e");
+        assert_eq!(
+            request.body.unwrap(),
+            json!({"type": "topic", "durable": true, "auto_delete": false, "internal": true, "arguments": {}})
+        );
+    }
+
+    #[test]
+    fn a_policy_has_the_brokers_keys() {
+        let policy = Policy {
+            pattern: "^a".to_owned(),
+            apply_to: ApplyTo::QuorumQueues,
+            priority: Priority(3.0),
+            definition: [("max-length".to_owned(), ArgumentValue::Integer(9))].into(),
+        };
+        let request = request(&"shop".into(), &Action::PutPolicy { name: "p/1".into(), policy });
+        assert_eq!(request.to_string(), "PUT /api/policies/shop/p%2F1");
+        assert_eq!(
+            request.body.unwrap(),
+            json!({"pattern": "^a", "apply-to": "quorum_queues", "priority": 3, "definition": {"max-length": 9}})
+        );
+    }
+
+    #[test]
+    fn a_binding_is_deleted_by_its_listed_key() {
+        let binding = Binding {
+            source: "amq.topic".into(),
+            destination: Destination::Exchange("e/2".into()),
+            routing_key: "a~b".to_owned(),
+            arguments: Arguments::new(),
+        };
+        let bind = request(&"/".into(), &Action::Bind { binding: binding.clone() });
+        assert_eq!(bind.to_string(), "POST /api/bindings/%2F/e/amq.topic/e/e%2F2");
+        assert_eq!(bind.body, Some(json!({"routing_key": "a~b", "arguments": {}})));
+        for (listed, segment) in
+            [("a%7Eb", "a%257Eb"), ("~", "~"), ("a+b~xyz", "a%2Bb~xyz"), ("..", "%252E%252E"), (".", "%252E")]
+        {
+            let unbind = Action::Unbind { binding: binding.clone(), properties_key: listed.to_owned() };
+            let request = request(&"/".into(), &unbind);
+            assert_eq!(request.to_string(), format!("DELETE /api/bindings/%2F/e/amq.topic/e/e%2F2/{segment}"));
+            assert_eq!(request.unaddressable(), None);
+        }
+    }
+
+    #[test]
+    fn a_vhost_is_written_whole() {
+        let settings = Vhost { description: None, tags: vec!["a".into(), "b".into()], default_queue_type: None };
+        let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings });
+        assert_eq!(put.to_string(), "PUT /api/vhosts/a%2Fb");
+        assert_eq!(put.body, Some(json!({"description": "", "tags": "a,b"})));
+        let settings = Vhost { default_queue_type: Some("quorum".into()), ..Vhost::default() };
+        let put = request(&"v".into(), &Action::PutVhost { vhost: settings });
+        assert_eq!(
+            put.body,
+            Some(json!({"description": "", "tags": "", "default_queue_type": "quorum", "defaultqueuetype": "quorum"}))
+        );
+    }
 }

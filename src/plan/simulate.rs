@@ -88,12 +88,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
-                let protected = match &id {
-                    ObjectId::Exchange(name) => wanted.scope.protects(name.as_str()),
-                    ObjectId::Policy(name) => wanted.scope.protects(name.as_str()),
-                    ObjectId::Queue(name) => wanted.scope.protects(name.as_str()),
-                    ObjectId::Vhost | ObjectId::Binding(_) => false,
-                };
+                let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
                 !protected
                     && !situation.untouchable.contains(&id)
                     && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))

@@ -1,6 +1,7 @@
 //! A plan as workflow annotations, each at its line of the spec.
 
 use super::style::clean;
+use crate::model::Address;
 use crate::plan::{ChangeKind, Obstacles, Plan, Source};
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use std::fmt::Write;
 pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
     let mut text = String::new();
     for part in &plan.vhosts {
-        let source = |address| {
+        let source = |address: &Address| {
             let change = part.changes.iter().find(|change| change.address == *address);
             change.and_then(|change| change.source.clone())
         };

@@ -25,7 +25,8 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         );
         return out;
     }
-    let blocked = if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
+    let blocked =
+        if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
     let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
     let _ = writeln!(out, "| | object | what |\n|---|---|---|");
@@ -63,7 +64,9 @@ fn fold(out: &mut String, text: &str) {
         // In a diff fence a line that begins with `+`, `-` or `!` gets its colour.
         let trimmed = line.trim_start();
         let line = match trimmed.chars().next() {
-            Some('+' | '-' | '!') => format!("{} {trimmed}", &line[..line.len() - trimmed.len()]).trim_start().to_owned(),
+            Some('+' | '-' | '!') => {
+                format!("{} {trimmed}", &line[..line.len() - trimmed.len()]).trim_start().to_owned()
+            }
             Some(_) | None => format!(" {line}"),
         };
         if body.len() + line.len() > room {

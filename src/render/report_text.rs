@@ -34,7 +34,10 @@ pub fn report(reports: &[Report], left: &[String], again: &str) -> String {
             let _ = writeln!(
                 text,
                 "{}",
-                Painted(GREEN, format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step")))
+                Painted(
+                    GREEN,
+                    format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step"))
+                )
             );
         } else {
             let line = format!("Applied: {} done, but the broker is not as the spec says:", count(done, "step"));

@@ -1,0 +1,142 @@
+//! Where the broker is and who asks: flags first, then the environment, then `~/.rabbitmqadmin.conf`.
+
+use super::arguments::ConnectionArguments;
+use super::failure::Failure;
+use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
+use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions};
+use secrecy::SecretString;
+use std::path::{Path, PathBuf};
+
+const DEFAULT_URL: &str = "http://localhost:15672";
+
+/// A client for the broker; nothing is sent yet.
+pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure> {
+    let node = node(arguments)?;
+    let (base_url, url_username, url_password) = match address(arguments, &node)? {
+        (url, Some(login)) => (url, login.0, login.1),
+        (url, None) => (url, None, None),
+    };
+    let username = arguments
+        .username
+        .clone()
+        .or(url_username)
+        .or_else(|| operators("USERNAME"))
+        .or_else(|| node.username.clone())
+        .unwrap_or_else(|| "guest".to_owned());
+    let password = match &arguments.password_file {
+        Some(path) => Some(read_password(path)?),
+        None => environment("TOPO_PASSWORD")
+            .map(SecretString::from)
+            .or(url_password)
+            .or_else(|| operators("PASSWORD").map(SecretString::from))
+            .or_else(|| node.password.clone()),
+    };
+    // The broker's own default user, which may log in from its own machine only.
+    let password = match password {
+        Some(password) => password,
+        None if username == "guest" => SecretString::from("guest"),
+        None => {
+            return Err(Failure::usage(format!("there is no password for user `{username}`"))
+                .hint("set TOPO_PASSWORD, or give --password-file FILE"));
+        }
+    };
+    let path = |flag: &Option<PathBuf>, node: &Option<String>| flag.clone().or_else(|| node.as_ref().map(PathBuf::from));
+    let mut options = ConnectionOptions::new(base_url, username, password);
+    options.ca_cert = path(&arguments.ca_cert, &node.ca_cert).as_deref().map(read).transpose()?;
+    let client_cert = path(&arguments.client_cert, &node.client_cert);
+    let client_key = path(&arguments.client_key, &node.client_key);
+    options.client_cert = match (client_cert, client_key) {
+        (Some(cert), Some(key)) => Some(ClientCertificate { cert: read(&cert)?, key: read(&key)? }),
+        (None, None) => None,
+        (Some(_), None) => return Err(Failure::usage("--client-cert needs its key: --client-key FILE")),
+        (None, Some(_)) => return Err(Failure::usage("--client-key needs its certificate: --client-cert FILE")),
+    };
+    options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
+    options.timeout = arguments.timeout;
+    Ok(Broker::connect(options)?)
+}
+
+type Login = (Option<String>, Option<SecretString>);
+
+fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, Option<Login>), Failure> {
+    let said = arguments.url.clone().or_else(|| operators("BASE_URI")).or_else(|| {
+        let host = operators("TARGET_HOST")?;
+        let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
+        Some(format!("http://{host}:{port}"))
+    });
+    let url = match said {
+        Some(url) => url,
+        None if node.hostname.is_some() || node.base_uri.is_some() => {
+            let url = node.base_url().map_err(|error| Failure::usage(error.to_string()))?;
+            return Ok((url, None));
+        }
+        None => DEFAULT_URL.to_owned(),
+    };
+    let parsed = BaseUrl::parse(&url).map_err(|error| {
+        Failure::usage(error.to_string()).hint("an address looks like http://localhost:15672 or https://host/rabbitmq")
+    })?;
+    Ok((parsed.url, Some((parsed.username, parsed.password))))
+}
+
+/// The entry of rabbitmqadmin.conf that is asked for; without `-N`, the `default` one, if there is such a file.
+fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
+    let asked = arguments.node.clone().or_else(|| operators("NODE_ALIAS"));
+    let said = arguments.config.clone().or_else(|| operators("CONFIG_FILE_PATH").map(PathBuf::from));
+    let home = || environment("HOME").map(|home| Path::new(&home).join(".rabbitmqadmin.conf"));
+    let Some(path) = said.clone().or_else(home) else { return Ok(NodeSettings::default()) };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() && said.is_none() => {
+            return Ok(NodeSettings::default());
+        }
+        Err(error) => return Err(unreadable(&path, &error)),
+    };
+    match from_rabbitmqadmin_conf(&text, asked.as_deref().unwrap_or(DEFAULT_NODE)) {
+        Ok(settings) => Ok(settings),
+        Err(ConfError::NoSuchNode { .. }) if asked.is_none() => Ok(NodeSettings::default()),
+        Err(error) => Err(Failure::usage(format!("{}: {error}", path.display()))),
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, Failure> {
+    let path = path.as_ref();
+    std::fs::read(path).map_err(|error| unreadable(path, &error))
+}
+
+fn read_password(path: &Path) -> Result<SecretString, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    // Editors end files with a line break; passwords do not end with one.
+    Ok(SecretString::from(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text))))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot read {}", path.display())).because(error.to_string())
+}
+
+/// What operators set for rabbitmqadmin.
+fn operators(name: &str) -> Option<String> {
+    environment(&format!("RABBITMQADMIN_{name}"))
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The URL as it may be shown: without user info.
+pub(super) fn without_login(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}{}", &url[..scheme + 3], &url[at + 1..]),
+        (_, Some(at)) => url[at + 1..].to_owned(),
+        (_, None) => url.to_owned(),
+    }
+}
+
+/// Who holds a lock, in words for the one who has to wait.
+pub(super) fn holder() -> String {
+    let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "somebody".to_owned());
+    let host = environment("HOSTNAME")
+        .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
+        .unwrap_or_else(|| "unknown host".to_owned());
+    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+    format!("{user}@{host}, pid {}, since {now}", std::process::id())
+}

@@ -1,0 +1,206 @@
+//! Reads specs, variables and saved plans.
+
+use super::arguments::{FindingsFormat, SpecArguments};
+use super::failure::Failure;
+use super::output;
+use super::planning;
+use crate::expand::expand;
+use crate::plan::document::FORMAT_VERSION;
+use crate::plan::{Plan, Wanted};
+use crate::render::diagnostics;
+use crate::spec::{Diagnostics, SourceFile, Variables, parse};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What the specs want, a vhost each.
+pub(super) struct Loaded {
+    pub(super) wanted: Vec<Wanted>,
+    /// The specs as they would be typed.
+    pub(super) specs: String,
+}
+
+/// Reads, parses and expands the specs; findings go to standard error.
+pub(super) fn load(arguments: &SpecArguments) -> Result<Loaded, Failure> {
+    load_for(arguments, FindingsFormat::Text)
+}
+
+/// The same, with the findings in a format: other than text, they are the result and go to standard output.
+pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Result<Loaded, Failure> {
+    let paths = paths(arguments)?;
+    let files = files(&paths)?;
+    let variables = variables(arguments)?;
+    let refuse = |findings: Diagnostics| refused(&findings, &files, format);
+    let mut wanted = Vec::new();
+    let mut findings = Diagnostics::new();
+    for spec in parse(&files, &variables).map_err(refuse)? {
+        match expand(&spec) {
+            Ok(expansion) => wanted.push(planning::wanted(expansion)),
+            Err(more) => findings.extend(more),
+        }
+    }
+    if !findings.is_empty() {
+        return Err(refuse(findings));
+    }
+    if let Some(only) = &arguments.vhost {
+        let known: Vec<String> = wanted.iter().map(|wanted| wanted.topology.vhost.to_string()).collect();
+        wanted.retain(|wanted| wanted.topology.vhost.as_str() == only);
+        if wanted.is_empty() {
+            return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
+                .hint(format!("they are for {}", known.join(", "))));
+        }
+    }
+    let specs: Vec<String> = paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+    Ok(Loaded { wanted, specs: specs.join(" ") })
+}
+
+fn refused(findings: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
+    let silent = Failure::spec("");
+    let printed = match format {
+        FindingsFormat::Text => {
+            output::tell(&diagnostics::text(findings, files, output::width()));
+            Ok(())
+        }
+        FindingsFormat::Json => output::print(&diagnostics::json(findings, files)),
+        FindingsFormat::Github => output::print(&diagnostics::github(findings, files)),
+    };
+    printed.err().unwrap_or(silent)
+}
+
+/// The paths that were given, or the ones that everybody uses.
+fn paths(arguments: &SpecArguments) -> Result<Vec<PathBuf>, Failure> {
+    let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    for usual in ["topology.yaml", "topology"] {
+        if Path::new(usual).exists() {
+            return Ok(vec![PathBuf::from(usual)]);
+        }
+    }
+    Err(Failure::usage("there is no spec: no file was named, and there is no topology.yaml and no topology/ here")
+        .hint("name one: topo plan FILE")
+        .hint("or write one; the README begins with an example"))
+}
+
+fn files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| unreadable(Path::new("<stdin>"), &error))?;
+            files.push(source("<stdin>".to_owned(), bytes)?);
+        } else if path.is_dir() {
+            let before = files.len();
+            folder(path, &mut files)?;
+            if files.len() == before {
+                return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
+            }
+        } else {
+            let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+            files.push(source(path.display().to_string(), bytes)?);
+        }
+    }
+    Ok(files)
+}
+
+/// All YAML files of a folder and its folders, by name; hidden ones are not read.
+fn folder(path: &Path, files: &mut Vec<SourceFile>) -> Result<(), Failure> {
+    let failure = |error: std::io::Error| unreadable(path, &error);
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
+        .map_err(failure)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(failure)?;
+    entries.sort();
+    for entry in entries {
+        if entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+            continue;
+        }
+        let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        // A link to a folder is not followed: it may lead back here.
+        if entry.is_dir() && !entry.is_symlink() {
+            folder(&entry, files)?;
+        } else if yaml && entry.is_file() {
+            let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
+            files.push(source(entry.display().to_string(), bytes)?);
+        }
+    }
+    Ok(())
+}
+
+fn source(name: String, bytes: Vec<u8>) -> Result<SourceFile, Failure> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(SourceFile { name, text }),
+        Err(error) => {
+            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            Err(Failure::spec(format!("{name}:{}: it is not UTF-8", line + 1)).hint("save it as UTF-8"))
+        }
+    }
+}
+
+/// The environment first, then files, then flags: the last one that says a name holds.
+fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
+    let mut variables = Variables::new();
+    for (name, value) in std::env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+            variables.set(name, value);
+        }
+    }
+    for path in &arguments.var_file {
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match line.split_once('=') {
+                Some((name, value)) if !name.trim().is_empty() => variables.set(name.trim(), value.trim()),
+                Some(_) | None => {
+                    return Err(Failure::usage(format!("{}:{}: write NAME=VALUE", path.display(), index + 1)));
+                }
+            }
+        }
+    }
+    for (name, value) in &arguments.variables {
+        variables.set(name, value);
+    }
+    Ok(variables)
+}
+
+/// A plan that `topo plan --out` wrote.
+pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    let wrong = |error: serde_json::Error| {
+        Failure::spec(format!("{} is not a plan", path.display()))
+            .because(error.to_string())
+            .hint("write one: topo plan --out plan.json")
+    };
+    let version: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
+    match version.get("formatVersion").and_then(serde_json::Value::as_u64) {
+        Some(version) if version != u64::from(FORMAT_VERSION) => {
+            return Err(Failure::spec(format!(
+                "{} has format version {version}, this topo reads {FORMAT_VERSION}",
+                path.display()
+            ))
+            .hint("plan again with this topo: topo plan --out plan.json"));
+        }
+        Some(_) | None => {}
+    }
+    let plan: Plan = serde_json::from_str(&text).map_err(wrong)?;
+    if plan.target.cluster.is_empty() {
+        return Err(Failure::usage("that plan was made without a broker (--against), so it cannot be applied")
+            .hint("plan against the broker: topo plan --out plan.json"));
+    }
+    Ok(plan)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
