@@ -13,3 +13,4 @@
 pub mod cli;
 pub mod model;
 pub mod plan;
+pub mod spec;

@@ -1,0 +1,1 @@
+//! The grammar as a JSON Schema (draft-07), for editors.
