@@ -75,7 +75,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
         return None;
     }
     let keys = (kind.keys)();
-    let is_external = !kind.external.is_empty() && node.get("external").and_then(Node::boolean) == Some(true);
+    let is_external = !kind.external.is_empty() && node.get("external").is_some_and(Node::is_true);
     let mut suggested = Vec::new();
     let mut checked = Vec::new();
     for entry in node.entries() {
@@ -171,7 +171,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
             _ => subject,
         };
         let subject = format!("{kind} `{}`", entry.key);
-        let is_external = entry.node.get("external").and_then(Node::boolean) == Some(true);
+        let is_external = entry.node.get("external").is_some_and(Node::is_true);
         let is_named = declared_name(&entry.key, is_external, entry.at, diagnostics);
         if let Some(node) = check(&entry.node, inner, &subject, entry.at, diagnostics)
             && is_named

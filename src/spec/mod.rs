@@ -63,8 +63,9 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
             variables::substitute(&mut document, variables, &mut diagnostics);
             let shape = Shape::Object(&keys::DOCUMENT);
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
-            let name = checked.as_ref().and_then(vhost_name).map(|(name, _)| name.to_owned());
-            if let (Some(checked), Some(name)) = (checked, name) {
+            if let Some(checked) = checked {
+                // Without a vhost it is read all the same, for the other errors in it.
+                let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
                 let (declared, documents) = vhosts.entry(name).or_default();
                 declared.add(&document);
                 documents.push(checked);
@@ -73,7 +74,7 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
     }
     let mut specs = Vec::new();
     for (declared, documents) in vhosts.into_values() {
-        let Some(mut spec) = empty_spec(files, &documents, &mut diagnostics) else { continue };
+        let mut spec = empty_spec(files, &documents, &mut diagnostics);
         for document in &documents {
             read::document(document, &mut spec, &mut diagnostics);
         }
@@ -90,12 +91,12 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
 }
 
 /// What the documents say of the vhost itself.
-fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Option<Spec> {
-    let (name, at) = documents.first().and_then(vhost_name)?;
+fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
+    let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
     let default_queue_type = once("defaultQueueType", vhosts(), diagnostics)
         .and_then(|said| QueueType::named(&said.value).map(|value| Sourced::new(value, said.at)));
-    Some(Spec {
+    Spec {
         files: files.iter().map(|file| file.name.clone()).collect(),
         vhost: Sourced::new(VhostName::new(name), at),
         description: once("description", vhosts(), diagnostics),
@@ -109,7 +110,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         dead_letter_queues: BTreeMap::new(),
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
-    })
+    }
 }
 
 /// What several documents say at a key: the same, or it is reported.

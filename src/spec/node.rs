@@ -118,6 +118,11 @@ impl Node {
         }
     }
 
+    /// Whether it is `true`, also by a variable.
+    pub(crate) fn is_true(&self) -> bool {
+        self.boolean() == Some(true) || self.is_variable && self.text() == Some("true")
+    }
+
     /// What it is, for people: `the number 5`, `a list`.
     pub(crate) fn describe(&self) -> String {
         match &self.value {

@@ -35,7 +35,7 @@ impl Declared {
             self.exchanges.entry(name).or_insert(entry.at);
         }
         for kind in ["exchanges", "queues", "deadLetterQueues"] {
-            let is_external = |entry: &&Entry| entry.node.get("external").and_then(Node::boolean) == Some(true);
+            let is_external = |entry: &&Entry| entry.node.get("external").is_some_and(Node::is_true);
             self.external.extend(entries(kind).filter(is_external).map(|entry| entry.at));
         }
     }
