@@ -31,7 +31,10 @@ impl Location {
                     start += end + 1;
                     rest = &rest[end + 1..];
                 }
-                None => break,
+                None => {
+                    start = text.len();
+                    rest = "";
+                }
             }
         }
         let found = rest.char_indices().take_while(|(_, c)| *c != '\n').nth(column.saturating_sub(1));

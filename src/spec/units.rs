@@ -100,7 +100,8 @@ fn duration_hint(text: &str) -> Option<String> {
         "w" | "week" | "weeks" => "w",
         _ => return None,
     };
-    Some(format!("write {number}{unit}"))
+    // Nothing is wrong with the unit when the number is too large.
+    Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")))
 }
 
 fn size_hint(text: &str) -> Option<String> {

@@ -61,7 +61,7 @@ fn options(duplicates: DuplicateKeyPolicy) -> Options {
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
-            max_total_replayed_events: 10_000_000,
+            max_total_replayed_events: 2_000_000,
         },
         duplicate_keys: duplicates,
         strict_booleans: true,
@@ -168,10 +168,14 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
         Raw::Table(entries) => Value::Table(
             entries
                 .into_iter()
-                .map(|(key, value)| Entry {
-                    at: location(file, text, &key.defined),
-                    key: key.value,
-                    node: node(file, text, value, diagnostics),
+                .map(|(key, value)| {
+                    let at = location(file, text, &key.defined);
+                    let mut node = node(file, text, value, diagnostics);
+                    if let Value::Null(is_comment) = &mut node.value {
+                        // Such a null has no place of its own.
+                        *is_comment |= is_before_comment(text, at.end);
+                    }
+                    Entry { key: key.value, at, node }
                 })
                 .collect(),
         ),
@@ -181,7 +185,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
 
 /// Whether what follows on the line is a comment: `routingKey: #.x` is null to YAML.
 fn is_before_comment(text: &str, end: usize) -> bool {
-    text.get(end..).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('#'))
+    text.get(end..).is_some_and(|rest| rest.trim_start_matches([' ', '\t', ':']).starts_with('#'))
 }
 
 fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Location {
