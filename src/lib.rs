@@ -10,12 +10,22 @@
 //!
 //! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
 
+// In the order of the layers; rustfmt sorts what no empty line parts.
+
 pub mod model;
+
 pub mod spec;
+
 pub mod expand;
-pub mod apply;
-pub mod broker;
+
 pub mod diff;
+
 pub mod plan;
+
+pub mod broker;
+
+pub mod apply;
+
 pub mod render;
+
 pub mod cli;

@@ -7,7 +7,8 @@ use super::planning;
 use crate::expand::expand;
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Wanted};
-use crate::render::diagnostics;
+use crate::render::diagnostics::diagnostics;
+use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Variables, parse};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     let paths = paths(arguments)?;
     let files = files(&paths)?;
     let variables = variables(arguments)?;
-    let refuse = |findings: Diagnostics| refused(&findings, &files, format);
+    let refuse = |found: Diagnostics| refused(&found, &files, format);
     let mut wanted = Vec::new();
     let mut findings = Diagnostics::new();
     for spec in parse(&files, &variables).map_err(refuse)? {
@@ -53,15 +54,15 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     Ok(Loaded { wanted, specs: specs.join(" ") })
 }
 
-fn refused(findings: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
+fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
     let silent = Failure::spec("");
     let printed = match format {
         FindingsFormat::Text => {
-            output::tell(&diagnostics::text(findings, files, output::width()));
+            output::tell(&diagnostics(found, files, true, output::width()));
             Ok(())
         }
-        FindingsFormat::Json => output::print(&diagnostics::json(findings, files)),
-        FindingsFormat::Github => output::print(&diagnostics::github(findings, files)),
+        FindingsFormat::Json => output::print(&findings::json(found, files)),
+        FindingsFormat::Github => output::print(&findings::github(found, files)),
     };
     printed.err().unwrap_or(silent)
 }

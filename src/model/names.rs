@@ -60,6 +60,9 @@ pub const LONGEST_NAME: usize = 255;
 /// The queue whose existence is the lock of an apply, unless `--lock-name` says otherwise.
 pub const LOCK_QUEUE: &str = "topo.lock";
 
+/// What follows the name of a dead-letter queue in that of its exchange, unless the spec names the exchange.
+pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
+
 /// Arguments that start so mark what topo made for itself: unknown `x-` arguments are kept by every broker.
 pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
 

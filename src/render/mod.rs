@@ -1,6 +1,8 @@
 //! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
 
 mod change_text;
+pub mod diagnostics;
+pub mod findings;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_text;

@@ -1,0 +1,209 @@
+//! A spec into the topology that it stands for, remembering why each object exists.
+//!
+//! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy. Which of a
+//! live broker's policies a generated one displaces is the planner's affair: nothing here knows the broker.
+
+mod dead_letter;
+mod governing;
+pub mod naming;
+mod origin;
+#[cfg(test)]
+mod tests;
+
+pub use origin::{Because, Origin};
+
+use crate::model::{
+    ArgumentValue, Arguments, Exchange, ExchangeName, Glob, ObjectId, Policy, PolicyName, Queue, QueueName, Scope,
+    Topology, Vhost,
+};
+use crate::spec::{Diagnostic, Diagnostics, Location, QueueSpec, Setting, Sourced, Spec};
+use std::collections::BTreeMap;
+
+/// What a spec stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expansion {
+    /// Everything that the vhost should hold.
+    pub topology: Topology,
+    /// What the spec answers for, and what is somebody else's.
+    pub scope: Scope,
+    /// Why each object of the topology exists.
+    pub origins: BTreeMap<ObjectId, Origin>,
+}
+
+/// Expands a spec.
+///
+/// # Errors
+/// Generated names that are too long, taken, to be removed or ignored, and patterns that cannot be evaluated here
+/// although a policy has to be merged.
+pub fn expand(spec: &Spec) -> Result<Expansion, Diagnostics> {
+    let vhost = Vhost {
+        description: spec.description.as_ref().map(|it| it.value.clone()),
+        tags: Vec::new(),
+        default_queue_type: spec.default_queue_type.as_ref().map(|it| it.value.as_str().to_owned()),
+    };
+    let mut expander = Expander {
+        spec,
+        topology: Topology { settings: Some(vhost), ..Topology::missing(spec.vhost.value.clone()) },
+        scope: scope(spec),
+        origins: BTreeMap::new(),
+        places: BTreeMap::new(),
+        diagnostics: Diagnostics::new(),
+    };
+    expander.note(ObjectId::Vhost, spec.vhost.at, Because::Declared);
+    expander.exchanges();
+    expander.policies();
+    expander.queues();
+    for (binding, written) in &spec.bindings {
+        expander.note(ObjectId::Binding(binding.clone()), written.at, Because::Declared);
+        expander.topology.bindings.insert(binding.clone());
+    }
+    expander.dead_letter_queues();
+    expander.wiring_policies();
+    let Expander { topology, scope, origins, diagnostics, .. } = expander;
+    diagnostics.or_value(Expansion { topology, scope, origins })
+}
+
+fn scope(spec: &Spec) -> Scope {
+    let globs = |globs: &[Sourced<Glob>]| globs.iter().map(|glob| glob.value.clone()).collect();
+    Scope {
+        owns: globs(&spec.owns),
+        protect: globs(&spec.protect),
+        ignore: globs(&spec.ignore),
+        removed: spec.removed.iter().map(|removed| removed.value.clone()).collect(),
+        ..Scope::default()
+    }
+}
+
+/// The topology as far as it is made.
+struct Expander<'a> {
+    spec: &'a Spec,
+    topology: Topology,
+    scope: Scope,
+    origins: BTreeMap<ObjectId, Origin>,
+    /// The places of what is there, for errors.
+    places: BTreeMap<ObjectId, Location>,
+    diagnostics: Diagnostics,
+}
+
+impl Expander<'_> {
+    fn note(&mut self, id: ObjectId, at: Location, because: Because) {
+        self.origins.insert(id.clone(), Origin::new(self.spec, at, because));
+        self.places.insert(id, at);
+    }
+
+    /// Whether a generated object can have its name; reports why not.
+    fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
+        let generated = format!("{} `{name}`, which is generated here,", id.kind());
+        let problem = if name.len() > crate::model::names::LONGEST_NAME {
+            Some((format!("{generated} has a name of {} bytes; 255 is the most", name.len()), None))
+        } else if let Some(first) = self.places.get(id) {
+            Some((format!("{generated} is declared, too"), Some((*first, "declared here"))))
+        } else if let Some(removed) = self.spec.removed.iter().find(|removed| removed.value == *id) {
+            Some((format!("{generated} is to be removed, too"), Some((removed.at, "removed here"))))
+        } else {
+            let glob = self.spec.ignore.iter().find(|glob| glob.value.matches(name));
+            glob.map(|glob| (format!("{generated} is matched by `ignore`"), Some((glob.at, "ignored here"))))
+        };
+        let is_fine = problem.is_none();
+        if let Some((message, other)) = problem {
+            let mut diagnostic = Diagnostic::error("generated-name", message, at);
+            if let Some((other, label)) = other {
+                diagnostic = diagnostic.also(other, label);
+            }
+            self.diagnostics.push(diagnostic);
+        }
+        is_fine
+    }
+
+    fn exchanges(&mut self) {
+        for (name, written) in &self.spec.exchanges {
+            let id = ObjectId::Exchange(name.clone());
+            if written.is_external {
+                self.places.insert(id.clone(), written.at);
+                self.scope.external.insert(id);
+                continue;
+            }
+            let mut arguments: Arguments =
+                written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
+            if let Some(alternate) = &written.alternate_exchange {
+                arguments.insert("alternate-exchange".to_owned(), alternate.value.as_str().into());
+            }
+            let exchange = Exchange {
+                kind: written.kind.clone(),
+                durable: written.durable,
+                auto_delete: written.auto_delete,
+                internal: written.internal,
+                arguments,
+            };
+            self.scope.on_conflict.extend(written.on_conflict.map(|how| (id.clone(), how)));
+            self.note(id, written.at, Because::Declared);
+            self.topology.exchanges.insert(name.clone(), exchange);
+        }
+    }
+
+    fn policies(&mut self) {
+        for (name, written) in &self.spec.policies {
+            let policy = Policy {
+                pattern: written.pattern.value.clone(),
+                apply_to: written.apply_to,
+                priority: written.priority,
+                definition: written.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
+            };
+            self.note(ObjectId::Policy(name.clone()), written.at, Because::Declared);
+            self.topology.policies.insert(name.clone(), policy);
+        }
+    }
+
+    fn queues(&mut self) {
+        let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+        for (name, written) in self.spec.queues.iter().chain(dead_letter_queues) {
+            let id = ObjectId::Queue(name.clone());
+            if written.is_external {
+                self.places.insert(id.clone(), written.at);
+                self.scope.external.insert(id);
+                continue;
+            }
+            let queue = self.queue(written);
+            self.scope.on_conflict.extend(written.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
+            self.note(id, written.at, Because::Declared);
+            self.topology.queues.insert(name.clone(), queue);
+        }
+    }
+
+    fn queue(&self, written: &QueueSpec) -> Queue {
+        let setting = |setting: &Option<Setting<bool>>, default| setting.as_ref().map_or(default, |it| it.value);
+        let mut arguments: Arguments =
+            written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
+        if let Some(queue_type) = &written.queue_type {
+            // Always said: a changed default of the vhost would turn every redeclare into a conflict.
+            arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
+        }
+        arguments.extend(self.dead_letter_arguments(written));
+        Queue {
+            durable: setting(&written.durable, true),
+            auto_delete: setting(&written.auto_delete, false),
+            exclusive: false,
+            arguments,
+        }
+    }
+
+    fn add_generated_exchange(&mut self, name: ExchangeName, exchange: Exchange, at: Location, because: Because) {
+        let id = ObjectId::Exchange(name.clone());
+        if self.can_generate(&id, name.as_str(), at) {
+            self.note(id, at, because);
+            self.topology.exchanges.insert(name, exchange);
+        }
+    }
+
+    fn add_generated_policy(&mut self, name: PolicyName, policy: Policy, at: Location, queue: &QueueName) {
+        let id = ObjectId::Policy(name.clone());
+        if self.can_generate(&id, name.as_str(), at) {
+            self.note(id, at, Because::DeadLetterPolicy(queue.clone()));
+            self.topology.policies.insert(name, policy);
+        }
+    }
+}
+
+fn text(text: &str) -> ArgumentValue {
+    ArgumentValue::Text(text.to_owned())
+}

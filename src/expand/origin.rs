@@ -1,0 +1,54 @@
+//! Why an object exists: a side table to the topology, so that the topology itself knows nothing of specs.
+
+use crate::model::QueueName;
+use crate::spec::{Location, Spec};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Where an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The file, as it was given.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// Why it exists.
+    pub because: Because,
+}
+
+/// Why an object exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Because {
+    /// The spec declares it.
+    Declared,
+    /// It is the exchange of a dead-letter queue.
+    DeadLetterExchange(QueueName),
+    /// It leads from a dead-letter queue's exchange to the queue.
+    DeadLetterBinding(QueueName),
+    /// It is the policy that says where a queue's dead letters go.
+    DeadLetterPolicy(QueueName),
+}
+
+impl Origin {
+    /// From a place in the spec.
+    pub(crate) fn new(spec: &Spec, at: Location, because: Because) -> Self {
+        let file = spec.files.get(at.file).cloned().unwrap_or_default();
+        Self { file, line: at.line, column: at.column, because }
+    }
+}
+
+/// `topology.yaml:12:3`, with the reason behind it where the object is not declared itself.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
+        match &self.because {
+            Because::Declared => Ok(()),
+            Because::DeadLetterExchange(queue) => write!(f, " (dead-letter exchange of {queue})"),
+            Because::DeadLetterBinding(queue) => write!(f, " (binding of dead-letter queue {queue})"),
+            Because::DeadLetterPolicy(queue) => write!(f, " (dead-letter wiring of {queue})"),
+        }
+    }
+}

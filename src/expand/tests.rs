@@ -1,0 +1,169 @@
+//! Whole specs and what they stand for.
+
+use super::*;
+use crate::model::OnConflict;
+use crate::spec::{SourceFile, Variables, parse};
+use std::fmt::Write;
+
+fn spec(text: &str) -> Spec {
+    let text = format!("version: 1\nvhost: shop\n{text}");
+    let files = [SourceFile { name: "topology.yaml".to_owned(), text }];
+    match parse(&files, &Variables::new()) {
+        Ok(mut specs) => specs.remove(0),
+        Err(diagnostics) => panic!("{diagnostics}"),
+    }
+}
+
+fn expanded(text: &str) -> Expansion {
+    expand(&spec(text)).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+}
+
+fn errors(text: &str) -> String {
+    expand(&spec(text)).expect_err("this spec cannot be expanded").to_string()
+}
+
+/// The topology in one line an object.
+fn listed(expansion: &Expansion) -> String {
+    let mut text = String::new();
+    let topology = &expansion.topology;
+    for (name, it) in &topology.exchanges {
+        let _ = writeln!(text, "exchange {name} {} {}", it.kind, ArgumentValue::Table(it.arguments.clone()));
+    }
+    for (name, it) in &topology.queues {
+        let _ = writeln!(text, "queue {name} {}", ArgumentValue::Table(it.arguments.clone()));
+    }
+    for binding in &topology.bindings {
+        let _ = writeln!(text, "binding {binding}");
+    }
+    for (name, it) in &topology.policies {
+        let definition = ArgumentValue::Table(it.definition.clone());
+        let _ = writeln!(text, "policy {name} {} {} {} {definition}", it.pattern, it.apply_to, it.priority);
+    }
+    text
+}
+
+#[test]
+fn a_dead_letter_queue_is_an_exchange_a_queue_and_a_binding() {
+    let expansion = expanded(
+        "queues: {work: {type: quorum, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic, maxLength: 5}}\n",
+    );
+    assert_eq!(
+        listed(&expansion),
+        "exchange dead.dlx fanout {}\n\
+         queue dead {x-max-length: 5, x-queue-type: classic}\n\
+         queue work {x-dead-letter-exchange: dead.dlx, x-queue-type: quorum}\n\
+         binding dead.dlx ─ \"\" → dead\n"
+    );
+    let origins: Vec<String> = expansion.origins.iter().map(|(id, origin)| format!("{id}: {origin}")).collect();
+    assert_eq!(
+        origins,
+        [
+            "vhost: topology.yaml:2:8",
+            "exchange dead.dlx: topology.yaml:4:20 (dead-letter exchange of dead)",
+            "queue dead: topology.yaml:4:20",
+            "queue work: topology.yaml:3:10",
+            "binding dead.dlx ─ \"\" → dead: topology.yaml:4:20 (binding of dead-letter queue dead)",
+        ]
+    );
+    let json = serde_json::to_string(&expansion.origins.values().collect::<Vec<_>>()).unwrap();
+    let back: Vec<Origin> = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.iter().collect::<Vec<_>>(), expansion.origins.values().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_exchange_of_a_dead_letter_queue_can_be_chosen() {
+    for (exchange, expected) in [
+        ("{type: topic}", "binding d.dlx ─ # → d"),
+        ("{type: direct}", "x-dead-letter-exchange: d.dlx, x-dead-letter-routing-key: d"),
+        ("{type: direct, routingKey: k}", "binding d.dlx ─ k → d"),
+        ("{name: all.dead, internal: true}", "x-dead-letter-exchange: all.dead"),
+    ] {
+        let text = format!(
+            "queues: {{q: {{type: quorum, deadLetter: d}}}}\ndeadLetterQueues: {{d: {{type: quorum, exchange: {exchange}}}}}\n"
+        );
+        let listed = listed(&expanded(&text));
+        assert!(listed.contains(expected), "{exchange}: {listed}");
+    }
+}
+
+#[test]
+fn dead_letters_go_to_other_exchanges_or_nowhere() {
+    let listed = listed(&expanded(
+        "exchanges: {corp: {external: true}}\n\
+         queues:\n  a: {type: quorum, deadLetter: {exchange: corp, routingKey: k}}\n  b: {type: quorum, deadLetter: none}\n  \
+         c: {type: quorum, arguments: {x-dead-letter-exchange: corp}}\n",
+    ));
+    assert_eq!(
+        listed,
+        "queue a {x-dead-letter-exchange: corp, x-dead-letter-routing-key: k, x-queue-type: quorum}\n\
+         queue b {x-queue-type: quorum}\n\
+         queue c {x-dead-letter-exchange: corp, x-queue-type: quorum}\n"
+    );
+}
+
+#[test]
+fn a_wiring_policy_takes_over_what_governs_the_queue() {
+    let listed = listed(&expanded(
+        "queues: {a.b: {type: quorum, deadLetter: {queue: d, wiring: policy}}, z: {type: quorum, deadLetter: {queue: d, wiring: policy}}}\n\
+         deadLetterQueues: {d: {type: quorum}}\n\
+         policies:\n  high: {pattern: '^(?!x)a', applyTo: queues, priority: 7, definition: {queue-mode: lazy}}\n  \
+         low: {pattern: b, applyTo: quorum_queues, priority: 3, definition: {maxLength: 5, deadLetterRoutingKey: k}}\n  \
+         lower: {pattern: b, definition: {maxLength: 6}}\n  \
+         classic: {pattern: b, applyTo: classic_queues, priority: 99, definition: {maxLength: 7}}\n",
+    ));
+    let own: Vec<&str> = listed.lines().filter(|line| line.contains(".topo.") || line.starts_with("queue a")).collect();
+    assert_eq!(
+        own,
+        [
+            "queue a.b {x-queue-type: quorum}",
+            r"policy a.b.topo.dead-letter ^a\.b$ queues 8 {dead-letter-exchange: d.dlx, max-length: 5}",
+            "policy z.topo.dead-letter ^z$ queues 1 {dead-letter-exchange: d.dlx}",
+        ],
+        "`high` sets what a quorum queue does not take, so the broker skips it"
+    );
+}
+
+#[test]
+fn a_pattern_that_cannot_be_evaluated_is_an_error_only_where_it_matters() {
+    let policy = "policies: {p: {pattern: '\\Qa.b\\E(?R)?', definition: {maxLength: 5}}}\n";
+    expanded(&format!("queues: {{q: {{type: quorum}}}}\n{policy}"));
+    let text =
+        format!("queues: {{q: {{type: quorum, deadLetter: {{exchange: amq.topic, wiring: policy}}}}}}\n{policy}");
+    assert!(errors(&text).contains("the pattern of policy `p` cannot be evaluated here"));
+}
+
+#[test]
+fn external_objects_are_scope_and_not_topology() {
+    let expansion = expanded(
+        "exchanges: {e: {external: true}}\nqueues: {q: {external: true, bindings: [{exchange: e, routingKey: k}]}}\n\
+         deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n",
+    );
+    assert_eq!(listed(&expansion), "binding e ─ k → q\n");
+    let external: Vec<String> = expansion.scope.external.iter().map(ToString::to_string).collect();
+    assert_eq!(external, ["exchange e", "exchange x", "queue d", "queue q"]);
+}
+
+#[test]
+fn the_scope_says_whose_is_what() {
+    let expansion = expanded(
+        "owns: [\"a.*\"]\nprotect: [p]\nignore: [i]\nremoved: {queues: [old]}\n\
+         queues: {q: {type: quorum, onConflict: discard}}\nexchanges: {e: {type: topic, onConflict: ifEmpty}}\n",
+    );
+    let scope = &expansion.scope;
+    assert!(scope.owns("a.b") && scope.protects("p") && scope.ignores("i"));
+    assert_eq!(scope.removed.iter().map(ToString::to_string).collect::<Vec<_>>(), ["queue old"]);
+    let expected =
+        [(ObjectId::Exchange("e".into()), OnConflict::IfEmpty), (ObjectId::Queue("q".into()), OnConflict::Discard)];
+    assert_eq!(scope.on_conflict, expected);
+}
+
+#[test]
+fn generated_names_can_be_taken() {
+    let dead = "deadLetterQueues: {d: {type: quorum}}\n";
+    let declared = errors(&format!("exchanges: {{d.dlx: {{type: topic}}}}\n{dead}"));
+    assert_eq!(declared, "4:20: error[generated-name]: exchange `d.dlx`, which is generated here, is declared, too\n");
+    let wired = "queues: {q: {type: quorum, deadLetter: {queue: d, wiring: policy}}}\n";
+    assert!(errors(&format!("ignore: [\"q.*\"]\n{wired}{dead}")).contains("is matched by `ignore`"));
+    let long = "d".repeat(253);
+    assert!(errors(&format!("deadLetterQueues: {{{long}: {{type: quorum}}}}\n")).contains("a name of 257 bytes"));
+}

@@ -1,0 +1,275 @@
+//! A tree and the grammar into a tree in which every value is what the grammar wants: durations are milliseconds,
+//! sizes are bytes, the keys of policies are RabbitMQ's. What is wrong is reported and left out, so that one mistake
+//! is one error; what names mean together is left to `read` and `references`.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::keys::POLICY_KEYS;
+use super::node::{Entry, Node, Value};
+use super::position::Location;
+use super::shape::{Object, Shape};
+use super::suggest::{closest, listed};
+use super::value;
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::names::{LOCK_QUEUE, LONGEST_NAME};
+
+/// Checks a node; `subject` is what it is for people, `at` the place of its key.
+pub(crate) fn check(
+    node: &Node,
+    shape: Shape,
+    subject: &str,
+    at: Location,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node> {
+    match shape {
+        Shape::Object(kind) => object(node, kind, subject, at, diagnostics),
+        Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
+        Shape::List(inner) => {
+            let Value::List(items) = &node.value else {
+                value::wrong(node, subject, "a list", None, at, diagnostics);
+                return None;
+            };
+            let item_subject = match inner {
+                Shape::Object(kind) => kind.what.to_owned(),
+                _ => format!("an entry of {subject}"),
+            };
+            let checked = items.iter().filter_map(|item| check(item, *inner, &item_subject, item.at, diagnostics));
+            Some(node.with(Value::List(checked.collect())))
+        }
+        Shape::Either(text, tables) => match (&node.value, tables) {
+            (Value::Table(_), [only]) => object(node, only, subject, at, diagnostics),
+            (Value::Table(_), _) => either(node, tables, subject, at, diagnostics),
+            (_, _) => check(node, *text, subject, at, diagnostics),
+        },
+        Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
+        Shape::Definition => definition(node, subject, at, diagnostics),
+        Shape::Reserved => {
+            let diagnostic = Diagnostic::error("not-yet", format!("{subject} is not supported yet"), at);
+            diagnostics.push(diagnostic.hint("remove it; a later version of topo brings retries"));
+            None
+        }
+        Shape::Text
+        | Shape::Name
+        | Shape::RoutingKey
+        | Shape::Version
+        | Shape::Boolean
+        | Shape::Duration(..)
+        | Shape::Size
+        | Shape::Count(..)
+        | Shape::MaxAge
+        | Shape::Number
+        | Shape::OneOf(_)
+        | Shape::ExchangeType => value::check(node, shape, subject, at, diagnostics),
+    }
+}
+
+fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if !matches!(node.value, Value::Table(_)) {
+        value::wrong(
+            node,
+            subject,
+            "a table",
+            Some("write {} where there is nothing to say".to_owned()),
+            at,
+            diagnostics,
+        );
+        return None;
+    }
+    let keys = (kind.keys)();
+    let is_external = !kind.external.is_empty() && node.get("external").is_some_and(Node::is_true);
+    let mut suggested = Vec::new();
+    let mut checked = Vec::new();
+    for entry in node.entries() {
+        let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
+            suggested.extend(unknown_key(entry, kind, diagnostics));
+            continue;
+        };
+        if is_external && key.name != "external" && !kind.external.contains(&key.name) {
+            let message = format!("{subject} is external, so `{}` cannot be said of it", key.name);
+            let hint = format!(
+                "an external object is never touched; only {} may stand beside",
+                listed(kind.external.iter().copied())
+            );
+            diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
+            continue;
+        }
+        let subject = format!("`{}`", key.name);
+        if let Some(node) = check(&entry.node, key.shape, &subject, entry.at, diagnostics) {
+            checked.push(Entry { key: entry.key.clone(), at: entry.at, node });
+        }
+    }
+    for key in keys.iter().filter(|key| key.is_required && !is_external) {
+        if node.get(key.name).is_none() && !suggested.contains(&key.name) {
+            let diagnostic = Diagnostic::error("missing-key", format!("{subject} has no `{}`", key.name), at);
+            let hint = if key.example.is_empty() {
+                String::new()
+            } else {
+                format!(", for example `{}: {}`", key.name, key.example)
+            };
+            diagnostics.push(diagnostic.hint(format!("add `{}`{hint}", key.name)));
+        }
+    }
+    Some(node.with(Value::Table(checked)))
+}
+
+/// Reports a key that the table does not have, and returns the one that was probably meant.
+fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> Option<&'static str> {
+    let keys = (kind.keys)();
+    let names = || keys.iter().filter(|key| !matches!(key.shape, Shape::Reserved)).map(|key| key.name);
+    let by_argument =
+        KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
+    let suggestion = by_argument.or_else(|| closest(&entry.key, names()));
+    let hint = match suggestion {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true))) && entry.key.starts_with("x-") => {
+            "an argument that topo does not know goes under `arguments:`".to_owned()
+        }
+        None => format!("the keys of {} are {}", kind.what, listed(names())),
+    };
+    let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
+    diagnostics.push(diagnostic.label("unknown key").hint(hint));
+    suggestion
+}
+
+fn either(
+    node: &Node,
+    tables: &'static [&'static Object],
+    subject: &str,
+    at: Location,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node> {
+    let first_key = |table: &Object| (table.keys)().first().map_or("", |key| key.name);
+    let firsts: Vec<&str> = tables.iter().map(|table| first_key(table)).collect();
+    let there: Vec<&&Object> = tables.iter().filter(|table| node.get(first_key(table)).is_some()).collect();
+    match there.as_slice() {
+        [only] => object(node, only, subject, at, diagnostics),
+        [] => {
+            let message = format!(
+                "{subject} says neither {}",
+                firsts.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" nor ")
+            );
+            diagnostics.push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", listed(firsts))));
+            None
+        }
+        [_, _, ..] => {
+            let message = format!("{subject} says more than one of {}", listed(firsts));
+            diagnostics.push(Diagnostic::error("conflicting-keys", message, at).hint("keep one of them"));
+            None
+        }
+    }
+}
+
+fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if !matches!(node.value, Value::Table(_)) {
+        let hint = "names are the keys: `orders: {…}`".to_owned();
+        value::wrong(node, subject, "a table of names", Some(hint), at, diagnostics);
+        return None;
+    }
+    let mut checked = Vec::new();
+    for entry in node.entries() {
+        let kind = match inner {
+            Shape::Object(kind) => kind.what.trim_start_matches("an ").trim_start_matches("a "),
+            _ => subject,
+        };
+        let subject = format!("{kind} `{}`", entry.key);
+        let is_external = entry.node.get("external").is_some_and(Node::is_true);
+        let is_named = declared_name(&entry.key, is_external, entry.at, diagnostics);
+        if let Some(node) = check(&entry.node, inner, &subject, entry.at, diagnostics)
+            && is_named
+        {
+            checked.push(Entry { key: entry.key.clone(), at: entry.at, node });
+        }
+    }
+    Some(node.with(Value::Table(checked)))
+}
+
+/// Whether an object may have that name; reports why not.
+fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
+    let problem = value::name_problem(name).or_else(|| match name {
+        _ if is_external => None,
+        _ if name.starts_with("amq.") => Some("names that start with `amq.` are the broker's own".to_owned()),
+        _ if name == LOCK_QUEUE || name.contains(".topo.") => {
+            Some(format!("`{LOCK_QUEUE}` and names with `.topo.` in them are what topo gives to its own objects"))
+        }
+        _ => None,
+    });
+    if let Some(problem) = &problem {
+        let shown: String = name.chars().take(60).collect();
+        let message = format!("{shown:?} cannot be the name of an object: {problem}");
+        diagnostics.push(Diagnostic::error("name", message, at));
+    }
+    problem.is_none()
+}
+
+fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if !matches!(node.value, Value::Table(_)) {
+        value::wrong(node, subject, "a table of arguments", None, at, diagnostics);
+        return None;
+    }
+    let mut checked = Vec::new();
+    for entry in node.entries() {
+        let subject = format!("`{}`", entry.key);
+        if is_queue && KNOWN_ARGUMENTS.iter().any(|known| known.key == entry.key) {
+            let message = format!("{subject} is a key of the queue, not an argument");
+            diagnostics.push(Diagnostic::error("unknown-key", message, entry.at).hint("move it out of `arguments:`"));
+            continue;
+        }
+        if entry.key.is_empty() || entry.key.len() > LONGEST_NAME {
+            diagnostics.push(Diagnostic::error("name", "the name of an argument has 1 to 255 bytes", entry.at));
+            continue;
+        }
+        let known = if is_queue { KnownArgument::named(&entry.key) } else { None };
+        let node = match known {
+            Some(known) => check(&entry.node, known.value.into(), &subject, entry.at, diagnostics),
+            None => value::argument(&entry.node, &subject, entry.at, diagnostics),
+        };
+        checked.extend(node.map(|node| Entry { key: entry.key.clone(), at: entry.at, node }));
+    }
+    Some(node.with(Value::Table(checked)))
+}
+
+/// The definition of a policy, with RabbitMQ's own keys.
+fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    if !matches!(node.value, Value::Table(_)) || node.entries().is_empty() {
+        value::wrong(node, subject, "a table that sets something", None, at, diagnostics);
+        return None;
+    }
+    let mut checked: Vec<Entry> = Vec::new();
+    for entry in node.entries() {
+        let subject = format!("`{}`", entry.key);
+        let known = POLICY_KEYS.iter().find(|known| known.key == entry.key || known.name == entry.key);
+        let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
+            known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
+        });
+        if let Some(argument) = unsettable {
+            let message = format!("a policy cannot set {subject}");
+            let hint = format!("only the queue itself can: write `{}` there", argument.key);
+            diagnostics.push(Diagnostic::error("unknown-key", message, entry.at).hint(hint));
+            continue;
+        }
+        if known.is_none() && entry.key.contains(|c: char| c.is_uppercase() || c == '_') || entry.key.starts_with("x-")
+        {
+            let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
+                Some(key) => format!("did you mean `{key}`?"),
+                None => {
+                    "a key that topo does not know is written as RabbitMQ does, for example `federation-upstream-set`"
+                        .to_owned()
+                }
+            };
+            let diagnostic = Diagnostic::error("unknown-key", format!("a policy has no key {subject}"), entry.at);
+            diagnostics.push(diagnostic.label("unknown key").hint(hint));
+            continue;
+        }
+        let (key, node) = match known {
+            Some(known) => (known.name, check(&entry.node, known.shape, &subject, entry.at, diagnostics)),
+            None => (entry.key.as_str(), value::argument(&entry.node, &subject, entry.at, diagnostics)),
+        };
+        if let Some(first) = checked.iter().find(|first| first.key == key) {
+            let diagnostic =
+                Diagnostic::error("said-twice", format!("`{key}` is said twice, in both spellings"), entry.at);
+            diagnostics.push(diagnostic.also(first.at, "first here").hint("keep one of the two"));
+            continue;
+        }
+        checked.extend(node.map(|node| Entry { key: key.to_owned(), at: entry.at, node }));
+    }
+    Some(node.with(Value::Table(checked)))
+}

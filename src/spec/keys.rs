@@ -1,0 +1,418 @@
+//! The grammar: every key of a spec, what may stand there, and its words for people. The keys of arguments come from
+//! the model's table of known arguments.
+
+use super::shape::{Key, Object, Shape, key};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
+use std::sync::LazyLock;
+
+const GLOBS: Shape = Shape::List(&Shape::Text);
+const NAMES: Shape = Shape::List(&Shape::Name);
+const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
+const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
+const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFERENCE, &DEAD_LETTER_EXCHANGE]);
+const WIRING: Shape = Shape::OneOf(&["arguments", "policy"]);
+const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
+/// The types of exchanges of every broker; plugins bring others, which start with `x-`.
+pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
+const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
+
+const ROUTING_KEY: Key = key("routingKey", Shape::RoutingKey, "The routing key, or the pattern of a topic binding.")
+    .or("\"\"")
+    .like("\"order.#\"");
+const BINDING_ARGUMENTS: Key =
+    key("arguments", Shape::Arguments(false), "Arguments of the binding: what a headers exchange compares.")
+        .like("{x-match: all, region: eu}");
+const DURABLE: Key = key("durable", Shape::Boolean, "Whether it survives a restart of the broker.").or("true");
+const AUTO_DELETE: Key =
+    key("autoDelete", Shape::Boolean, "Whether it is deleted when nothing uses it any more.").or("false");
+const CONFLICT: Key = key(
+    "onConflict",
+    ON_CONFLICT,
+    "What to do when it differs in a way that the broker cannot change in place: `refuse` shows the conflict, \
+     `ifEmpty` recreates it while it is empty, `migrate` recreates it and keeps every message, `discard` deletes and recreates it.",
+)
+.or("refuse");
+const EXTERNAL: Key = key(
+    "external",
+    Shape::Boolean,
+    "Somebody else's: it must exist and is never touched. It may be bound; no other key may stand beside.",
+)
+.or("false");
+const RETRY: Key = key("retry", Shape::Reserved, "");
+const MAX_RETRIES: Key = key("maxRetries", Shape::Reserved, "");
+const RETRY_POLICIES: Key = key("retryPolicies", Shape::Reserved, "");
+
+/// The whole document.
+pub(crate) static DOCUMENT: Object = Object {
+    what: "a spec",
+    name: "Document",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("version", Shape::Version, "The version of this format.").required().like("1"),
+            key("vhost", Shape::Either(&Shape::Name, &[&VHOST]), "The vhost that this document describes.")
+                .required()
+                .like("shop"),
+            key(
+                "owns",
+                GLOBS,
+                "Globs over whole names: what this spec answers for. What is live, matches and is not \
+                 declared is reported, and deleted with `--prune`.",
+            )
+            .or("[]")
+            .like("[\"orders.*\"]"),
+            key("protect", GLOBS, "Globs over names that are never deleted or recreated, whatever the flags.")
+                .or("[]")
+                .like("[\"orders.audit\"]"),
+            key(
+                "ignore",
+                GLOBS,
+                "Globs over names that are not this spec's and are not reported; declaring one is an error.",
+            )
+            .or("[]")
+            .like("[\"orders.tmp.*\"]"),
+            key("removed", Shape::Object(&REMOVED), "What is to be deleted, with the same guards as `--prune`."),
+            key("defaults", Shape::Object(&DEFAULTS), "What a queue in this document does not say itself."),
+            key("exchanges", Shape::Map(&Shape::Object(&EXCHANGE)), "The exchanges, by name."),
+            key("queues", Shape::Map(&Shape::Object(&QUEUE)), "The queues and streams, by name."),
+            key(
+                "deadLetterQueues",
+                Shape::Map(&Shape::Object(&DEAD_LETTER_QUEUE)),
+                "The dead-letter queues, by name: each is a queue with an exchange of its own.",
+            ),
+            key(
+                "bindings",
+                Shape::List(&Shape::Object(&BINDING)),
+                "Bindings that have no place in a queue's or an exchange's own list.",
+            ),
+            key("policies", Shape::Map(&Shape::Object(&POLICY)), "The policies, by name."),
+            RETRY_POLICIES,
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static VHOST: Object = Object {
+    what: "a vhost",
+    name: "Vhost",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
+            key("description", Shape::Text, "Text for people."),
+            key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static REMOVED: Object = Object {
+    what: "`removed`",
+    name: "Removed",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("queues", NAMES, "Names of queues to delete.").like("[orders.old]"),
+            key("exchanges", NAMES, "Names of exchanges to delete."),
+            key("policies", NAMES, "Names of policies to delete."),
+            key("bindings", Shape::List(&Shape::Object(&BINDING)), "Bindings to delete."),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static DEFAULTS: Object = Object {
+    what: "`defaults`",
+    name: "Defaults",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key(
+                "queue",
+                Shape::Object(&QUEUE_DEFAULTS),
+                "Keys of every queue and dead-letter queue, where its type takes them.",
+            )
+            .like("{type: quorum}"),
+            key(
+                "deadLetter",
+                DEAD_LETTER,
+                "Where every queue's dead letters go; not those of dead-letter queues and streams.",
+            )
+            .like("orders.dead"),
+            RETRY,
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+/// An exchange.
+pub(crate) static EXCHANGE: Object = Object {
+    what: "an exchange",
+    name: "Exchange",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key(
+                "type",
+                Shape::ExchangeType,
+                "How it routes: `direct`, `fanout`, `topic`, `headers`, or the `x-…` type of a plugin.",
+            )
+            .required()
+            .like("topic"),
+            DURABLE,
+            AUTO_DELETE,
+            key("internal", Shape::Boolean, "Whether only other exchanges may publish to it.").or("false"),
+            key("alternateExchange", Shape::Name, "The exchange that takes what this one cannot route.")
+                .like("unrouted"),
+            key("bindings", BINDINGS, "Bindings from other exchanges to this one."),
+            key("arguments", Shape::Arguments(false), "Other arguments, as they stand.").like("{hash-header: user}"),
+            CONFLICT,
+            EXTERNAL,
+        ];
+        KEYS
+    },
+    external: &["bindings"],
+    is_queue: false,
+};
+
+/// The typed keys of queues, one for each known argument that has a key of its own.
+pub(crate) fn argument_keys() -> impl Iterator<Item = Key> {
+    let own = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
+    own.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
+}
+
+fn example(known: &KnownArgument) -> &'static str {
+    match known.value {
+        ValueKind::Duration(..) => "30s",
+        ValueKind::Size => "1GiB",
+        ValueKind::MaxAge => "7D",
+        ValueKind::Count(..) | ValueKind::Boolean | ValueKind::Text | ValueKind::OneOf(_) => "",
+    }
+}
+
+fn queue_type() -> Key {
+    key(
+        "type",
+        QUEUE_TYPES,
+        "What kind of queue it is. It must be said here, in `defaults.queue` or by the vhost, and can never change on a live queue.",
+    )
+}
+
+fn queue_arguments() -> Key {
+    key(
+        "arguments",
+        Shape::Arguments(true),
+        "Other arguments, as they stand; known ones may be written here by their `x-` name.",
+    )
+}
+
+fn queue_keys() -> &'static [Key] {
+    static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+        let mut keys = vec![
+            queue_type(),
+            key("bindings", BINDINGS, "What it is bound to."),
+            key(
+                "deadLetter",
+                DEAD_LETTER,
+                "Where its dead letters go: an entry of `deadLetterQueues`, an exchange, or `none`, said on purpose.",
+            )
+            .like("orders.dead"),
+        ];
+        keys.extend(argument_keys());
+        keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, EXTERNAL, RETRY, MAX_RETRIES]);
+        keys
+    });
+    &KEYS
+}
+
+/// A queue or stream.
+pub(crate) static QUEUE: Object =
+    Object { what: "a queue", name: "Queue", keys: queue_keys, external: &["bindings"], is_queue: true };
+
+/// A dead-letter queue: a queue with an exchange of its own.
+pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
+    what: "a dead-letter queue",
+    name: "DeadLetterQueue",
+    keys: || {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            let exchange = key(
+                "exchange",
+                Shape::Object(&DEAD_LETTER_QUEUE_EXCHANGE),
+                "The exchange that leads to it; a fanout with the queue's name and `.dlx` unless this says otherwise.",
+            );
+            let own = queue_keys().iter().filter(|key| !matches!(key.shape, Shape::Reserved));
+            own.copied().chain([exchange]).collect()
+        });
+        &KEYS
+    },
+    external: &["bindings", "exchange"],
+    is_queue: true,
+};
+
+static QUEUE_DEFAULTS: Object = Object {
+    what: "`defaults.queue`",
+    name: "QueueDefaults",
+    keys: || {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            let mut keys = vec![queue_type()];
+            keys.extend(argument_keys());
+            keys.extend([DURABLE, AUTO_DELETE, queue_arguments(), CONFLICT, RETRY, MAX_RETRIES]);
+            keys
+        });
+        &KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
+    what: "the exchange of a dead-letter queue",
+    name: "DeadLetterQueueExchange",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("name", Shape::Name, "Its name; the queue's with `.dlx` when it is not said.").like("orders.dlx"),
+            key(
+                "type",
+                Shape::OneOf(EXCHANGE_TYPES),
+                "Its type. A topic exchange is bound with `#`, a direct one with the queue's name.",
+            )
+            .or("fanout"),
+            key("internal", Shape::Boolean, "Whether applications are kept from publishing to it.").or("false"),
+            key("routingKey", Shape::RoutingKey, "The key of the binding, which the dead letters then get."),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
+    what: "`deadLetter`",
+    name: "DeadLetterToQueue",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().like("orders.dead"),
+            key("wiring", WIRING, "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.").or("arguments"),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static DEAD_LETTER_EXCHANGE: Object = Object {
+    what: "`deadLetter`",
+    name: "DeadLetterToExchange",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("exchange", Shape::Text, "The exchange that dead letters go to; empty is the default exchange.").required().like("corp.dlx"),
+            key("routingKey", Shape::RoutingKey, "The routing key of the dead letters; without it they keep their own.").like("billing"),
+            key("wiring", WIRING, "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.").or("arguments"),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static INCOMING_BINDING: Object = Object {
+    what: "a binding",
+    name: "IncomingBinding",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("exchange", Shape::Name, "The exchange that messages come from.").required().like("orders"),
+            ROUTING_KEY,
+            BINDING_ARGUMENTS,
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static BINDING: Object = Object {
+    what: "a binding",
+    name: "Binding",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key("source", Shape::Name, "The exchange that messages come from.").required().like("orders"),
+            key("destination", Shape::Name, "The queue or exchange that they go to.").required().like("orders.work"),
+            key("destinationType", DESTINATION_TYPE, "What the destination is.").or("queue"),
+            ROUTING_KEY,
+            BINDING_ARGUMENTS,
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+static POLICY: Object = Object {
+    what: "a policy",
+    name: "Policy",
+    keys: || {
+        static KEYS: &[Key] = &[
+            key(
+                "pattern",
+                Shape::Text,
+                "A regular expression (PCRE) over names; it is not anchored unless it says so.",
+            )
+            .required()
+            .like("'^orders\\.'"),
+            key(
+                "applyTo",
+                Shape::OneOf(APPLY_TO),
+                "Which kinds of objects it is for; the last three since RabbitMQ 3.12.",
+            )
+            .or("all"),
+            key(
+                "priority",
+                Shape::Number,
+                "Of all policies that match an object, only the one with the highest priority applies.",
+            )
+            .or("0"),
+            key("definition", Shape::Definition, "What it sets, in camelCase or in RabbitMQ's own form.")
+                .required()
+                .like("{maxLengthBytes: 1GiB}"),
+        ];
+        KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+const APPLY_TO: &[&str] = &["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
+
+/// A key of a policy's definition: how a spec spells it, how RabbitMQ does, and what its value is.
+pub(crate) struct PolicyKey {
+    /// In camelCase.
+    pub(crate) key: &'static str,
+    /// On the wire.
+    pub(crate) name: &'static str,
+    /// What may stand there.
+    pub(crate) shape: Shape,
+    /// What it is, for people.
+    pub(crate) doc: &'static str,
+}
+
+/// The keys of policies that are known; others pass through as they stand.
+pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
+    let known = KNOWN_ARGUMENTS.iter().filter_map(|known| {
+        let key = match known.name {
+            "x-dead-letter-exchange" => "deadLetterExchange",
+            "x-dead-letter-routing-key" => "deadLetterRoutingKey",
+            _ => known.key,
+        };
+        known.policy_key.map(|name| PolicyKey { key, name, shape: known.value.into(), doc: known.doc })
+    });
+    let alternate = PolicyKey {
+        key: "alternateExchange",
+        name: "alternate-exchange",
+        shape: Shape::Text,
+        doc: "The exchange that takes what an exchange cannot route.",
+    };
+    known.chain([alternate]).collect()
+});

@@ -1,0 +1,136 @@
+//! YAML text into what a person wrote: one [`Spec`] a vhost, with positions. Reading files and the environment is left
+//! to the caller, what the short forms stand for to `expand`, taste to `lint`.
+//!
+//! Text becomes a tree (`yaml`), variables are put in (`variables`), the tree is checked against the grammar (`keys`,
+//! `check`, `value`), read into types (`read`, `queue`), and names are looked up (`references`). Every station reports
+//! all it finds and leaves out what is wrong, so that all errors of all files are shown at once.
+
+mod check;
+mod diagnostic;
+mod keys;
+mod node;
+mod position;
+mod queue;
+mod read;
+mod references;
+mod scalar;
+pub mod schema;
+mod shape;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod units;
+mod value;
+mod variables;
+mod written;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use position::{Location, Sourced};
+pub use variables::Variables;
+pub use written::{
+    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Setting, Spec, Wiring,
+};
+
+use crate::model::{QueueType, VhostName};
+use node::{Node, Value};
+use references::Declared;
+use shape::Shape;
+use std::collections::BTreeMap;
+
+/// A file of a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its name as people are shown it.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Reads files into one spec a vhost, in the order of the vhosts' names; or everything that is wrong with them.
+///
+/// # Errors
+/// Whatever is not YAML, not in the grammar, or refers to what is not there; of all files, in order.
+pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    let mut vhosts: BTreeMap<String, (Declared, Vec<Node>)> = BTreeMap::new();
+    for (index, file) in files.iter().enumerate() {
+        for mut document in yaml::documents(index, file, &mut diagnostics) {
+            if let Value::Table(entries) = &mut document.value {
+                // A home for anchors; what uses them is a copy by now.
+                entries.retain(|entry| !entry.key.starts_with("x-"));
+            }
+            variables::substitute(&mut document, variables, &mut diagnostics);
+            let shape = Shape::Object(&keys::DOCUMENT);
+            let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
+            if let Some(checked) = checked {
+                // Without a vhost it is read all the same, for the other errors in it.
+                let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
+                let (declared, documents) = vhosts.entry(name).or_default();
+                declared.add(&document);
+                documents.push(checked);
+            }
+        }
+    }
+    let mut specs = Vec::new();
+    for (declared, documents) in vhosts.into_values() {
+        let mut spec = empty_spec(files, &documents, &mut diagnostics);
+        for document in &documents {
+            read::document(document, &mut spec, &mut diagnostics);
+        }
+        references::check(&spec, &declared, &mut diagnostics);
+        specs.push(spec);
+    }
+    diagnostics.or_value(specs)
+}
+
+fn vhost_name(document: &Node) -> Option<(&str, Location)> {
+    let vhost = document.get("vhost")?;
+    let name = if vhost.text().is_some() { vhost } else { vhost.get("name")? };
+    Some((name.text()?, name.at))
+}
+
+/// What the documents say of the vhost itself.
+fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
+    let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
+    let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
+    let default_queue_type = once("defaultQueueType", vhosts(), diagnostics)
+        .and_then(|said| QueueType::named(&said.value).map(|value| Sourced::new(value, said.at)));
+    Spec {
+        files: files.iter().map(|file| file.name.clone()).collect(),
+        vhost: Sourced::new(VhostName::new(name), at),
+        description: once("description", vhosts(), diagnostics),
+        default_queue_type,
+        owns: Vec::new(),
+        protect: Vec::new(),
+        ignore: Vec::new(),
+        removed: Vec::new(),
+        exchanges: BTreeMap::new(),
+        queues: BTreeMap::new(),
+        dead_letter_queues: BTreeMap::new(),
+        bindings: BTreeMap::new(),
+        policies: BTreeMap::new(),
+    }
+}
+
+/// What several documents say at a key: the same, or it is reported.
+fn once<'a>(
+    key: &str,
+    nodes: impl Iterator<Item = &'a Node>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Sourced<String>> {
+    let mut first: Option<Sourced<String>> = None;
+    for node in nodes.filter_map(|node| node.get(key)) {
+        let Some(text) = node.text() else { continue };
+        match &first {
+            None => first = Some(Sourced::new(text.to_owned(), node.at)),
+            Some(first) if first.value == text => {}
+            Some(first) => {
+                let message = format!("two documents give the vhost a different `{key}`");
+                let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
+                diagnostics.push(diagnostic.hint("say it once"));
+            }
+        }
+    }
+    first
+}

@@ -1,0 +1,139 @@
+//! The tree of a YAML document, every node with its position. It says nothing of topologies.
+
+use super::position::Location;
+
+/// One node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    /// What it is.
+    pub(crate) value: Value,
+    /// Where it is written; for an alias or a merged value, where the anchor is.
+    pub(crate) at: Location,
+    /// Where it is used, when that is elsewhere: the alias, or the merge key.
+    pub(crate) used_at: Option<Location>,
+    /// Whether the whole text came from a variable, so that it takes the type that its position wants.
+    pub(crate) is_variable: bool,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// Nothing; `true` when a comment stands where a value was meant (`routingKey: #.x`).
+    Null(bool),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// An integer.
+    Integer(i64),
+    /// A number with a fraction or an exponent, or an integer that is too large.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A table, in the order of the file.
+    Table(Vec<Entry>),
+}
+
+/// A key of a table with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) key: String,
+    /// Where the key is written.
+    pub(crate) at: Location,
+    /// The value.
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// A node of this file.
+    pub(crate) fn new(value: Value, at: Location) -> Self {
+        Self { value, at, used_at: None, is_variable: false }
+    }
+
+    /// The same place with another value.
+    pub(crate) fn with(&self, value: Value) -> Self {
+        Self { value, at: self.at, used_at: self.used_at, is_variable: self.is_variable }
+    }
+
+    /// Its entries; none when it is no table.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            Value::Null(_)
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_) => &[],
+        }
+    }
+
+    /// Its items; none when it is no list.
+    pub(crate) fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            Value::Null(_)
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Table(_) => &[],
+        }
+    }
+
+    /// The entry with that key.
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// The value at that key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// The text, if it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Null(_)
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+
+    /// The boolean, if it is one.
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        match &self.value {
+            Value::Boolean(value) => Some(*value),
+            Value::Null(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
+        }
+    }
+
+    /// Whether it is `true`, also by a variable.
+    pub(crate) fn is_true(&self) -> bool {
+        self.boolean() == Some(true) || self.is_variable && self.text() == Some("true")
+    }
+
+    /// What it is, for people: `the number 5`, `a list`.
+    pub(crate) fn describe(&self) -> String {
+        match &self.value {
+            Value::Null(_) => "nothing".to_owned(),
+            Value::Boolean(value) => format!("the boolean `{value}`"),
+            Value::Integer(value) => format!("the number {value}"),
+            Value::Float(value) => format!("the number {value}"),
+            Value::Text(text) if text.len() <= 40 => format!("the text {text:?}"),
+            Value::Text(_) => "a text".to_owned(),
+            Value::List(_) => "a list".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+}

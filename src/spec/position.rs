@@ -1,0 +1,77 @@
+//! Positions in the text of a spec.
+
+/// A stretch of one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    /// Which of the files, in the order in which they were given.
+    pub file: usize,
+    /// The first byte.
+    pub start: usize,
+    /// The byte behind the last one.
+    pub end: usize,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+impl Location {
+    /// The very beginning of a file.
+    pub fn start_of(file: usize) -> Self {
+        Self { file, start: 0, end: 0, line: 1, column: 1 }
+    }
+
+    /// The character at a line and column of this text, both from 1; the end of the text when it is shorter.
+    pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
+        let mut start = 0;
+        let mut rest = text;
+        for _ in 1..line {
+            match rest.find('\n') {
+                Some(end) => {
+                    start += end + 1;
+                    rest = &rest[end + 1..];
+                }
+                None => {
+                    start = text.len();
+                    rest = "";
+                }
+            }
+        }
+        let found = rest.char_indices().take_while(|(_, c)| *c != '\n').nth(column.saturating_sub(1));
+        match found {
+            Some((offset, c)) => Self { file, start: start + offset, end: start + offset + c.len_utf8(), line, column },
+            None => {
+                let end = start + rest.find('\n').unwrap_or(rest.len());
+                Self { file, start: end, end, line, column }
+            }
+        }
+    }
+}
+
+/// A value, and where it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it is written.
+    pub at: Location,
+}
+
+impl<T> Sourced<T> {
+    /// A value at its place.
+    pub fn new(value: T, at: Location) -> Self {
+        Self { value, at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_characters() {
+        let location = Location::at(0, "a: 1\né: x\n", 2, 4);
+        assert_eq!((location.start, location.end), (9, 10));
+        assert_eq!(Location::at(0, "a", 7, 1), Location { file: 0, start: 1, end: 1, line: 7, column: 1 });
+    }
+}

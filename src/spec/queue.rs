@@ -1,0 +1,210 @@
+//! A checked table of a queue into what is known of the queue: its own keys, then the document's defaults, then the
+//! vhost's default type. A default applies only where the queue's type carries it.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Node};
+use super::position::{Location, Sourced};
+use super::read::{on_conflict, value_of};
+use super::suggest::listed;
+use super::written::{DeadLetter, QueueSpec, SaidBy, Setting, Wiring};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::{ArgumentValue, ExchangeName, OnConflict, QueueName, QueueType};
+use std::collections::BTreeMap;
+
+/// What a table says of queues: a queue's own, or `defaults.queue`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueKeys {
+    queue_type: Option<Setting<QueueType>>,
+    durable: Option<Setting<bool>>,
+    auto_delete: Option<Setting<bool>>,
+    arguments: BTreeMap<String, Setting<ArgumentValue>>,
+    dead_letter: Option<Setting<DeadLetter>>,
+    on_conflict: Option<Setting<OnConflict>>,
+}
+
+impl QueueKeys {
+    /// Reads a table; `said_by` is whose it is.
+    pub(crate) fn read(node: &Node, said_by: SaidBy, diagnostics: &mut Diagnostics) -> Self {
+        let boolean = |key: &str| {
+            let entry = node.entry(key)?;
+            Some(Setting { value: entry.node.boolean()?, at: entry.at, said_by })
+        };
+        let mut keys = Self {
+            durable: boolean("durable"),
+            auto_delete: boolean("autoDelete"),
+            on_conflict: node
+                .entry("onConflict")
+                .and_then(|entry| Some(Setting { value: on_conflict(entry.node.text()?)?, at: entry.at, said_by })),
+            dead_letter: node
+                .entry("deadLetter")
+                .and_then(|entry| Some(Setting { value: dead_letter(&entry.node)?, at: place(entry), said_by })),
+            ..Self::default()
+        };
+        let mut said: BTreeMap<&str, (&Entry, &Node)> = BTreeMap::new();
+        for entry in node.entries() {
+            let typed = KNOWN_ARGUMENTS.iter().find(|known| known.key == entry.key && entry.key != "deadLetter");
+            if let Some(known) = typed {
+                said.insert(known.name, (entry, &entry.node));
+            }
+        }
+        for entry in node.get("arguments").map_or(&[][..], Node::entries) {
+            let key = KnownArgument::named(&entry.key).map_or("", |known| known.key);
+            if let Some(first) = node.entry(key) {
+                let message = format!("`{key}` is said twice: as a key and as the argument `{}`", entry.key);
+                let diagnostic = Diagnostic::error("said-twice", message, entry.at).also(first.at, "first here");
+                diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
+            } else {
+                said.insert(&entry.key, (entry, &entry.node));
+            }
+        }
+        keys.dead_letter_arguments(&mut said, said_by, diagnostics);
+        if let Some((entry, node)) = said.remove("x-queue-type") {
+            keys.queue_type =
+                node.text().and_then(QueueType::named).map(|value| Setting { value, at: entry.at, said_by });
+        }
+        let settings = said
+            .into_iter()
+            .map(|(name, (entry, node))| (name.to_owned(), Setting { value: value_of(node), at: entry.at, said_by }));
+        keys.arguments = settings.collect();
+        keys
+    }
+
+    /// The dead-letter exchange by its arguments is the same as by its key.
+    fn dead_letter_arguments(
+        &mut self,
+        said: &mut BTreeMap<&str, (&Entry, &Node)>,
+        said_by: SaidBy,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let exchange = said.remove("x-dead-letter-exchange");
+        let routing_key = said.remove("x-dead-letter-routing-key");
+        let text = |(_, node): (&Entry, &Node)| node.text().unwrap_or_default().to_owned();
+        match (exchange, routing_key) {
+            (Some((entry, node)), routing_key) => {
+                let value = DeadLetter::Exchange {
+                    exchange: ExchangeName::new(node.text().unwrap_or_default()),
+                    routing_key: routing_key.map(text),
+                    wiring: Wiring::Arguments,
+                };
+                self.dead_letter = Some(Setting { value, at: place(entry), said_by });
+            }
+            (None, Some((entry, _))) => {
+                let message = "`x-dead-letter-routing-key` without `x-dead-letter-exchange`: the broker refuses it";
+                let hint = "say both with `deadLetter: {exchange: …, routingKey: …}`";
+                diagnostics.push(Diagnostic::error("missing-key", message, entry.at).hint(hint));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Where dead letters go by default: the document's `defaults.deadLetter`.
+    pub(crate) fn set_dead_letter(&mut self, node: &Entry) {
+        self.dead_letter =
+            dead_letter(&node.node).map(|value| Setting { value, at: place(node), said_by: SaidBy::Defaults });
+    }
+
+    /// The same without a dead letter, for dead-letter queues.
+    pub(crate) fn without_dead_letter(&self) -> Self {
+        Self { dead_letter: None, ..self.clone() }
+    }
+
+    /// The queue: these keys first, then the defaults.
+    pub(crate) fn resolve(
+        self,
+        name: &str,
+        at: Location,
+        defaults: &Self,
+        of_vhost: Option<&Sourced<QueueType>>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<QueueSpec> {
+        let by_vhost = || of_vhost.map(|it| Setting { value: it.value, at: it.at, said_by: SaidBy::Vhost });
+        let queue_type = self.queue_type.clone().or_else(|| defaults.queue_type.clone()).or_else(by_vhost);
+        let Some(queue_type) = queue_type else {
+            let hint =
+                "add `type: quorum`, or say it for all queues in `defaults.queue` or in the vhost's `defaultQueueType`";
+            diagnostics.push(Diagnostic::error("missing-key", format!("queue `{name}` has no `type`"), at).hint(hint));
+            return None;
+        };
+        let kind = queue_type.value;
+        self.refuse_what_the_type_does_not_take(name, &queue_type, diagnostics);
+        let can_be_transient = kind == QueueType::Classic;
+        let takes =
+            |argument: &str| KnownArgument::named(argument).is_none_or(|known| known.support_for(kind).is_some());
+        let mut arguments: BTreeMap<_, _> =
+            defaults.arguments.iter().filter(|(name, _)| takes(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        arguments.extend(self.arguments);
+        let default_dead_letter = defaults.dead_letter.clone().filter(|_| takes("x-dead-letter-exchange"));
+        Some(QueueSpec {
+            at,
+            is_external: false,
+            durable: self.durable.or_else(|| defaults.durable.clone().filter(|_| can_be_transient)),
+            auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
+            arguments,
+            dead_letter: self.dead_letter.or(default_dead_letter),
+            on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
+            queue_type: Some(queue_type),
+        })
+    }
+
+    fn refuse_what_the_type_does_not_take(
+        &self,
+        name: &str,
+        queue_type: &Setting<QueueType>,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let kind = queue_type.value;
+        let mut refuse = |known: &KnownArgument, at: Location| {
+            if known.support_for(kind).is_some() {
+                return;
+            }
+            let message = format!("queue `{name}` is a {kind} queue, which takes no `{}`", known.key);
+            let others = listed(known.queue_types().map(QueueType::as_str));
+            let hint = format!("only queues of type {others} take it");
+            let diagnostic = Diagnostic::error("wrong-queue-type", message, at).hint(hint);
+            diagnostics.push(diagnostic.also(queue_type.at, "its type is said here"));
+        };
+        for (argument, setting) in &self.arguments {
+            if let Some(known) = KnownArgument::named(argument) {
+                refuse(known, setting.at);
+            }
+        }
+        if let (Some(setting), Some(known)) = (&self.dead_letter, KnownArgument::named("x-dead-letter-exchange")) {
+            refuse(known, setting.at);
+        }
+        if kind == QueueType::Classic {
+            return;
+        }
+        for (setting, wrong, words) in
+            [(&self.durable, false, "must be durable"), (&self.auto_delete, true, "cannot be deleted automatically")]
+        {
+            if let Some(setting) = setting.as_ref().filter(|setting| setting.value == wrong) {
+                let message = format!("queue `{name}` is a {kind} queue, which {words}");
+                let diagnostic = Diagnostic::error("wrong-queue-type", message, setting.at);
+                let diagnostic = diagnostic.hint("remove the key, or use `type: classic`");
+                diagnostics.push(diagnostic.also(queue_type.at, "its type is said here"));
+            }
+        }
+    }
+}
+
+/// The value where it has a place of its own, else its key.
+fn place(entry: &Entry) -> Location {
+    if entry.node.text().is_some() { entry.node.at } else { entry.at }
+}
+
+fn dead_letter(node: &Node) -> Option<DeadLetter> {
+    let wiring = match node.get("wiring").and_then(Node::text) {
+        Some("policy") => Wiring::Policy,
+        Some(_) | None => Wiring::Arguments,
+    };
+    match (node.text(), node.get("queue").and_then(Node::text), node.get("exchange").and_then(Node::text)) {
+        (Some("none"), _, _) => Some(DeadLetter::Nowhere),
+        (Some(name), _, _) | (None, Some(name), _) => Some(DeadLetter::Queue { name: QueueName::new(name), wiring }),
+        (None, None, Some(exchange)) => Some(DeadLetter::Exchange {
+            exchange: ExchangeName::new(exchange),
+            routing_key: node.get("routingKey").and_then(Node::text).map(str::to_owned),
+            wiring,
+        }),
+        (None, None, None) => None,
+    }
+}

@@ -1,0 +1,265 @@
+//! A checked document into the spec of its vhost, beside what other documents say. Every value is right by now; what
+//! is found here is what two places say of one thing.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Node, Value};
+use super::position::{Location, Sourced};
+use super::queue::QueueKeys;
+use super::written::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Spec};
+use crate::model::{
+    ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, PolicyName,
+    Priority, QueueName,
+};
+use std::collections::BTreeMap;
+
+/// Adds a document. `spec.default_queue_type` is that of all documents.
+pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    for (key, globs) in [("owns", &mut spec.owns), ("protect", &mut spec.protect), ("ignore", &mut spec.ignore)] {
+        let texts = items(node, key).filter_map(|item| item.text().map(|text| (text, item.at)));
+        globs.extend(texts.map(|(text, at)| Sourced::new(Glob::new(text), at)));
+    }
+    if let Some(removed) = node.get("removed") {
+        spec.removed.extend(removed_objects(removed));
+    }
+    let defaults = node.get("defaults");
+    let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
+    let mut keys =
+        of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SaidBy::Defaults, diagnostics));
+    let of_dead_letter_queues = keys.without_dead_letter();
+    if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
+        keys.set_dead_letter(entry);
+    }
+    for entry in entries(node, "exchanges") {
+        exchange(entry, spec, diagnostics);
+    }
+    for entry in entries(node, "queues") {
+        let name = QueueName::new(&*entry.key);
+        incoming(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        let Some(queue) = queue(entry, &keys, spec, diagnostics) else { continue };
+        if is_first_queue(&name, &queue, spec, diagnostics) {
+            spec.queues.insert(name, queue);
+        }
+    }
+    for entry in entries(node, "deadLetterQueues") {
+        let name = QueueName::new(&*entry.key);
+        incoming(entry, &Destination::Queue(name.clone()), spec, diagnostics);
+        let Some(queue) = queue(entry, &of_dead_letter_queues, spec, diagnostics) else { continue };
+        if is_first_queue(&name, &queue, spec, diagnostics) {
+            spec.dead_letter_queues.insert(name, dead_letter_queue(&entry.node, queue));
+        }
+    }
+    for item in items(node, "bindings") {
+        if let Some((binding, written)) = binding(item) {
+            add_binding(binding, written, spec, diagnostics);
+        }
+    }
+    for entry in entries(node, "policies") {
+        policy(entry, spec, diagnostics);
+    }
+}
+
+fn items<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
+    node.get(key).map_or(&[][..], Node::items).iter()
+}
+
+fn entries<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Entry> {
+    node.get(key).map_or(&[][..], Node::entries).iter()
+}
+
+fn boolean(node: &Node, key: &str, default: bool) -> bool {
+    node.get(key).and_then(Node::boolean).unwrap_or(default)
+}
+
+fn sourced(node: &Node) -> Option<Sourced<&str>> {
+    node.text().map(|text| Sourced::new(text, node.at))
+}
+
+/// The way of handling a conflict with that name.
+pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
+    let all = [OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard];
+    all.into_iter().find(|known| known.as_str() == word)
+}
+
+fn apply_to(word: &str) -> Option<ApplyTo> {
+    let all = [
+        ApplyTo::All,
+        ApplyTo::Queues,
+        ApplyTo::Exchanges,
+        ApplyTo::ClassicQueues,
+        ApplyTo::QuorumQueues,
+        ApplyTo::Streams,
+    ];
+    all.into_iter().find(|known| known.as_str() == word)
+}
+
+/// A node as the value of an argument.
+pub(crate) fn value_of(node: &Node) -> ArgumentValue {
+    match &node.value {
+        Value::Null(_) => ArgumentValue::Null,
+        Value::Boolean(value) => ArgumentValue::Boolean(*value),
+        Value::Integer(value) => ArgumentValue::Integer(*value),
+        Value::Float(value) => ArgumentValue::Float(Float(*value)),
+        Value::Text(value) => ArgumentValue::Text(value.clone()),
+        Value::List(items) => ArgumentValue::List(items.iter().map(value_of).collect()),
+        Value::Table(entries) => {
+            ArgumentValue::Table(entries.iter().map(|entry| (entry.key.clone(), value_of(&entry.node))).collect())
+        }
+    }
+}
+
+fn arguments(node: &Node, key: &str) -> BTreeMap<String, Sourced<ArgumentValue>> {
+    entries(node, key).map(|entry| (entry.key.clone(), Sourced::new(value_of(&entry.node), entry.node.at))).collect()
+}
+
+fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
+    let named = |key: &str, id: fn(&str) -> ObjectId| {
+        items(node, key).filter_map(sourced).map(move |name| Sourced::new(id(name.value), name.at)).collect()
+    };
+    let mut removed: Vec<_> = named("queues", |name| ObjectId::Queue(QueueName::new(name)));
+    removed.extend::<Vec<_>>(named("exchanges", |name| ObjectId::Exchange(ExchangeName::new(name))));
+    removed.extend::<Vec<_>>(named("policies", |name| ObjectId::Policy(PolicyName::new(name))));
+    let bindings = items(node, "bindings").filter_map(binding);
+    removed.extend(bindings.map(|(binding, written)| Sourced::new(ObjectId::Binding(binding), written.source_at)));
+    removed
+}
+
+/// Reports that an object is declared twice.
+pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
+    let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
+    diagnostic.label("again here").also(first, "first here").hint("keep one of the two")
+}
+
+fn queue(entry: &Entry, defaults: &QueueKeys, spec: &Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {
+    if boolean(&entry.node, "external", false) {
+        return Some(QueueSpec::external(entry.at));
+    }
+    let own = QueueKeys::read(&entry.node, SaidBy::Itself, diagnostics);
+    own.resolve(&entry.key, entry.at, defaults, spec.default_queue_type.as_ref(), diagnostics)
+}
+
+fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &Spec, diagnostics: &mut Diagnostics) -> bool {
+    let dead_letter = spec.dead_letter_queues.get(name).map(|known| &known.queue);
+    let Some(first) = spec.queues.get(name).or(dead_letter) else { return true };
+    // Two documents may lean on the same foreign queue.
+    if !(first.is_external && queue.is_external) {
+        diagnostics.push(declared_twice("queue", name.as_str(), queue.at, first.at));
+    }
+    false
+}
+
+fn dead_letter_queue(node: &Node, queue: QueueSpec) -> DeadLetterQueueSpec {
+    let exchange = node.get("exchange");
+    let get = |key: &str| exchange.and_then(|exchange| exchange.get(key));
+    DeadLetterQueueSpec {
+        queue,
+        exchange_name: get("name").and_then(sourced).map(|name| Sourced::new(ExchangeName::new(name.value), name.at)),
+        exchange_type: get("type").and_then(Node::text).unwrap_or("fanout").to_owned(),
+        exchange_internal: exchange.is_some_and(|exchange| boolean(exchange, "internal", false)),
+        routing_key: get("routingKey").and_then(Node::text).map(str::to_owned),
+    }
+}
+
+fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    let (name, node) = (ExchangeName::new(&*entry.key), &entry.node);
+    incoming(entry, &Destination::Exchange(name.clone()), spec, diagnostics);
+    let mut arguments = arguments(node, "arguments");
+    let typed = node.get("alternateExchange").and_then(sourced).map(|it| Sourced::new(it.value.to_owned(), it.at));
+    let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
+        (Some(typed), Some(argument)) => {
+            let message = "`alternateExchange` is said twice: as a key and as the argument `alternate-exchange`";
+            let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first here");
+            diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
+            Some(typed)
+        }
+        (None, Some(Sourced { value: ArgumentValue::Text(name), at })) => Some(Sourced::new(name, at)),
+        (None, Some(argument)) => {
+            let diagnostic = Diagnostic::error("wrong-type", "`alternate-exchange` wants a name", argument.at);
+            diagnostics.push(diagnostic.label("expected text"));
+            None
+        }
+        (typed, None) => typed,
+    };
+    let exchange = ExchangeSpec {
+        at: entry.at,
+        is_external: boolean(node, "external", false),
+        kind: node.get("type").and_then(Node::text).unwrap_or_default().to_owned(),
+        durable: boolean(node, "durable", true),
+        auto_delete: boolean(node, "autoDelete", false),
+        internal: boolean(node, "internal", false),
+        alternate_exchange: alternate_exchange.map(|it| Sourced::new(ExchangeName::new(it.value), it.at)),
+        arguments,
+        on_conflict: node.get("onConflict").and_then(Node::text).and_then(on_conflict),
+    };
+    match spec.exchanges.get(&name) {
+        Some(first) if first.is_external && exchange.is_external => {}
+        Some(first) => diagnostics.push(declared_twice("exchange", &entry.key, entry.at, first.at)),
+        None => {
+            spec.exchanges.insert(name, exchange);
+        }
+    }
+}
+
+/// The bindings in a queue's or an exchange's own list.
+fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    for item in items(&entry.node, "bindings") {
+        let Some(source) = item.get("exchange").and_then(sourced) else { continue };
+        let binding = Binding {
+            source: ExchangeName::new(source.value),
+            destination: destination.clone(),
+            routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
+            arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
+        };
+        let written = BindingSpec { at: source.at, source_at: source.at, destination_at: entry.at };
+        add_binding(binding, written, spec, diagnostics);
+    }
+}
+
+fn binding(item: &Node) -> Option<(Binding, BindingSpec)> {
+    let source = item.get("source").and_then(sourced)?;
+    let destination = item.get("destination").and_then(sourced)?;
+    let is_exchange = item.get("destinationType").and_then(Node::text) == Some("exchange");
+    let binding = Binding {
+        source: ExchangeName::new(source.value),
+        destination: if is_exchange {
+            Destination::Exchange(ExchangeName::new(destination.value))
+        } else {
+            Destination::Queue(QueueName::new(destination.value))
+        },
+        routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
+        arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
+    };
+    Some((binding, BindingSpec { at: source.at, source_at: source.at, destination_at: destination.at }))
+}
+
+fn add_binding(binding: Binding, written: BindingSpec, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    if let Some(first) = spec.bindings.get(&binding) {
+        let diagnostic =
+            Diagnostic::error("declared-twice", format!("binding `{binding}` is declared twice"), written.at);
+        diagnostics.push(diagnostic.label("again here").also(first.at, "first here").hint("keep one of the two"));
+    } else {
+        spec.bindings.insert(binding, written);
+    }
+}
+
+fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    let node = &entry.node;
+    let name = PolicyName::new(&*entry.key);
+    let Some(pattern) = node.get("pattern").and_then(sourced) else { return };
+    let priority = match node.get("priority").map(value_of) {
+        Some(ArgumentValue::Integer(number)) => number as f64,
+        Some(ArgumentValue::Float(number)) => number.0,
+        _ => 0.0,
+    };
+    let policy = PolicySpec {
+        at: entry.at,
+        pattern: Sourced::new(pattern.value.to_owned(), pattern.at),
+        apply_to: node.get("applyTo").and_then(Node::text).and_then(apply_to).unwrap_or(ApplyTo::All),
+        priority: Priority(priority),
+        definition: arguments(node, "definition"),
+    };
+    if let Some(first) = spec.policies.get(&name) {
+        diagnostics.push(declared_twice("policy", &entry.key, entry.at, first.at));
+    } else {
+        spec.policies.insert(name, policy);
+    }
+}

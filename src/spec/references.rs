@@ -1,0 +1,221 @@
+//! Names that refer to other objects: each must be declared, external, or the broker's own. The declared names are
+//! taken from the tree as it was written, so that an object with a mistake in it does not make its bindings dangle.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Node};
+use super::position::Location;
+use super::suggest::closest;
+use super::written::{DeadLetter, Spec};
+use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
+use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId};
+use std::collections::BTreeMap;
+
+/// The names that a vhost's documents declare, and where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declared {
+    exchanges: BTreeMap<String, Location>,
+    queues: BTreeMap<String, Location>,
+    dead_letter_queues: BTreeMap<String, Location>,
+    policies: BTreeMap<String, Location>,
+    external: Vec<Location>,
+}
+
+impl Declared {
+    /// Adds what a document declares, right or wrong.
+    pub(crate) fn add(&mut self, document: &Node) {
+        let entries = |key: &str| document.get(key).map_or(&[][..], Node::entries).iter();
+        let named = |entry: &Entry| (entry.key.clone(), entry.at);
+        self.exchanges.extend(entries("exchanges").map(named));
+        self.queues.extend(entries("queues").map(named));
+        self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
+        self.policies.extend(entries("policies").map(named));
+        for entry in entries("deadLetterQueues") {
+            let said = entry.node.get("exchange").and_then(|exchange| exchange.get("name")).and_then(Node::text);
+            let name = said.map_or_else(|| format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", entry.key), str::to_owned);
+            self.exchanges.entry(name).or_insert(entry.at);
+        }
+        for kind in ["exchanges", "queues", "deadLetterQueues"] {
+            let is_external = |entry: &&Entry| entry.node.get("external").is_some_and(Node::is_true);
+            self.external.extend(entries(kind).filter(is_external).map(|entry| entry.at));
+        }
+    }
+
+    fn has_queue(&self, name: &str) -> bool {
+        self.queues.contains_key(name) || self.dead_letter_queues.contains_key(name)
+    }
+
+    fn has_exchange(&self, name: &ExchangeName) -> bool {
+        name.is_predeclared() || self.exchanges.contains_key(name.as_str())
+    }
+
+    fn queue_names(&self) -> impl Iterator<Item = &str> {
+        self.queues.keys().chain(self.dead_letter_queues.keys()).map(String::as_str)
+    }
+
+    /// Where the object is declared, if it is.
+    fn place(&self, id: &ObjectId) -> Option<Location> {
+        match id {
+            ObjectId::Queue(name) => {
+                self.queues.get(name.as_str()).or_else(|| self.dead_letter_queues.get(name.as_str())).copied()
+            }
+            ObjectId::Exchange(name) => self.exchanges.get(name.as_str()).copied(),
+            ObjectId::Policy(name) => self.policies.get(name.as_str()).copied(),
+            ObjectId::Vhost | ObjectId::Binding(_) => None,
+        }
+    }
+}
+
+/// Checks every reference of a vhost.
+pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnostics) {
+    let mut check = Check { declared, diagnostics };
+    for (binding, written) in &spec.bindings {
+        check.binding(binding, written.source_at, written.destination_at, &|_| false);
+    }
+    for (name, exchange) in &spec.exchanges {
+        if let Some(alternate) = &exchange.alternate_exchange {
+            check.exchange(&alternate.value, alternate.at, &format!("the alternate exchange of `{name}`"), &|_| false);
+        }
+    }
+    let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, entry)| (name, &entry.queue));
+    for (name, queue) in spec.queues.iter().chain(dead_letter_queues) {
+        let Some(setting) = &queue.dead_letter else { continue };
+        match &setting.value {
+            DeadLetter::Nowhere => {}
+            DeadLetter::Queue { name: target, .. } => check.dead_letter_queue(target.as_str(), setting.at),
+            DeadLetter::Exchange { exchange, .. } => {
+                check
+                    .exchange(exchange, setting.at, &format!("the dead-letter exchange of queue `{name}`"), &|_| false);
+            }
+        }
+    }
+    for (name, policy) in &spec.policies {
+        for key in ["dead-letter-exchange", "alternate-exchange"] {
+            if let Some((ArgumentValue::Text(exchange), at)) = policy.definition.get(key).map(|it| (&it.value, it.at)) {
+                check.exchange(&ExchangeName::new(exchange), at, &format!("the {key} of policy `{name}`"), &|_| false);
+            }
+        }
+    }
+    check.removed(spec);
+    check.ignored(spec);
+}
+
+struct Check<'a> {
+    declared: &'a Declared,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Check<'_> {
+    fn binding(&mut self, binding: &Binding, source_at: Location, at: Location, is_known: &dyn Fn(&ObjectId) -> bool) {
+        self.exchange(&binding.source, source_at, "the source of this binding", is_known);
+        match &binding.destination {
+            Destination::Exchange(name) => self.exchange(name, at, "the destination of this binding", is_known),
+            Destination::Queue(name) => {
+                if !self.declared.has_queue(name.as_str()) && !is_known(&ObjectId::Queue(name.clone())) {
+                    let suggestion = closest(name.as_str(), self.declared.queue_names());
+                    let is_exchange = self.declared.exchanges.contains_key(name.as_str());
+                    let hint = if is_exchange {
+                        Some("it is an exchange: add `destinationType: exchange`".to_owned())
+                    } else {
+                        None
+                    };
+                    self.undeclared("the destination of this binding", "queue", name.as_str(), at, suggestion, hint);
+                }
+            }
+        }
+    }
+
+    fn exchange(&mut self, name: &ExchangeName, at: Location, what: &str, is_known: &dyn Fn(&ObjectId) -> bool) {
+        if !self.declared.has_exchange(name) && !is_known(&ObjectId::Exchange(name.clone())) {
+            let suggestion = closest(name.as_str(), self.declared.exchanges.keys().map(String::as_str));
+            self.undeclared(what, "exchange", name.as_str(), at, suggestion, None);
+        }
+    }
+
+    fn dead_letter_queue(&mut self, name: &str, at: Location) {
+        if self.declared.dead_letter_queues.contains_key(name) {
+            return;
+        }
+        let message = format!("`{name}` is no entry of `deadLetterQueues`");
+        let suggestion = closest(name, self.declared.dead_letter_queues.keys().map(String::as_str));
+        let hint = match suggestion {
+            _ if self.declared.queues.contains_key(name) => format!(
+                "it is an ordinary queue: move it to `deadLetterQueues:`, or write `deadLetter: {{exchange: \"\", routingKey: {name}}}`"
+            ),
+            _ if self.declared.exchanges.contains_key(name) => {
+                format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
+            }
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
+        };
+        let diagnostic = Diagnostic::error("undeclared", message, at).label("no such dead-letter queue");
+        self.diagnostics.push(diagnostic.hint(hint));
+    }
+
+    fn undeclared(
+        &mut self,
+        what: &str,
+        kind: &str,
+        name: &str,
+        at: Location,
+        suggestion: Option<&str>,
+        hint: Option<String>,
+    ) {
+        let declare = format!("declare it under `{kind}s:`, or mark it there with `external: true`");
+        let hint = hint.unwrap_or_else(|| match suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`? Otherwise {declare}"),
+            None => declare,
+        });
+        let message = format!("{what} is {kind} `{name}`, which is neither declared nor external");
+        let diagnostic = Diagnostic::error("undeclared", message, at).label(format!("no such {kind}"));
+        self.diagnostics.push(diagnostic.hint(hint));
+    }
+
+    fn removed(&mut self, spec: &Spec) {
+        let is_removed = |id: &ObjectId| spec.removed.iter().any(|removed| removed.value == *id);
+        for removed in &spec.removed {
+            let declared = match &removed.value {
+                ObjectId::Binding(binding) => spec.bindings.get(binding).map(|written| written.at),
+                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+                    self.declared.place(&removed.value)
+                }
+            };
+            if let Some(declared) = declared {
+                let message = format!("{} is both declared and to be removed", quoted(&removed.value));
+                let diagnostic = Diagnostic::error("removed-and-declared", message, removed.at).label("removed here");
+                self.diagnostics.push(diagnostic.also(declared, "declared here").hint("keep one of the two"));
+            } else if let ObjectId::Binding(binding) = &removed.value {
+                self.binding(binding, removed.at, removed.at, &is_removed);
+            }
+        }
+    }
+
+    fn ignored(&mut self, spec: &Spec) {
+        let declared = self.declared;
+        let named = [
+            ("exchange", &declared.exchanges),
+            ("queue", &declared.queues),
+            ("queue", &declared.dead_letter_queues),
+            ("policy", &declared.policies),
+        ];
+        for (kind, names) in named {
+            for (name, at) in names.iter().filter(|(_, at)| !declared.external.contains(at)) {
+                if let Some(glob) = spec.ignore.iter().find(|glob| glob.value.matches(name)) {
+                    let message = format!("{kind} `{name}` is declared, and `ignore` matches it");
+                    let diagnostic = Diagnostic::error("ignored-and-declared", message, *at).label("declared here");
+                    let diagnostic = diagnostic.also(glob.at, "ignored here");
+                    self.diagnostics.push(diagnostic.hint("make the glob narrower, or do not declare it"));
+                }
+            }
+        }
+    }
+}
+
+fn quoted(id: &ObjectId) -> String {
+    match id {
+        ObjectId::Vhost => "the vhost".to_owned(),
+        ObjectId::Exchange(name) => format!("exchange `{name}`"),
+        ObjectId::Policy(name) => format!("policy `{name}`"),
+        ObjectId::Queue(name) => format!("queue `{name}`"),
+        ObjectId::Binding(binding) => format!("binding `{binding}`"),
+    }
+}

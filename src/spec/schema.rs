@@ -1,0 +1,288 @@
+//! The grammar as a JSON Schema (draft-07), for editors. Printed from the tables that the parser checks with, so that
+//! a key cannot be known to one of them alone; ranges of values with units and references are the parser's affair.
+
+use super::keys::{DOCUMENT, EXCHANGE_TYPES, POLICY_KEYS};
+use super::shape::{Key, Object, Shape};
+use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
+use crate::model::QueueType;
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use schemars::Schema;
+use schemars::transform::{RemoveRefSiblings, Transform, transform_subschemas};
+use serde_json::{Map, Value, json};
+
+/// A text that starts with a variable: its value is not known to an editor.
+const VARIABLE: &str = r"^\$\{";
+/// Names that only an external object can have.
+const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
+/// Keys of policies that topo does not know pass through when they look like RabbitMQ's.
+const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
+
+/// The JSON Schema of a document of a spec.
+pub fn schema() -> Value {
+    let mut definitions = Map::new();
+    let Value::Object(mut root) = table(DOCUMENT.keys_of(None), &mut definitions) else { return Value::Null };
+    root.insert("patternProperties".to_owned(), json!({"^x-": {"description": "Ignored: a home for anchors."}}));
+    let mut all = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A topo spec",
+        "description": "The topology of one RabbitMQ vhost: what `topo apply` makes of the broker.",
+    });
+    definitions.insert("Argument".to_owned(), argument());
+    if let Value::Object(all) = &mut all {
+        all.extend(root);
+        all.insert("definitions".to_owned(), Value::Object(definitions));
+    }
+    let mut schema = Schema::try_from(all).unwrap_or_default();
+    Markdown.transform(&mut schema);
+    // Draft-07 ignores what stands beside a `$ref`, so the docs of such keys need an `allOf`.
+    RemoveRefSiblings::default().transform(&mut schema);
+    schema.to_value()
+}
+
+/// Editors escape the Markdown of `description` and render that of `markdownDescription`.
+struct Markdown;
+
+impl Transform for Markdown {
+    fn transform(&mut self, schema: &mut Schema) {
+        if let Some(description) = schema.get("description").cloned() {
+            schema.insert("markdownDescription".to_owned(), description);
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+impl Object {
+    /// The keys of this table, for a type of queue where that decides.
+    fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
+        let takes = |key: &Key| match (queue_type, known(key.name)) {
+            (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
+            (Some(_), None) | (None, _) => true,
+        };
+        (self.keys)().iter().filter(|key| takes(key)).copied().collect()
+    }
+}
+
+fn known(key: &str) -> Option<&'static KnownArgument> {
+    KNOWN_ARGUMENTS.iter().find(|known| known.key == key)
+}
+
+fn yaml(text: &str) -> Value {
+    serde_yaml::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// A table with these keys and no others.
+fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for key in keys.iter().filter(|key| !matches!(key.shape, Shape::Reserved)) {
+        let Value::Object(mut property) = value(key.shape, definitions) else { continue };
+        property.insert("description".to_owned(), key.doc.into());
+        if !key.default.is_empty() {
+            property.insert("default".to_owned(), yaml(key.default));
+        }
+        if !key.example.is_empty() {
+            property.insert("examples".to_owned(), json!([yaml(key.example)]));
+        }
+        properties.insert(key.name.to_owned(), Value::Object(property));
+        if key.is_required {
+            required.push(key.name);
+        }
+    }
+    let mut table = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    if let (Value::Object(table), false) = (&mut table, required.is_empty()) {
+        table.insert("required".to_owned(), json!(required));
+    }
+    table
+}
+
+/// A reference to a table's definition, which is made at its first use.
+fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
+    if !definitions.contains_key(object.name) {
+        // First, so that a table within itself would end here.
+        definitions.insert(object.name.to_owned(), Value::Null);
+        let definition = definition(object, definitions);
+        definitions.insert(object.name.to_owned(), definition);
+    }
+    json!({"$ref": format!("#/definitions/{}", object.name)})
+}
+
+fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
+    if object.external.is_empty() {
+        return table(object.keys_of(None), definitions);
+    }
+    let name = object.name;
+    let is_beside_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
+    let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_beside_external).collect();
+    let external = table(external, definitions);
+    let own = table(object.keys_of(None), definitions);
+    let typed: Vec<(QueueType, Value)> = QueueType::ALL
+        .into_iter()
+        .map(|queue_type| (queue_type, of_type(table(object.keys_of(Some(queue_type)), definitions), queue_type)))
+        .collect();
+    let mut add = |name: String, table: Value| {
+        definitions.insert(name.clone(), table);
+        json!({"$ref": format!("#/definitions/{name}")})
+    };
+    let external = add(format!("External{name}"), external);
+    let own = add(format!("Own{name}"), own);
+    let is_external = json!({"properties": {"external": {"const": true}}, "required": ["external"]});
+    let mut rest = own;
+    if object.is_queue {
+        for (queue_type, table) in typed.into_iter().rev() {
+            let word = queue_type.as_str();
+            let capital = word[..1].to_uppercase() + &word[1..];
+            let then = add(format!("{capital}{name}"), table);
+            let is_it = json!({"properties": {"type": {"const": word}}, "required": ["type"]});
+            rest = json!({"if": is_it, "then": then, "else": rest});
+        }
+    }
+    json!({"type": "object", "if": is_external, "then": external, "else": rest})
+}
+
+/// What only one type of queue may say.
+fn of_type(mut table: Value, queue_type: QueueType) -> Value {
+    table["properties"]["type"]["const"] = queue_type.as_str().into();
+    if let Some(property) = table["properties"]["type"].as_object_mut() {
+        property.shift_remove("anyOf");
+    }
+    let fixed = [("durable", true), ("autoDelete", false)];
+    for (key, only) in fixed.into_iter().filter(|_| queue_type != QueueType::Classic) {
+        if let Some(alternatives) = table["properties"][key]["anyOf"].as_array_mut() {
+            alternatives[0] = json!({"const": only});
+        }
+    }
+    table
+}
+
+fn argument() -> Value {
+    let inner = json!({"$ref": "#/definitions/Argument"});
+    json!({
+        "description": "Anything but null, which cannot be sent over HTTP.",
+        "type": ["boolean", "number", "string", "array", "object"],
+        "items": inner,
+        "additionalProperties": inner,
+    })
+}
+
+fn or_variable(schemas: Vec<Value>) -> Value {
+    let mut alternatives = schemas;
+    alternatives.push(json!({"type": "string", "pattern": VARIABLE}));
+    json!({"anyOf": alternatives})
+}
+
+fn integer(least: i64, most: i64) -> Value {
+    let mut integer = json!({"type": "integer", "minimum": least});
+    if most != i64::MAX {
+        integer["maximum"] = most.into();
+    }
+    integer
+}
+
+/// What may stand at a place.
+fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
+    match shape {
+        Shape::Text => json!({"type": "string"}),
+        Shape::Name => name(),
+        Shape::RoutingKey => {
+            json!({"type": "string", "maxLength": 255, "not": {"enum": ["null", "undefined"]}})
+        }
+        Shape::Version => or_variable(vec![json!({"const": 1})]),
+        Shape::Boolean => or_variable(vec![json!({"type": "boolean"})]),
+        Shape::Duration(least, most) => {
+            or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN}), integer(least, most)])
+        }
+        Shape::Size => or_variable(vec![json!({"type": "string", "pattern": SIZE_PATTERN}), integer(0, i64::MAX)]),
+        Shape::Count(least, most) => or_variable(vec![integer(least, most)]),
+        Shape::MaxAge => or_variable(vec![json!({"type": "string", "pattern": MAX_AGE_PATTERN})]),
+        Shape::Number => or_variable(vec![json!({"type": "number"})]),
+        Shape::OneOf(words) => or_variable(vec![json!({"enum": words})]),
+        Shape::ExchangeType => {
+            or_variable(vec![json!({"enum": EXCHANGE_TYPES}), json!({"type": "string", "pattern": "^x-"})])
+        }
+        Shape::Arguments(is_queue) => arguments(is_queue, definitions),
+        Shape::Definition => policy_definition(definitions),
+        Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
+        Shape::Map(inner) => map(*inner, definitions),
+        Shape::Object(object) => reference(object, definitions),
+        Shape::Either(text, tables) => {
+            let mut alternatives = vec![value(*text, definitions)];
+            alternatives.extend(tables.iter().map(|table| reference(table, definitions)));
+            json!({"anyOf": alternatives})
+        }
+        Shape::Reserved => json!({"not": {}}),
+    }
+}
+
+fn name() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n\\u0000]+$"})
+}
+
+fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
+    let can_be_external = matches!(inner, Shape::Object(object) if !object.external.is_empty());
+    let inner = value(inner, definitions);
+    let reserved = if can_be_external {
+        json!({"allOf": [inner, {"properties": {"external": {"const": true}}, "required": ["external"]}]})
+    } else {
+        json!(false)
+    };
+    json!({
+        "type": "object",
+        "propertyNames": name(),
+        "patternProperties": {RESERVED_NAMES: reserved},
+        "additionalProperties": inner,
+    })
+}
+
+fn arguments(is_queue: bool, definitions: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    for known in KNOWN_ARGUMENTS.iter().filter(|_| is_queue) {
+        let mut property = value(known.value.into(), definitions);
+        property["description"] = known.doc.into();
+        properties.insert(known.name.to_owned(), property);
+        properties.insert(known.key.to_owned(), json!(false));
+    }
+    json!({
+        "type": "object",
+        "propertyNames": {"minLength": 1, "maxLength": 255},
+        "properties": properties,
+        "additionalProperties": {"$ref": "#/definitions/Argument"},
+    })
+}
+
+fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    for known in POLICY_KEYS.iter() {
+        let mut property = value(known.shape, definitions);
+        property["description"] = known.doc.into();
+        properties.insert(known.key.to_owned(), property.clone());
+        properties.insert(known.name.to_owned(), property);
+    }
+    for known in KNOWN_ARGUMENTS.iter().filter(|known| known.policy_key.is_none()) {
+        properties.insert(known.key.to_owned(), json!(false));
+        properties.insert(known.name.trim_start_matches("x-").to_owned(), json!(false));
+    }
+    json!({
+        "type": "object",
+        "minProperties": 1,
+        "properties": properties,
+        "patternProperties": {OTHER_POLICY_KEYS: {"$ref": "#/definitions/Argument"}},
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/topology.schema.json");
+
+    #[test]
+    fn the_committed_schema_is_this_one() {
+        let printed = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(COMMITTED, &printed).unwrap();
+        }
+        let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+        assert!(committed == printed, "schema/topology.schema.json is old: run the tests with TOPO_UPDATE=1");
+    }
+}

@@ -1,0 +1,43 @@
+//! "Did you mean": the known word that is closest to an unknown one.
+
+/// The closest of the known words, if it is close enough to be what was meant.
+pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
+    let distance = |candidate: &str| {
+        // `message-ttl` and `MessageTTL` are `messageTtl` in another style.
+        if plain(candidate) == plain(word) { 0 } else { strsim::damerau_levenshtein(candidate, word) }
+    };
+    known
+        .into_iter()
+        .map(|candidate| (distance(candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Words for people: `` `a`, `b` or `c` ``.
+pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typos_and_other_styles_are_seen() {
+        let known = ["messageTtl", "maxLength", "maxLengthBytes", "type"];
+        assert_eq!(closest("mesageTtl", known), Some("messageTtl"));
+        assert_eq!(closest("message-ttl", known), Some("messageTtl"));
+        assert_eq!(closest("max_length_bytes", known), Some("maxLengthBytes"));
+        assert_eq!(closest("tpye", known), Some("type"));
+        assert_eq!(closest("colour", known), None);
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(listed(["a"]), "`a`");
+    }
+}

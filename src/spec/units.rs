@@ -1,0 +1,173 @@
+//! Durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes, and a hint for units that look right and are not.
+
+/// A unit and its length in milliseconds or bytes.
+type Units = &'static [(&'static str, i64)];
+
+/// Milliseconds. Months and years are left out: nobody agrees on their length.
+const DURATION: Units =
+    &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
+
+/// Bytes: decimal units are powers of 1000, binary ones of 1024.
+const SIZE: Units = &[
+    ("B", 1),
+    ("KB", 1000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// What the schema says a duration looks like; the parser takes exactly this.
+pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
+/// What the schema says a size looks like; the parser takes exactly this.
+pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
+/// What the broker says `x-max-age` looks like, and `d`.
+pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
+
+/// `500ms`, `1h30m` in milliseconds; else a hint, if there is one to give.
+pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
+    let mut total = 0_i64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (part, behind) = part(rest, DURATION).ok_or_else(|| duration_hint(text))?;
+        total = total.checked_add(part).ok_or(None)?;
+        rest = behind;
+    }
+    if text.is_empty() { Err(duration_hint(text)) } else { Ok(total) }
+}
+
+/// `64KiB` in bytes; else a hint, if there is one to give.
+pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
+    match part(text, SIZE) {
+        Some((bytes, "")) => Ok(bytes),
+        Some(_) | None => Err(size_hint(text)),
+    }
+}
+
+/// RabbitMQ's own notation as it is sent: `7d` becomes `7D`.
+pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        match &text[digits.len()..] {
+            "Y" | "M" | "D" | "h" | "m" | "s" => return Ok(text.to_owned()),
+            "d" => return Ok(format!("{digits}D")),
+            _ => {}
+        }
+    }
+    let (number, unit) = number_and_unit(text);
+    let known = match unit.to_ascii_lowercase().as_str() {
+        "w" | "week" | "weeks" => number.parse::<i64>().ok().map(|weeks| format!("{}D", weeks * 7)),
+        "y" | "year" | "years" => Some(format!("{number}Y")),
+        "month" | "months" => Some(format!("{number}M")),
+        "day" | "days" => Some(format!("{number}D")),
+        "h" | "hour" | "hours" => Some(format!("{number}h")),
+        "min" | "mins" | "minute" | "minutes" => Some(format!("{number}m")),
+        "sec" | "secs" | "second" | "seconds" => Some(format!("{number}s")),
+        _ => None,
+    };
+    Err(known.filter(|_| !number.is_empty()).map(|known| format!("write {known}")))
+}
+
+/// A number with its unit at the start of the text, and what is behind it.
+fn part<'a>(text: &'a str, units: Units) -> Option<(i64, &'a str)> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: i64 = text[..digits].parse().ok()?;
+    let rest = &text[digits..];
+    let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+    let (_, length) = units.iter().find(|(unit, _)| *unit == &rest[..letters])?;
+    Some((number.checked_mul(*length)?, &rest[letters..]))
+}
+
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    (&text[..digits], text[digits..].trim())
+}
+
+fn duration_hint(text: &str) -> Option<String> {
+    let (number, unit) = number_and_unit(text);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        _ if number.is_empty() => return None,
+        "m" => return Some(format!("`m` is minutes; there are no months: write {number}m or days")),
+        "y" | "year" | "years" | "month" | "months" => return Some("the longest unit is `w`; write days".to_owned()),
+        "msec" | "millis" | "milliseconds" => "ms",
+        "s" | "sec" | "secs" | "second" | "seconds" => "s",
+        "min" | "mins" | "minute" | "minutes" => "m",
+        "h" | "hr" | "hrs" | "hour" | "hours" => "h",
+        "d" | "day" | "days" => "d",
+        "w" | "week" | "weeks" => "w",
+        _ => return None,
+    };
+    // Nothing is wrong with the unit when the number is too large.
+    Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")))
+}
+
+fn size_hint(text: &str) -> Option<String> {
+    let (number, unit) = number_and_unit(text);
+    let letter = unit.chars().next()?.to_ascii_uppercase();
+    let is_close = matches!(unit.to_ascii_lowercase().as_str().get(1..), Some("" | "b" | "ib"));
+    match letter {
+        'K' | 'M' | 'G' | 'T' if is_close && !number.is_empty() => {
+            Some(format!("write {number}{letter}iB (powers of 1024) or {number}{letter}B (powers of 1000)"))
+        }
+        'B' if !number.is_empty() => Some(format!("write {number}B")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, expected) in [
+            ("500ms", 500),
+            ("30s", 30_000),
+            ("5m", 300_000),
+            ("1h30m", 5_400_000),
+            ("7d", 604_800_000),
+            ("2w", 1_209_600_000),
+            ("0s", 0),
+        ] {
+            assert_eq!(duration(text), Ok(expected), "{text}");
+        }
+        for (text, hint) in [
+            ("30sec", Some("write 30s")),
+            ("5 minutes", Some("write 5m")),
+            ("7D", Some("write 7d")),
+            ("2M", Some("`m` is minutes; there are no months: write 2m or days")),
+            ("1y", Some("the longest unit is `w`; write days")),
+            ("soon", None),
+            ("", None),
+            ("99999999999999999w", None),
+        ] {
+            assert_eq!(duration(text), Err(hint.map(str::to_owned)), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, expected) in [("64KiB", 65_536), ("1GiB", 1 << 30), ("10MB", 10_000_000), ("5B", 5)] {
+            assert_eq!(size(text), Ok(expected), "{text}");
+        }
+        let hint = "write 1GiB (powers of 1024) or 1GB (powers of 1000)";
+        for text in ["1G", "1gb", "1gib", "1 GiB"] {
+            assert_eq!(size(text), Err(Some(hint.to_owned())), "{text}");
+        }
+        assert_eq!(size("many"), Err(None));
+    }
+
+    #[test]
+    fn ages_are_rabbitmqs_own() {
+        assert_eq!(max_age("7D"), Ok("7D".to_owned()));
+        assert_eq!(max_age("7d"), Ok("7D".to_owned()));
+        assert_eq!(max_age("90m"), Ok("90m".to_owned()));
+        assert_eq!(max_age("2w"), Err(Some("write 14D".to_owned())));
+        assert_eq!(max_age("5min"), Err(Some("write 5m".to_owned())));
+        assert_eq!(max_age("7"), Err(None));
+        assert_eq!(max_age("1h30m"), Err(None));
+    }
+}

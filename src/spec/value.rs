@@ -1,0 +1,288 @@
+//! Single values: a scalar of a tree into what the grammar wants there, with the words for everything it can be instead.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::keys::EXCHANGE_TYPES;
+use super::node::{Entry, Node, Value};
+use super::position::Location;
+use super::shape::Shape;
+use super::suggest::{closest, listed};
+use super::{scalar, units};
+use crate::model::known_arguments::{duration, size};
+use crate::model::names::LONGEST_NAME;
+
+/// Reports a value of the wrong kind. The place is the value's own, or its key's where there is no value.
+pub(crate) fn wrong(
+    node: &Node,
+    subject: &str,
+    expected: &str,
+    hint: Option<String>,
+    key_at: Location,
+    diagnostics: &mut Diagnostics,
+) {
+    let hint = match node.value {
+        Value::Null(true) => Some("`#` starts a comment in YAML: put the value in quotes".to_owned()),
+        Value::Null(false)
+        | Value::Boolean(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::List(_)
+        | Value::Table(_) => hint,
+    };
+    let message = format!("{subject} wants {expected}, but there is {}", node.describe());
+    report("wrong-type", message, node, &format!("expected {expected}"), hint, key_at, diagnostics);
+}
+
+fn report(
+    code: &'static str,
+    message: String,
+    node: &Node,
+    label: &str,
+    hint: Option<String>,
+    key_at: Location,
+    diagnostics: &mut Diagnostics,
+) {
+    let at = if node.at.start == node.at.end { key_at } else { node.at };
+    let mut diagnostic = Diagnostic::error(code, message, at).label(label).maybe_hint(hint);
+    if let Some(used_at) = node.used_at {
+        diagnostic = diagnostic.also(used_at, "used here");
+    }
+    diagnostics.push(diagnostic);
+}
+
+/// Checks a scalar against a shape that is one.
+pub(crate) fn check(
+    node: &Node,
+    shape: Shape,
+    subject: &str,
+    key_at: Location,
+    diagnostics: &mut Diagnostics,
+) -> Option<Node> {
+    let retyped;
+    let node = match (&node.value, wants_text(shape)) {
+        // A value that is only a variable takes the type that its position wants.
+        (Value::Text(text), false) if node.is_variable => {
+            retyped = node.with(scalar::resolve(text));
+            &retyped
+        }
+        (_, _) => node,
+    };
+    match read(node, shape, subject) {
+        Ok(value) => Some(node.with(value)),
+        Err(Problem { code, message: Some(message), label, hint }) => {
+            report(code, message, node, &label, hint, key_at, diagnostics);
+            None
+        }
+        Err(Problem { message: None, label, hint, .. }) => {
+            wrong(node, subject, &label, hint, key_at, diagnostics);
+            None
+        }
+    }
+}
+
+/// What is wrong with a scalar: without a message of its own, it is of the wrong kind, and `label` is the right one.
+struct Problem {
+    code: &'static str,
+    message: Option<String>,
+    label: String,
+    hint: Option<String>,
+}
+
+fn kind(expected: &str, hint: Option<String>) -> Problem {
+    Problem { code: "wrong-type", message: None, label: expected.to_owned(), hint }
+}
+
+fn bad(code: &'static str, message: String, label: &str, hint: Option<String>) -> Problem {
+    Problem { code, message: Some(message), label: label.to_owned(), hint }
+}
+
+fn wants_text(shape: Shape) -> bool {
+    matches!(shape, Shape::Text | Shape::Name | Shape::RoutingKey | Shape::OneOf(_) | Shape::ExchangeType)
+}
+
+fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
+    match (shape, &node.value) {
+        (Shape::Boolean, Value::Boolean(_)) => Ok(node.value.clone()),
+        (Shape::Boolean, Value::Text(text)) => {
+            let hint = match text.to_ascii_lowercase().as_str() {
+                "yes" | "on" | "y" => Some("YAML 1.2 knows `true` and `false` only: write true"),
+                "no" | "off" | "n" => Some("YAML 1.2 knows `true` and `false` only: write false"),
+                "true" | "false" => Some("remove the quotes"),
+                _ => None,
+            };
+            Err(kind("`true` or `false`", hint.map(str::to_owned)))
+        }
+        (Shape::Boolean, _) => Err(kind("`true` or `false`", None)),
+        (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
+        (Shape::Size, _) => size_value(node, subject),
+        (Shape::Count(least, most), Value::Integer(number)) => {
+            within(*number, least, most, subject, |number| number.to_string())
+        }
+        (Shape::Count(..), Value::Text(text)) => Err(number_as_text(text, subject).unwrap_or_else(|| {
+            let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
+            kind("a count", has_unit.then(|| "a count is a whole number without a unit".to_owned()))
+        })),
+        (Shape::Count(..), _) => Err(kind("a count", None)),
+        (Shape::Number, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
+        (Shape::Number, Value::Text(text)) => {
+            Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
+        }
+        (Shape::Number, _) => Err(kind("a number", None)),
+        (Shape::Version, Value::Integer(1)) => Ok(node.value.clone()),
+        (Shape::Version, Value::Integer(other)) => {
+            let message = format!("version {other} of the format is not known");
+            Err(bad("version", message, "this topo reads version 1", Some("write `version: 1`".to_owned())))
+        }
+        (Shape::Version, _) => Err(kind("the number 1", None)),
+        (Shape::MaxAge, Value::Text(text)) => units::max_age(text)
+            .map(Value::Text)
+            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("an age such as `7D`", hint))),
+        (Shape::MaxAge, Value::Integer(number)) => {
+            let hint = format!("RabbitMQ's units are Y, M, D, h, m and s: write {number}D for days");
+            Err(kind("an age such as `7D`", Some(hint)))
+        }
+        (Shape::MaxAge, _) => Err(kind("an age such as `7D`", None)),
+        (Shape::Text, Value::Text(_)) => Ok(node.value.clone()),
+        (Shape::Name, Value::Text(text)) => match name_problem(text) {
+            Some(problem) => Err(bad("name", format!("{subject} is no name: {problem}"), "", None)),
+            None => Ok(node.value.clone()),
+        },
+        (Shape::RoutingKey, Value::Text(text)) => routing_key(text).map(|()| node.value.clone()),
+        (Shape::OneOf(words), Value::Text(text)) => {
+            if words.contains(&text.as_str()) {
+                return Ok(node.value.clone());
+            }
+            let message = format!("{subject} cannot be `{text}`");
+            let hint = closest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+            Err(bad("wrong-value", message, &format!("expected {}", listed(words.iter().copied())), hint))
+        }
+        (Shape::OneOf(words), _) => Err(kind(&listed(words.iter().copied()), None)),
+        (Shape::ExchangeType, Value::Text(text)) => {
+            if EXCHANGE_TYPES.contains(&text.as_str()) || text.starts_with("x-") {
+                return Ok(node.value.clone());
+            }
+            let hint = closest(text, EXCHANGE_TYPES.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+            let label = format!("expected {}, or the `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
+            Err(bad("wrong-value", format!("there are no exchanges of type `{text}`"), &label, hint))
+        }
+        (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, value) => {
+            Err(kind("text", quoted(value)))
+        }
+        (
+            Shape::Arguments(_)
+            | Shape::Definition
+            | Shape::List(_)
+            | Shape::Map(_)
+            | Shape::Object(_)
+            | Shape::Either(..)
+            | Shape::Reserved,
+            _,
+        ) => Err(kind("a single value", None)),
+    }
+}
+
+fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<Value, Problem> {
+    let milliseconds = match &node.value {
+        Value::Integer(number) => *number,
+        Value::Text(text) => units::duration(text)
+            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("a duration such as `30s`", hint)))?,
+        Value::Float(_) => {
+            let hint = "a bare number is whole milliseconds; with a unit: 1h30m".to_owned();
+            return Err(kind("a duration such as `30s`", Some(hint)));
+        }
+        Value::Null(_) | Value::Boolean(_) | Value::List(_) | Value::Table(_) => {
+            return Err(kind("a duration such as `30s`", None));
+        }
+    };
+    within(milliseconds, least, most, subject, |number| {
+        duration(number).unwrap_or_else(|| format!("{number} milliseconds"))
+    })
+}
+
+fn size_value(node: &Node, subject: &str) -> Result<Value, Problem> {
+    let bytes = match &node.value {
+        Value::Integer(number) => *number,
+        Value::Text(text) => units::size(text)
+            .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("a size such as `64KiB`", hint)))?,
+        Value::Null(_) | Value::Boolean(_) | Value::Float(_) | Value::List(_) | Value::Table(_) => {
+            return Err(kind("a size such as `64KiB`", None));
+        }
+    };
+    within(bytes, 0, i64::MAX, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
+}
+
+fn within(number: i64, least: i64, most: i64, subject: &str, show: impl Fn(i64) -> String) -> Result<Value, Problem> {
+    if (least..=most).contains(&number) {
+        return Ok(Value::Integer(number));
+    }
+    let label = if number < least { format!("at least {}", show(least)) } else { format!("at most {}", show(most)) };
+    Err(bad("out-of-range", format!("{subject} cannot be {}", show(number)), &label, None))
+}
+
+fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
+    text.parse::<i64>().ok()?;
+    let hint = format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments");
+    Some(bad("number-as-text", format!("{subject} is text that holds a number"), "this is text", Some(hint)))
+}
+
+fn routing_key(text: &str) -> Result<(), Problem> {
+    if text.len() > LONGEST_NAME {
+        let message = format!("this routing key has {} bytes", text.len());
+        return Err(bad("routing-key", message, "at most 255", None));
+    }
+    if text == "null" || text == "undefined" {
+        let hint =
+            "the management API reads these words as \"no key\", so that a binding with one can never be deleted";
+        let message = format!("the routing key cannot be `{text}`");
+        return Err(bad("routing-key", message, "", Some(hint.to_owned())));
+    }
+    Ok(())
+}
+
+fn quoted(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Boolean(value) => value.to_string(),
+        Value::Integer(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => return None,
+    };
+    Some(format!("put it in quotes if it is text: \"{text}\""))
+}
+
+/// Why a text cannot be a name; `None` when it can.
+pub(crate) fn name_problem(name: &str) -> Option<String> {
+    if name.is_empty() {
+        Some("it is empty".to_owned())
+    } else if name.len() > LONGEST_NAME {
+        Some(format!("it has {} bytes, and 255 is the most", name.len()))
+    } else if name.contains(['\r', '\n', '\0']) {
+        // The broker takes CR and LF out without a word, so that another object would be declared.
+        Some("it holds a line break or a NUL".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Any value of an argument, which may be anything but null.
+pub(crate) fn argument(node: &Node, subject: &str, key_at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
+    match &node.value {
+        Value::Null(_) => {
+            let hint = "null cannot be sent over HTTP: leave the argument out".to_owned();
+            wrong(node, subject, "a value", Some(hint), key_at, diagnostics);
+            None
+        }
+        Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => Some(node.clone()),
+        Value::List(items) => {
+            let checked = items.iter().filter_map(|item| argument(item, subject, item.at, diagnostics)).collect();
+            Some(node.with(Value::List(checked)))
+        }
+        Value::Table(entries) => {
+            let mut checked = Vec::new();
+            for entry in entries {
+                let node = argument(&entry.node, subject, entry.at, diagnostics);
+                checked.extend(node.map(|node| Entry { key: entry.key.clone(), at: entry.at, node }));
+            }
+            Some(node.with(Value::Table(checked)))
+        }
+    }
+}

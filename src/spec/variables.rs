@@ -1,0 +1,149 @@
+//! `${NAME}` and `${NAME:-default}` in the texts and keys of a tree. Where the values come from is the caller's affair.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Node, Value};
+use super::position::Location;
+use std::collections::BTreeMap;
+
+/// The values of variables, merged by the caller from `--var`, `--var-file` and the environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets one; a later value replaces an earlier one.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// The value, if it is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+/// Replaces every variable in a tree, and reports those that have no value.
+pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &mut Diagnostics) {
+    let at = node.at;
+    match &mut node.value {
+        Value::Text(text) => {
+            if let Some(replaced) = replace(text, at, variables, diagnostics) {
+                node.is_variable = is_only_a_variable(text);
+                *text = replaced;
+            }
+        }
+        Value::List(items) => items.iter_mut().for_each(|item| substitute(item, variables, diagnostics)),
+        Value::Table(entries) => {
+            for entry in entries {
+                if let Some(replaced) = replace(&entry.key, entry.at, variables, diagnostics) {
+                    entry.key = replaced;
+                }
+                substitute(&mut entry.node, variables, diagnostics);
+            }
+        }
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) => {}
+    }
+}
+
+fn is_only_a_variable(text: &str) -> bool {
+    text.starts_with("${") && text.find('}') == Some(text.len() - 1)
+}
+
+/// The text with its variables replaced; `None` when it has none.
+fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Diagnostics) -> Option<String> {
+    if !text.contains("${") {
+        return None;
+    }
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let behind = &rest[start + 2..];
+        if let Some(before) = rest[..start].strip_suffix('$') {
+            replaced.push_str(before);
+            replaced.push_str("${");
+            rest = behind;
+            continue;
+        }
+        replaced.push_str(&rest[..start]);
+        let Some(end) = behind.find('}') else {
+            let diagnostic = Diagnostic::error("variable", "this variable has no closing `}`", at);
+            diagnostics.push(diagnostic.hint("write $${ for a literal ${"));
+            return Some(replaced);
+        };
+        let inside = &behind[..end];
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        // As in a shell, `:-` stands in for an empty value, too.
+        match (variables.get(name), default) {
+            (Some(value), None) => replaced.push_str(value),
+            (Some(value), Some(_)) if !value.is_empty() => replaced.push_str(value),
+            (Some(_) | None, Some(default)) => replaced.push_str(default),
+            (None, None) if is_name(name) => {
+                let message = format!("the variable `{name}` is not set");
+                let hint =
+                    format!("set it in the environment or with --var {name}=VALUE, or write ${{{name}:-DEFAULT}}");
+                diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
+            }
+            (None, None) => {
+                let message = format!("`{name}` is not the name of a variable");
+                let hint = "names have letters, digits and `_`; write $${ for a literal ${";
+                diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
+            }
+        }
+        rest = &behind[end + 1..];
+    }
+    replaced.push_str(rest);
+    Some(replaced)
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(text: &str) -> (Option<String>, String) {
+        let mut variables = Variables::new();
+        variables.set("A", "alpha");
+        variables.set("EMPTY", "");
+        let mut diagnostics = Diagnostics::new();
+        let result = replace(text, Location::start_of(0), &variables, &mut diagnostics);
+        (result, diagnostics.to_string())
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        for (text, expected) in [
+            ("${A}", "alpha"),
+            ("x.${A}.${B:-beta}", "x.alpha.beta"),
+            ("${EMPTY:-e}|${EMPTY}", "e|"),
+            ("$${A}$", "${A}$"),
+            ("${B:-}", ""),
+        ] {
+            assert_eq!(replaced(text), (Some(expected.to_owned()), String::new()), "{text}");
+        }
+        assert_eq!(replaced(r"^orders\.work$"), (None, String::new()));
+    }
+
+    #[test]
+    fn what_has_no_value_is_reported() {
+        assert_eq!(replaced("${NO}").1, "1:1: error[variable]: the variable `NO` is not set\n");
+        assert_eq!(replaced("a ${A").1, "1:1: error[variable]: this variable has no closing `}`\n");
+        assert_eq!(replaced("${1-2}").1, "1:1: error[variable]: `1-2` is not the name of a variable\n");
+    }
+}

@@ -1,0 +1,274 @@
+//! YAML text into trees of nodes, one a document. The only module that knows the YAML library: anchors, merge keys,
+//! duplicate keys and the limits against bombs are the library's; which plain scalar is what is decided by `scalar`.
+
+use super::SourceFile;
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Node, Value};
+use super::position::Location;
+use super::scalar;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_yaml::{Error, Options, Spanned};
+use std::fmt;
+
+/// Deeper than any spec; low enough for the stack.
+const DEEPEST: usize = 64;
+/// Some two million queues: the library's own limit ends at eleven thousand.
+const MOST_NODES: usize = 50_000_000;
+/// A merge key in every queue of the largest specs.
+const MOST_ALIASES: usize = 1_000_000;
+
+/// All documents of a file; what cannot be read is reported, and then there are none.
+pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Vec<Node> {
+    let text = source.text.as_str();
+    let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(duplicates));
+    let documents = match read(DuplicateKeyPolicy::Error) {
+        Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
+            // Reported, and read again without it, so that the other errors of the file are seen, too.
+            let again = read(DuplicateKeyPolicy::FirstWins);
+            let trees: Vec<Node> = again.into_iter().flatten().map(|raw| node(file, text, raw, diagnostics)).collect();
+            diagnostics.push(duplicate_key(file, text, &error, &trees));
+            return trees;
+        }
+        Err(error) => {
+            diagnostics.push(syntax(file, text, &error));
+            return Vec::new();
+        }
+        Ok(documents) => documents,
+    };
+    if documents.is_empty() {
+        let message = format!("`{}` says nothing", source.name);
+        let hint = "a spec starts with `version: 1` and `vhost: NAME`";
+        diagnostics.push(Diagnostic::error("empty", message, Location::start_of(file)).hint(hint));
+    }
+    documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect()
+}
+
+fn options(duplicates: DuplicateKeyPolicy) -> Options {
+    serde_yaml::options! {
+        budget: serde_yaml::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_NODES,
+            max_events: 2 * MOST_NODES,
+            max_aliases: MOST_ALIASES,
+            max_anchors: MOST_ALIASES,
+            max_merge_keys: MOST_ALIASES,
+            max_documents: 100_000,
+            max_total_scalar_bytes: 1 << 30,
+            max_recorded_anchor_events: 5_000_000,
+            // One `&defaults` in every queue is what anchors are for.
+            enforce_alias_anchor_ratio: false,
+        },
+        alias_limits: serde_yaml::alias_limits! {
+            max_total_replayed_events: 2_000_000,
+        },
+        duplicate_keys: duplicates,
+        strict_booleans: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    }
+}
+
+/// What the library hands over: values without a type of ours.
+enum Raw {
+    /// Null, a boolean or a number: decided again from the source.
+    Plain,
+    Text(String),
+    List(Vec<Spanned<Self>>),
+    Table(Vec<(Spanned<String>, Spanned<Self>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_i128<E>(self, _: i128) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_u128<E>(self, _: u128) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut table = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            table.push(entry);
+        }
+        Ok(Raw::Table(table))
+    }
+}
+
+fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostics) -> Node {
+    let at = location(file, text, &raw.defined);
+    let used_at = location(file, text, &raw.referenced);
+    let source = text.get(at.start..at.end).unwrap_or_default();
+    let value = match raw.value {
+        Raw::Plain => match scalar::resolve(source) {
+            Value::Null(_) => Value::Null(is_before_comment(text, at.end)),
+            value => {
+                if let Value::Float(number) = value
+                    && source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')
+                {
+                    let message = format!("the number {source} is too large");
+                    let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is text";
+                    diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
+                    Node::new(Value::Float(number), at).value
+                } else {
+                    value
+                }
+            }
+        },
+        Raw::Text(content) => Value::Text(content),
+        Raw::List(items) => Value::List(items.into_iter().map(|item| node(file, text, item, diagnostics)).collect()),
+        Raw::Table(entries) => Value::Table(
+            entries
+                .into_iter()
+                .map(|(key, value)| {
+                    let at = location(file, text, &key.defined);
+                    let mut node = node(file, text, value, diagnostics);
+                    if let Value::Null(is_comment) = &mut node.value {
+                        // Such a null has no place of its own.
+                        *is_comment |= is_before_comment(text, at.end);
+                    }
+                    Entry { key: key.value, at, node }
+                })
+                .collect(),
+        ),
+    };
+    Node { value, at, used_at: (used_at != at).then_some(used_at), is_variable: false }
+}
+
+/// Whether what follows on the line is a comment: `routingKey: #.x` is null to YAML.
+fn is_before_comment(text: &str, end: usize) -> bool {
+    text.get(end..).is_some_and(|rest| rest.trim_start_matches([' ', '\t', ':']).starts_with('#'))
+}
+
+fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Location {
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let (line, column) = (number(location.line()), number(location.column()));
+    match (location.span().byte_offset(), location.span().byte_len()) {
+        (Some(start), Some(length)) => {
+            let (start, end) = (number(start), number(start + length));
+            // The span of a block scalar ends behind its last line break.
+            let end = start + text.get(start..end).map_or(0, |source| source.trim_end().len());
+            Location { file, start, end, line, column }
+        }
+        (None, _) | (_, None) => Location::at(file, text, line, column),
+    }
+}
+
+/// Where the library found an error, and its sentence without the position.
+fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
+    let error = error.without_snippet();
+    let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
+    let sentence = error.to_string();
+    (at, sentence.split(" at line ").next().unwrap_or_default().to_owned())
+}
+
+fn duplicate_key(file: usize, text: &str, error: &Error, trees: &[Node]) -> Diagnostic {
+    let (at, _) = place(file, text, error);
+    let key = text.get(at.start..at.end).unwrap_or_default().trim_matches(['"', '\'']);
+    let mut earlier = Vec::new();
+    for tree in trees {
+        collect_keys(tree, key, at, &mut earlier);
+    }
+    // On the same line in a flow table; in the same column in a block.
+    let first = earlier.iter().rev().find(|found| found.line == at.line);
+    let first = first.or_else(|| earlier.iter().rev().find(|found| found.column == at.column));
+    let diagnostic = Diagnostic::error("duplicate-key", format!("`{key}` is said twice in one table"), at);
+    let diagnostic = diagnostic.label("again here").hint("keep one of the two");
+    match first {
+        Some(first) => diagnostic.also(*first, "first here"),
+        None => diagnostic,
+    }
+}
+
+fn collect_keys(node: &Node, key: &str, before: Location, found: &mut Vec<Location>) {
+    for entry in node.entries() {
+        if entry.key == key && entry.at < before {
+            found.push(entry.at);
+        }
+        collect_keys(&entry.node, key, before, found);
+    }
+    for item in node.items() {
+        collect_keys(item, key, before, found);
+    }
+}
+
+/// A sentence and a hint for what is no YAML, with the traps that routing keys and variables set.
+fn syntax(file: usize, text: &str, error: &Error) -> Diagnostic {
+    let (at, sentence) = place(file, text, error);
+    let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
+    let before = text.get(..at.start).unwrap_or_default();
+    let is_limit = ["budget", "limit", "exceeded", "too deep", "nesting"].iter().any(|word| sentence.contains(word));
+    let (code, message, hint) = if sentence.contains("unknown anchor") {
+        let hint = "`*` starts an alias in YAML: put a routing key such as \"*.orders\" in quotes";
+        ("syntax", "this alias has no anchor".to_owned(), Some(hint))
+    } else if sentence.contains("tabs disallowed") {
+        ("syntax", "a tab cannot indent YAML".to_owned(), Some("use spaces"))
+    } else if sentence.contains("recursive references") {
+        ("syntax", "this alias refers to itself".to_owned(), None)
+    } else if is_limit {
+        let hint = "a spec is not nested like that, or not expanded from so many aliases";
+        ("too-large", format!("the file is refused, not expanded: {sentence}"), Some(hint))
+    } else if line.contains("${") && before.ends_with("${")
+        || before.ends_with('$')
+        || line.contains(": ${") && line.contains('{') && sentence.contains("flow")
+    {
+        ("syntax", sentence, Some("put \"${NAME}\" in quotes inside `{ }` and `[ ]`"))
+    } else if ["`%'", "`@'", "``'"].iter().any(|found| sentence.contains(found)) {
+        ("syntax", sentence, Some("put text that starts with this character in quotes"))
+    } else if sentence.contains("mapping values are not allowed") {
+        ("syntax", sentence, Some("put text that holds `: ` in quotes, or mend the indentation of this line"))
+    } else if sentence.contains("null into string") {
+        ("syntax", "a key cannot be null".to_owned(), Some("put it in quotes if it is a name"))
+    } else {
+        ("syntax", sentence, None)
+    };
+    Diagnostic::error(code, message, at).maybe_hint(hint.map(str::to_owned))
+}
