@@ -124,11 +124,12 @@ impl ConnectProblem {
     }
 }
 
-/// The TLS library's error, also from inside an I/O error, whose `source()` skips what it wraps.
+/// The TLS library's error, also from inside I/O errors, whose `source()` skips what they wrap.
 fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a TlsError> {
-    cause
-        .downcast_ref::<TlsError>()
-        .or_else(|| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<TlsError>())
+    if let Some(tls) = cause.downcast_ref::<TlsError>() {
+        return Some(tls);
+    }
+    tls_error(cause.downcast_ref::<io::Error>()?.get_ref()?)
 }
 
 impl fmt::Display for ConnectProblem {

@@ -62,6 +62,7 @@ impl Broker {
             options;
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let given = if ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
         let mut client = Client::builder()
             .redirect(redirect::Policy::none())
             .timeout(timeout)
@@ -82,9 +83,8 @@ impl Broker {
             })?;
             client = client.identity(identity);
         }
-        let client = client
-            .build()
-            .map_err(|error| BrokerError::Certificate { what: "TLS configuration", reason: innermost(&error) })?;
+        let client =
+            client.build().map_err(|error| BrokerError::Certificate { what: given, reason: innermost(&error) })?;
         Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries })))
     }
 
@@ -165,9 +165,6 @@ impl Broker {
         if error.is_timeout() {
             let after = if error.is_connect() { CONNECT_TIMEOUT.min(self.0.timeout) } else { self.0.timeout };
             return BrokerError::Timeout { url: self.shown_url(), request: request.to_string(), after };
-        }
-        if error.is_decode() {
-            return BrokerError::Malformed { request: request.to_string(), detail: innermost(error) };
         }
         BrokerError::Connect { url: self.shown_url(), problem: ConnectProblem::of(error) }
     }
