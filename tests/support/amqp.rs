@@ -9,7 +9,8 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, ErrorKind, ExchangeKind};
 
-use super::{block_on, vhost::segment};
+use super::vhost::segment;
+use super::waiting::{block_on, try_block_on};
 
 /// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
 pub(crate) type Argument = AMQPValue;
@@ -193,7 +194,7 @@ impl Amqp {
 
 impl Drop for Amqp {
     fn drop(&mut self) {
-        let _ = block_on(self.connection.close(200, "done".into()));
+        let _ = try_block_on(self.connection.close(200, "done".into()));
     }
 }
 
@@ -213,6 +214,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Closing the channel puts the messages back.
-        let _ = block_on(self.channel.close(200, "done".into()));
+        let _ = try_block_on(self.channel.close(200, "done".into()));
     }
 }

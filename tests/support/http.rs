@@ -5,7 +5,8 @@ use std::error::Error;
 
 use serde_json::Value;
 
-use super::{Tls, block_on};
+use super::Tls;
+use super::waiting::try_block_on;
 
 /// The management API at one address, as one user.
 pub(crate) struct Http {
@@ -75,7 +76,7 @@ impl Http {
         if let Some(body) = body {
             request = request.json(body);
         }
-        block_on(async {
+        let answered = try_block_on(async {
             let response = request.send().await?;
             let status = response.status().as_u16();
             let text = response.text().await?;
@@ -84,8 +85,8 @@ impl Http {
                 text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
             };
             Ok(Answer { status, body })
-        })
-        .map_err(|error: reqwest::Error| {
+        });
+        answered.ok_or("no answer in time")?.map_err(|error: reqwest::Error| {
             let mut text = error.to_string();
             let mut cause = error.source();
             while let Some(error) = cause {

@@ -19,6 +19,7 @@ pub(crate) mod amqp;
 pub(crate) mod http;
 pub(crate) mod node;
 pub(crate) mod proxy;
+pub(crate) mod scratch;
 pub(crate) mod tls;
 pub(crate) mod topo;
 pub(crate) mod vhost;

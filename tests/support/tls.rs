@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
+use super::scratch;
+
 /// The folder with `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key`; removed when dropped.
 pub(crate) struct Tls {
     folder: TempDir,
@@ -14,7 +16,7 @@ pub(crate) struct Tls {
 impl Tls {
     /// A new CA; the server's certificate is for `localhost` and 127.0.0.1.
     pub(crate) fn create() -> Self {
-        let folder = tempfile::tempdir().expect("the temporary folder is writable");
+        let folder = scratch::folder();
         let key = KeyPair::generate().unwrap();
         let mut params = named("topo test CA", &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Node, Proxy, User, Vhost};
+use super::{Node, Proxy, User, Vhost, scratch};
 
 /// A folder, an environment and a connection in which `topo` is run, once or several times.
 pub(crate) struct Topo {
@@ -31,7 +31,7 @@ impl Topo {
 
     /// Another program than topo, so that this can be tested itself.
     pub(crate) fn of(program: &Path) -> Self {
-        let folder = tempfile::tempdir().expect("the temporary folder is writable");
+        let folder = scratch::folder();
         // HOME, so that nobody's ~/.rabbitmqadmin.conf is read.
         let home = folder.path().display().to_string();
         let environment = [("COLUMNS", "100"), ("LANG", "C.UTF-8"), ("HOME", &home)];

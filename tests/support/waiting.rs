@@ -11,9 +11,14 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 /// How long the broker may take for anything that it does do.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a future to its end, from a test that is not async. Panics when it takes longer than [`PATIENCE`].
+/// Runs a future to its end, from a test that is not async. None when it takes longer than [`PATIENCE`].
+pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
+    RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, future).await }).ok()
+}
+
+/// The same, where taking longer fails the test. Not for `drop`, which must not panic.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, future).await }).expect("the broker answers in time")
+    try_block_on(future).unwrap_or_else(|| panic!("no answer within {PATIENCE:?}"))
 }
 
 /// Asks again until there is a value, and returns it. Panics, naming what was awaited, after [`PATIENCE`].
