@@ -198,7 +198,8 @@ fn violations(file: &str, source: &str) -> Vec<String> {
         wrong.insert((lines, format!("{lines} lines; {LONGEST_FILE} is the limit")));
     }
     let at_the_edge = layer == "cli" || file == "main.rs";
-    let tokens = without_tests(tokens(source));
+    // A file `tests.rs` is the unit tests of the module beside it.
+    let tokens = if file.ends_with("/tests.rs") { Vec::new() } else { without_tests(tokens(source)) };
     for (line, path) in paths(&tokens) {
         let written = path.join("::");
         if let Some(inside) = from_root(file, &path) {
@@ -293,6 +294,7 @@ fn imports_along_the_direction_are_left_alone() {
     let in_tests = "#[cfg(test)]\nmod tests {\n    use crate::broker::X;\n    fn f() { if a { println!() } }\n}\n";
     assert_eq!(complaints("diff/mod.rs", in_tests), [""; 0]);
     assert_eq!(complaints("diff/mod.rs", &format!("{in_tests}use crate::broker::Y;")).len(), 1);
+    assert_eq!(complaints("diff/tests.rs", "use crate::broker::X;"), [""; 0]);
 }
 
 #[test]
