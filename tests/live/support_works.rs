@@ -45,7 +45,7 @@ fn an_application_hears_the_broker_refuse() {
         ("long", Argument::LongLongInt(30_000)),
     ] {
         amqp.declare_queue(name, &[("x-message-ttl", number)]).unwrap();
-        assert_eq!(vhost.queue(name)["arguments"], json!({"x-message-ttl": 30_000}));
+        assert_eq!(vhost.queue(name)["arguments"]["x-message-ttl"], 30_000);
     }
     let refusal = amqp.declare_queue("int", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap_err();
     assert_eq!(
