@@ -24,7 +24,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// Libraries that belong to some layers only.
 const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("serde_yaml", &["spec"]),
-    ("schemars", &["spec", "plan", "render"]),
+    // As a derive: the plan's schema describes the model's values.
+    ("schemars", &["model", "spec", "diff", "plan", "render"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
     ("tokio", &["broker", "apply", "cli"]),
