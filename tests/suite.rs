@@ -1,1 +1,8 @@
-fn main() {}
+//! The one test binary: one link step, and one shared RabbitMQ node for every live test.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
+
+mod cli;
+mod layers;
+mod live;
+mod support;

@@ -1,0 +1,3 @@
+//! The command line through the real binary, with no broker.
+
+mod running_works;

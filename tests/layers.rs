@@ -1,0 +1,331 @@
+//! The house rules of `src`, read from its text: which layer may import which, and what no layer may do.
+//!
+//! Comments, strings and unit tests do not count, except for the length of a file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Which layer may import which. `cli` may import all; `main.rs` and `lib.rs` only join.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("spec", &["model"]),
+    ("expand", &["spec", "model"]),
+    ("collapse", &["spec", "expand", "model"]),
+    ("lint", &["spec", "expand", "model"]),
+    ("diff", &["model"]),
+    ("plan", &["diff", "model"]),
+    ("broker", &["plan", "model"]),
+    ("apply", &["broker", "plan", "model"]),
+    ("render", &["model", "spec", "expand", "collapse", "lint", "diff", "plan", "apply"]),
+    ("cli", &["model", "spec", "expand", "collapse", "lint", "diff", "plan", "broker", "apply", "render"]),
+];
+
+/// Libraries that belong to some layers only.
+const AT_HOME_IN: &[(&str, &[&str])] = &[
+    ("serde_yaml", &["spec"]),
+    // As a derive: the plan's schema describes the model's values.
+    ("schemars", &["model", "spec", "diff", "plan", "render"]),
+    ("reqwest", &["broker"]),
+    ("lapin", &["broker"]),
+    ("tokio", &["broker", "apply", "cli"]),
+    ("similar", &["render"]),
+    ("clap", &["cli"]),
+    ("dialoguer", &["cli"]),
+    ("indicatif", &["cli"]),
+];
+
+const LONGEST_FILE: usize = 400;
+
+/// The words and signs of a source text with their lines; comments and literals are left out, `::` is one token.
+fn tokens(source: &str) -> Vec<(usize, String)> {
+    let text: Vec<char> = source.chars().collect();
+    let at = |i: usize| text.get(i).copied().unwrap_or('\0');
+    let (mut tokens, mut i, mut line) = (Vec::new(), 0, 1);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    while i < text.len() {
+        let start = i;
+        match at(i) {
+            '/' if at(i + 1) == '/' => i += text[i..].iter().take_while(|c| **c != '\n').count(),
+            '/' if at(i + 1) == '*' => {
+                let mut depth = 0;
+                loop {
+                    match (at(i), at(i + 1)) {
+                        ('/', '*') => (depth, i) = (depth + 1, i + 1),
+                        ('*', '/') => (depth, i) = (depth - 1, i + 1),
+                        _ => {}
+                    }
+                    i += 1;
+                    if depth == 0 || i >= text.len() {
+                        break;
+                    }
+                }
+            }
+            '"' => {
+                i += 1;
+                while i < text.len() && at(i) != '"' {
+                    i += if at(i) == '\\' { 2 } else { 1 };
+                }
+                i += 1;
+            }
+            'r' if at(i + 1) == '"' || (at(i + 1) == '#' && matches!(at(i + 2), '#' | '"')) => {
+                let hashes = text[i + 1..].iter().take_while(|c| **c == '#').count();
+                let end: String = format!("\"{}", "#".repeat(hashes));
+                i += hashes + 2;
+                while i < text.len() && !text[i..].iter().take(hashes + 1).copied().eq(end.chars()) {
+                    i += 1;
+                }
+                i += hashes + 1;
+            }
+            // A character, unless it is a lifetime.
+            '\'' if at(i + 1) == '\\' => i += 3 + text[i + 3..].iter().take_while(|c| **c != '\'').count() + 1,
+            '\'' if at(i + 2) == '\'' => i += 3,
+            ':' if at(i + 1) == ':' => {
+                tokens.push((line, "::".to_owned()));
+                i += 2;
+            }
+            c if is_word(c) => {
+                let word: String = text[i..].iter().copied().take_while(|c| is_word(*c)).collect();
+                i += word.chars().count();
+                // `b"…"` and `c"…"`: the prefix is no word.
+                if !(word.len() == 1 && at(i) == '"') {
+                    tokens.push((line, word));
+                }
+            }
+            c => {
+                if !c.is_whitespace() {
+                    tokens.push((line, c.to_string()));
+                }
+                i += 1;
+            }
+        }
+        line += text[start..i.min(text.len())].iter().filter(|c| **c == '\n').count();
+    }
+    tokens
+}
+
+/// Without the modules that are marked `#[cfg(test)]`.
+fn without_tests(tokens: Vec<(usize, String)>) -> Vec<(usize, String)> {
+    let mark = ["#", "[", "cfg", "(", "test", ")", "]", "mod"];
+    let (mut kept, mut i) = (Vec::new(), 0);
+    while i < tokens.len() {
+        if tokens[i..].iter().map(|(_, t)| t.as_str()).take(mark.len()).eq(mark) {
+            let mut depth = 0;
+            while i < tokens.len() {
+                match tokens[i].1.as_str() {
+                    "{" => depth += 1,
+                    "}" => depth -= 1,
+                    _ => {}
+                }
+                i += 1;
+                if depth == 0 && matches!(tokens[i - 1].1.as_str(), "}" | ";") {
+                    break;
+                }
+            }
+        } else {
+            kept.push(tokens[i].clone());
+            i += 1;
+        }
+    }
+    kept
+}
+
+/// Every path of the source (`a::b::c`), with groups written out: `use a::{b, c::d}` gives `a::b` and `a::c::d`.
+fn paths(tokens: &[(usize, String)]) -> Vec<(usize, Vec<String>)> {
+    let (mut found, mut i) = (Vec::new(), 0);
+    while i < tokens.len() {
+        i = path(tokens, i, &[], &mut found).max(i + 1);
+    }
+    found
+}
+
+fn path(tokens: &[(usize, String)], mut i: usize, prefix: &[String], found: &mut Vec<(usize, Vec<String>)>) -> usize {
+    let token = |i: usize| tokens.get(i).map_or("", |(_, t)| t.as_str());
+    let is_name = |t: &str| t == "*" || t.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let mut path = prefix.to_vec();
+    let line = tokens[i].0;
+    loop {
+        if token(i) == "{" && path.len() > prefix.len() {
+            i += 1;
+            while i < tokens.len() && token(i) != "}" {
+                i = self::path(tokens, i, &path, found).max(i + 1);
+            }
+            return i + 1;
+        }
+        if !is_name(token(i)) {
+            return i;
+        }
+        path.push(token(i).to_owned());
+        i += 1;
+        if token(i) != "::" || !(is_name(token(i + 1)) || token(i + 1) == "{") {
+            found.push((line, path));
+            return i;
+        }
+        i += 1;
+    }
+}
+
+/// From the crate's root: `super::a` in `src/plan/step.rs` is `plan::a`. None for paths that do not begin in this crate.
+fn from_root(file: &str, path: &[String]) -> Option<Vec<String>> {
+    let mut module: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    module.retain(|part| !matches!(part.as_str(), "mod" | "lib" | "main"));
+    let rest = match path[0].as_str() {
+        "crate" | "topo" => return Some(path[1..].to_vec()),
+        "self" => &path[1..],
+        "super" => {
+            let ups = path.iter().take_while(|part| *part == "super").count();
+            module.truncate(module.len().saturating_sub(ups));
+            &path[ups..]
+        }
+        _ => return None,
+    };
+    Some(module.into_iter().chain(rest.iter().cloned()).collect())
+}
+
+/// What is wrong with one file; `file` is its path below `src`.
+fn violations(file: &str, source: &str) -> Vec<String> {
+    let mut wrong = BTreeSet::new();
+    let layer = file.split('/').next().unwrap_or_default();
+    let joins = matches!(file, "lib.rs" | "main.rs");
+    let allowed = MAY_IMPORT.iter().find(|(name, _)| *name == layer).map(|(_, allowed)| *allowed);
+    if !joins && allowed.is_none() {
+        wrong.insert((1, format!("`{layer}` is not a layer: add it to the table and to the drawing in lib.rs")));
+    }
+    if !source.starts_with("//! ") {
+        wrong.insert((1, "does not begin with `//!`: what it turns into what, what it leaves to others".to_owned()));
+    }
+    let lines = source.lines().count();
+    if lines > LONGEST_FILE {
+        wrong.insert((lines, format!("{lines} lines; {LONGEST_FILE} is the limit")));
+    }
+    let at_the_edge = layer == "cli" || file == "main.rs";
+    // A file `tests.rs` is the unit tests of the module beside it.
+    let tokens = if file.ends_with("/tests.rs") { Vec::new() } else { without_tests(tokens(source)) };
+    for (line, path) in paths(&tokens) {
+        let written = path.join("::");
+        if let Some(inside) = from_root(file, &path) {
+            let other = inside.first().map_or("", String::as_str);
+            let is_layer = MAY_IMPORT.iter().any(|(name, _)| *name == other);
+            let is_own = other == layer || (file == "main.rs" && other == "cli");
+            if other == "*" {
+                wrong.insert((line, "imports the whole crate".to_owned()));
+            } else if is_layer && !is_own && !allowed.is_some_and(|allowed| allowed.contains(&other)) {
+                wrong.insert((line, format!("`{layer}` may not import `{other}` ({written})")));
+            }
+        }
+        for (library, homes) in AT_HOME_IN {
+            if path[0] == *library && !homes.contains(&layer) {
+                wrong.insert((line, format!("`{library}` belongs to {} ({written})", homes.join(", "))));
+            }
+        }
+        if path.iter().any(|name| matches!(name.as_str(), "HashMap" | "HashSet")) {
+            wrong.insert((line, format!("iteration order is random ({written})")));
+        }
+        let edge_only =
+            matches!(&path[..], [first, second, ..] if first == "std" && (second == "fs" || second == "env"));
+        if edge_only && !at_the_edge {
+            wrong.insert((line, format!("files and environment belong to cli ({written})")));
+        }
+        if path.len() > 1 && path.ends_with(&["process".to_owned(), "exit".to_owned()]) {
+            wrong.insert((line, "process::exit skips what still has to be printed: return an exit code".to_owned()));
+        }
+    }
+    for pair in tokens.windows(2) {
+        let prints = matches!(pair[0].1.as_str(), "print" | "println" | "eprint" | "eprintln") && pair[1].1 == "!";
+        if prints && !at_the_edge {
+            wrong.insert((pair[0].0, format!("{}! belongs to cli", pair[0].1)));
+        }
+    }
+    wrong.into_iter().map(|(line, text)| format!("src/{file}:{line}: {text}")).collect()
+}
+
+fn files_below(folder: &Path, root: &Path, files: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(&path, root, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            files.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn every_file_keeps_to_its_layer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    files_below(&root, &root, &mut files);
+    assert!(files.len() > 5, "where has src gone?");
+    files.sort();
+    let wrong: Vec<String> = files.iter().flat_map(|(file, source)| violations(file, source)).collect();
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// The complaints about a file that begins as it should and goes on like this, without their place.
+fn complaints(file: &str, source: &str) -> Vec<String> {
+    let wrong = violations(file, &format!("//! A file.\n{source}"));
+    wrong.iter().map(|line| line.splitn(3, ": ").last().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn imports_against_the_direction_are_found() {
+    let plan_imports = |source: &str| complaints("plan/step.rs", source);
+    assert_eq!(plan_imports("use crate::broker::Snapshot;").len(), 1);
+    assert_eq!(plan_imports("use crate::{diff::Change, broker};").len(), 1);
+    assert_eq!(plan_imports("use crate::{\n    model::{self, Queue},\n    render::{a, b::c},\n};").len(), 2);
+    assert_eq!(plan_imports("fn f() -> crate::cli::Output { crate::spec::parse() }").len(), 2);
+    assert_eq!(plan_imports("use super::super::broker::Snapshot;").len(), 1);
+    assert_eq!(complaints("plan/mod.rs", "pub(super) use super::broker::Snapshot;").len(), 1);
+    assert_eq!(complaints("plan/a/b.rs", "use super::super::super::broker::Snapshot;").len(), 1);
+    assert_eq!(plan_imports("use crate::*;"), ["imports the whole crate"]);
+    assert_eq!(complaints("main.rs", "use topo::plan::Plan;").len(), 1);
+    assert_eq!(complaints("helpers/mod.rs", "").len(), 1);
+    assert_eq!(complaints("model/queue.rs", "use serde_yaml::Value;").len(), 1);
+    assert_eq!(complaints("diff/mod.rs", "async fn f() { reqwest::get(\"\").await }").len(), 1);
+}
+
+#[test]
+fn imports_along_the_direction_are_left_alone() {
+    let step = "use std::fmt;\nuse serde::{Serialize, Deserialize};\nuse crate::{diff::Change, model::{Queue, spec}};\n\
+                use super::{action::Action, hazard};\nuse self::inner::broker;\nuse super::broker::Snapshot;";
+    assert_eq!(complaints("plan/step.rs", step), [""; 0]);
+    assert_eq!(complaints("main.rs", "fn main() -> std::process::ExitCode { topo::cli::main() }"), [""; 0]);
+    assert_eq!(complaints("cli/mod.rs", "use crate::broker; fn f() { println!(\"{}\", std::env::args()) }"), [""; 0]);
+    let in_tests = "#[cfg(test)]\nmod tests {\n    use crate::broker::X;\n    fn f() { if a { println!() } }\n}\n";
+    assert_eq!(complaints("diff/mod.rs", in_tests), [""; 0]);
+    assert_eq!(complaints("diff/mod.rs", &format!("{in_tests}use crate::broker::Y;")).len(), 1);
+    assert_eq!(complaints("diff/tests.rs", "use crate::broker::X;"), [""; 0]);
+}
+
+#[test]
+fn what_no_layer_may_do_is_found() {
+    let found = |source: &str| complaints("diff/change.rs", source).len();
+    assert_eq!(found("use std::collections::{BTreeMap, HashMap};"), 1);
+    assert_eq!(found("fn f(x: HashSet<u8>) {}"), 1);
+    assert_eq!(found("use std::{fmt, fs, env::var};"), 2);
+    assert_eq!(found("fn f() { std::fs::read(x) }"), 1);
+    assert_eq!(found("fn f() { println!(\"a\"); eprint!(\"b\") }"), 2);
+    assert_eq!(found("fn f() { std::process::exit(1) }"), 1);
+    assert_eq!(complaints("cli/exit.rs", "use std::process; fn f() { process::exit(1) }").len(), 1);
+    assert_eq!(found(&"\n".repeat(LONGEST_FILE)), 1);
+    assert_eq!(violations("diff/change.rs", "use std::fmt;\n//! Late.").len(), 1);
+}
+
+#[test]
+fn comments_and_literals_are_not_code() {
+    let source = r##"
+        // use crate::broker;  println!()
+        /* HashMap /* std::fs::read */ crate::cli::x */
+        const A: &str = "crate::broker::X \" println!()";
+        const B: &str = r#"std::fs " println!()"#;
+        const C: [char; 3] = ['"', '\'', '\u{22}'];
+        fn f<'a>(x: &'a str) -> &'a str { b"std::env"; x }
+    "##;
+    assert_eq!(complaints("diff/change.rs", source), [""; 0]);
+    assert_eq!(complaints("diff/change.rs", &format!("{source}use crate::broker;")).len(), 1);
+    assert_eq!(
+        violations("model/a.rs", "//! A file.\n\n/* a\n b */\nuse crate::cli;\n")[0].split(": ").next(),
+        Some("src/model/a.rs:5")
+    );
+}

@@ -1,0 +1,3 @@
+//! Stories on a real RabbitMQ.
+
+mod support_works;

@@ -1,0 +1,219 @@
+//! An application's view of the broker, over AMQP: declares what applications declare, and hears what they hear.
+
+use futures_util::{FutureExt, StreamExt};
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+    ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
+};
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, ErrorKind, ExchangeKind};
+
+use super::vhost::segment;
+use super::waiting::{block_on, try_block_on};
+
+/// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
+pub(crate) type Argument = AMQPValue;
+
+/// Arguments of a declaration: `[("x-message-ttl", Argument::LongInt(60_000))]`, or `NONE`.
+pub(crate) type Arguments<'a> = &'a [(&'a str, Argument)];
+
+/// No arguments.
+pub(crate) const NONE: Arguments<'static> = &[];
+
+/// A string argument.
+pub(crate) fn text(value: &str) -> Argument {
+    Argument::LongString(value.into())
+}
+
+/// What became of a published message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Routed,
+    Unroutable,
+    Refused,
+}
+
+/// What a message was when it was taken out of a queue.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) body: Vec<u8>,
+    pub(crate) exchange: String,
+    pub(crate) routing_key: String,
+    pub(crate) redelivered: bool,
+    pub(crate) properties: AMQPProperties,
+}
+
+/// A connection to one vhost. Every call that the broker may refuse has a channel of its own, because a refusal closes
+/// the channel; its error is the broker's sentence.
+pub(crate) struct Amqp {
+    connection: Connection,
+}
+
+/// A consumer that stays subscribed, and messages that stay unacknowledged, until this is dropped.
+pub(crate) struct Held {
+    channel: Channel,
+    consumer: Consumer,
+    pub(crate) bodies: Vec<Vec<u8>>,
+}
+
+fn said(error: &lapin::Error) -> String {
+    if let ErrorKind::ProtocolError(error) = error.kind() { error.get_message().to_string() } else { error.to_string() }
+}
+
+fn table(arguments: Arguments<'_>) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (name, value) in arguments {
+        table.insert((*name).into(), value.clone());
+    }
+    table
+}
+
+impl Amqp {
+    pub(crate) fn connect(port: u16, vhost: &str, user: &str, password: &str) -> Self {
+        let uri = format!("amqp://{}:{}@127.0.0.1:{port}/{}", segment(user), segment(password), segment(vhost));
+        let connection = block_on(Connection::connect(&uri, ConnectionProperties::default()));
+        Self { connection: connection.unwrap_or_else(|error| panic!("AMQP to {vhost}: {error}")) }
+    }
+
+    fn channel(&self) -> Channel {
+        block_on(self.connection.create_channel()).expect("the connection is open")
+    }
+
+    /// Declares a durable queue, as most applications do.
+    pub(crate) fn declare_queue(&self, name: &str, arguments: Arguments<'_>) -> Result<(), String> {
+        self.declare_queue_as(name, QueueDeclareOptions { durable: true, ..Default::default() }, arguments)
+    }
+
+    /// Declares a queue that is transient, exclusive or auto-delete.
+    pub(crate) fn declare_queue_as(
+        &self,
+        name: &str,
+        options: QueueDeclareOptions,
+        arguments: Arguments<'_>,
+    ) -> Result<(), String> {
+        let declared = block_on(self.channel().queue_declare(name.into(), options, table(arguments)));
+        declared.map(drop).map_err(|error| said(&error))
+    }
+
+    /// How many messages are ready, asked by a passive declare: the queue's own answer, not a statistic.
+    pub(crate) fn ready(&self, queue: &str) -> u32 {
+        let options = QueueDeclareOptions { passive: true, ..Default::default() };
+        let declared = block_on(self.channel().queue_declare(queue.into(), options, FieldTable::default()));
+        declared.unwrap_or_else(|error| panic!("{}", said(&error))).message_count()
+    }
+
+    /// Declares a durable exchange: `topic`, `fanout`, `direct`, `headers`, or a plugin's type.
+    pub(crate) fn declare_exchange(&self, name: &str, kind: &str, arguments: Arguments<'_>) -> Result<(), String> {
+        let options = ExchangeDeclareOptions { durable: true, ..Default::default() };
+        let kind = ExchangeKind::Custom(kind.to_owned());
+        let declared = block_on(self.channel().exchange_declare(name.into(), kind, options, table(arguments)));
+        declared.map_err(|error| said(&error))
+    }
+
+    pub(crate) fn bind_queue(&self, exchange: &str, queue: &str, key: &str, arguments: Arguments<'_>) {
+        let (exchange, queue, key) = (exchange.into(), queue.into(), key.into());
+        block_on(self.channel().queue_bind(queue, exchange, key, QueueBindOptions::default(), table(arguments)))
+            .unwrap_or_else(|error| panic!("{}", said(&error)));
+    }
+
+    pub(crate) fn bind_exchange(&self, source: &str, destination: &str, key: &str, arguments: Arguments<'_>) {
+        let (source, destination, key) = (source.into(), destination.into(), key.into());
+        let options = ExchangeBindOptions::default();
+        block_on(self.channel().exchange_bind(destination, source, key, options, table(arguments)))
+            .unwrap_or_else(|error| panic!("{}", said(&error)));
+    }
+
+    /// Publishes one persistent message and waits for the broker's confirm.
+    pub(crate) fn publish(&self, exchange: &str, key: &str, body: &str) -> Outcome {
+        let properties = AMQPProperties::default().with_delivery_mode(2);
+        self.publish_with(exchange, key, body, properties)
+    }
+
+    pub(crate) fn publish_with(&self, exchange: &str, key: &str, body: &str, properties: AMQPProperties) -> Outcome {
+        let channel = self.channel();
+        let options = BasicPublishOptions { mandatory: true, ..Default::default() };
+        let confirmation = block_on(async {
+            channel.confirm_select(ConfirmSelectOptions::default()).await?;
+            channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties).await?.await
+        });
+        match confirmation.unwrap_or_else(|error| panic!("{}", said(&error))) {
+            Confirmation::Ack(None) => Outcome::Routed,
+            Confirmation::Ack(Some(_)) => Outcome::Unroutable,
+            Confirmation::Nack(_) | Confirmation::NotRequested => Outcome::Refused,
+        }
+    }
+
+    /// Puts messages straight into a queue, through the default exchange.
+    pub(crate) fn fill(&self, queue: &str, messages: usize) {
+        for number in 0..messages {
+            assert_eq!(self.publish("", queue, &format!("message {number}")), Outcome::Routed);
+        }
+    }
+
+    /// Takes one message out, if there is one.
+    pub(crate) fn get(&self, queue: &str) -> Option<Message> {
+        let channel = self.channel();
+        let got = block_on(async {
+            let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await?;
+            if let Some(message) = &got {
+                message.delivery.ack(BasicAckOptions::default()).await?;
+                // The ack has no answer; closing has, and comes after it.
+                channel.close(200, "done".into()).await?;
+            }
+            Ok(got)
+        });
+        got.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error))).map(|message| Message {
+            body: message.delivery.data,
+            exchange: message.delivery.exchange.to_string(),
+            routing_key: message.delivery.routing_key.to_string(),
+            redelivered: message.delivery.redelivered,
+            properties: message.delivery.properties,
+        })
+    }
+
+    /// Subscribes, receives this many messages and acknowledges none of them. With 0 it is a consumer with nothing to
+    /// do, until a message comes: that one is held, too.
+    pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {
+        let channel = self.channel();
+        let mut bodies = Vec::new();
+        let consumer = block_on(async {
+            channel.basic_qos(messages.max(1), BasicQosOptions::default()).await?;
+            let mut consumer = channel
+                .basic_consume(queue.into(), "".into(), BasicConsumeOptions::default(), FieldTable::default())
+                .await?;
+            while bodies.len() < messages.into() {
+                bodies.push(consumer.next().await.expect("not cancelled while it waits")?.data);
+            }
+            Ok(consumer)
+        });
+        let consumer = consumer.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)));
+        Held { channel, consumer, bodies }
+    }
+}
+
+impl Drop for Amqp {
+    fn drop(&mut self) {
+        let _ = try_block_on(self.connection.close(200, "done".into()));
+    }
+}
+
+impl Held {
+    /// True as long as the broker has not cancelled the consumer, which it does when the queue is deleted.
+    pub(crate) fn is_subscribed(&mut self) -> bool {
+        loop {
+            match self.consumer.next().now_or_never() {
+                None => return true,
+                Some(Some(Ok(delivery))) => self.bodies.push(delivery.data),
+                Some(None | Some(Err(_))) => return false,
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing the channel puts the messages back.
+        let _ = try_block_on(self.channel.close(200, "done".into()));
+    }
+}

@@ -1,0 +1,119 @@
+//! A small client of the management API, for arranging and for looking: independent of topo's own, so that one mistake
+//! cannot hide itself.
+
+use std::error::Error;
+
+use serde_json::Value;
+
+use super::Tls;
+use super::waiting::try_block_on;
+
+/// The management API at one address, as one user.
+pub(crate) struct Http {
+    client: reqwest::Client,
+    base: String,
+    user: String,
+    password: String,
+}
+
+/// What came back. A body that is not JSON is a string; no body is null.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// The body, if the status is this one; otherwise a panic that shows what the broker said.
+    pub(crate) fn expect_status(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "the broker said: {}", self.body);
+        self.body
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body of a 200, null for a 404, a panic for anything else.
+    pub(crate) fn found(self) -> Value {
+        if self.status == 404 { Value::Null } else { self.expect_status(200) }
+    }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    // The first caller wins; that another test was first is no failure.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // Without this, a machine with no CA bundle could not even build a client for http.
+    reqwest::Client::builder().no_proxy().tls_certs_only([])
+}
+
+impl Http {
+    /// Without TLS: `Http::to("http://127.0.0.1:1234", "guest", "guest")`.
+    pub(crate) fn to(base: &str, user: &str, password: &str) -> Self {
+        Self::with(builder(), base, user, password)
+    }
+
+    /// With TLS: trusts that CA only, and shows the client certificate if told to.
+    pub(crate) fn to_tls(base: &str, user: &str, password: &str, tls: &Tls, show_certificate: bool) -> Self {
+        let ca = reqwest::Certificate::from_pem(tls.ca().as_bytes()).expect("rcgen writes PEM");
+        let mut builder = builder().tls_certs_only([ca]);
+        if show_certificate {
+            builder = builder.identity(reqwest::Identity::from_pem(tls.client().as_bytes()).expect("rcgen writes PEM"));
+        }
+        Self::with(builder, base, user, password)
+    }
+
+    fn with(builder: reqwest::ClientBuilder, base: &str, user: &str, password: &str) -> Self {
+        let client = builder.build().expect("the settings fit together");
+        Self { client, base: base.to_owned(), user: user.to_owned(), password: password.to_owned() }
+    }
+
+    /// One request; an error only when no answer came, with its causes (`a: b: c`).
+    pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer, String> {
+        let method = method.parse().expect("an HTTP method");
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        request = request.basic_auth(&self.user, Some(&self.password));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answered = try_block_on(async {
+            let response = request.send().await?;
+            let status = response.status().as_u16();
+            let text = response.text().await?;
+            let body = match text.as_str() {
+                "" => Value::Null,
+                text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+            };
+            Ok(Answer { status, body })
+        });
+        answered.ok_or("no answer in time")?.map_err(|error: reqwest::Error| {
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                text = format!("{text}: {error}");
+                cause = error.source();
+            }
+            text
+        })
+    }
+
+    fn answer(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        self.send(method, path, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.answer("GET", path, None)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
+        self.answer("PUT", path, Some(body))
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.answer("POST", path, Some(body))
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.answer("DELETE", path, None)
+    }
+}

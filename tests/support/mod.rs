@@ -1,0 +1,38 @@
+//! What the tests stand on: a real RabbitMQ node, clients to arrange and to look, a faulty road to it, and the real
+//! binary.
+//!
+//! ```ignore
+//! let vhost = Node::shared().vhost("ttl");
+//! vhost.amqp().declare_queue("orders", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
+//! let proxy = Proxy::to(Node::shared()).on(gets().path("/api/queues").nth(1), Fault::CutBefore);
+//! let output = Topo::new(&vhost)
+//!     .through(&proxy)
+//!     .spec("queues: {orders: {type: classic, messageTtl: 30s}}")
+//!     .run(["plan", "--detailed-exitcode"])
+//!     .expect_code(3);
+//! assert!(output.stdout.contains("60000 (1m) → 30000 (30s)"), "{output}");
+//! ```
+
+#![allow(dead_code, reason = "each suite takes what it needs; no one suite needs everything")]
+
+pub(crate) mod amqp;
+pub(crate) mod http;
+pub(crate) mod node;
+pub(crate) mod proxy;
+pub(crate) mod scratch;
+pub(crate) mod tls;
+pub(crate) mod topo;
+pub(crate) mod vhost;
+pub(crate) mod waiting;
+
+#[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
+pub(crate) use self::{
+    amqp::{Amqp, Argument, NONE, Outcome, text},
+    http::Http,
+    node::{Node, Options},
+    proxy::{Fault, Proxy, any, deletes, gets, posts, puts},
+    tls::Tls,
+    topo::{Output, Topo},
+    vhost::{User, Vhost},
+    waiting::{block_on, until},
+};

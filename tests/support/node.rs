@@ -1,0 +1,150 @@
+//! A throwaway RabbitMQ node, run by `tests/brokers/node` for as long as this process holds the pipe to it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Http, Tls, User, Vhost};
+
+/// What a node of one's own needs that the shared one has not.
+#[derive(Default)]
+pub(crate) struct Options {
+    arguments: Vec<String>,
+}
+
+impl Options {
+    /// One more line of `rabbitmq.conf`, such as `management.disable_stats = true`.
+    pub(crate) fn line(mut self, line: &str) -> Self {
+        self.arguments.extend(["--line".to_owned(), line.to_owned()]);
+        self
+    }
+
+    /// Also listens with TLS, for management and AMQP, and refuses clients without a certificate of that CA.
+    pub(crate) fn tls(mut self, tls: &Tls) -> Self {
+        self.arguments.extend(["--tls".to_owned(), tls.folder().display().to_string()]);
+        self
+    }
+
+    /// Another RabbitMQ than the installed one: the path of its `rabbitmq-server`.
+    pub(crate) fn server(mut self, path: &Path) -> Self {
+        self.arguments.extend(["--server".to_owned(), path.display().to_string()]);
+        self
+    }
+}
+
+/// A running node on 127.0.0.1. Dropping it kills it and removes its folder; so does the end of this process, however
+/// it ends, because the script sees its standard input close.
+pub(crate) struct Node {
+    script: Child,
+    facts: BTreeMap<String, String>,
+    names: AtomicUsize,
+}
+
+impl Node {
+    /// The node that all tests of this process share: with the broker's own defaults. Never taken down by hand: a
+    /// static is not dropped, but its pipe is closed with the process.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default()));
+        &SHARED
+    }
+
+    /// Starts a node of one's own; returns when it answers (6 to 10 s).
+    pub(crate) fn start(options: Options) -> Self {
+        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"))
+            .args(options.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C on a terminal goes to the foreground group: the script must outlive it to clean up.
+            .process_group(0)
+            .spawn()
+            .expect("tests/brokers/node is executable and bash is installed");
+        let mut facts = BTreeMap::new();
+        let lines = BufReader::new(script.stdout.take().expect("piped above"));
+        for line in lines.lines() {
+            match line.expect("the script writes UTF-8").split_once('=') {
+                Some((name, value)) => facts.insert(name.to_owned(), value.to_owned()),
+                None => return Self { script, facts, names: AtomicUsize::new(1) },
+            };
+        }
+        let mut complaint = String::new();
+        script.stderr.take().expect("piped above").read_to_string(&mut complaint).expect("the script writes UTF-8");
+        script.wait().expect("the script is a child of this process");
+        panic!("no RabbitMQ node could be started:\n{complaint}");
+    }
+
+    fn fact(&self, name: &str) -> &str {
+        self.facts.get(name).unwrap_or_else(|| panic!("tests/brokers/node did not say `{name}`"))
+    }
+
+    fn port(&self, name: &str) -> u16 {
+        self.fact(name).parse().expect("the script prints ports as numbers")
+    }
+
+    /// RabbitMQ's version, such as `3.10.8`.
+    pub(crate) fn version(&self) -> &str {
+        self.fact("version")
+    }
+
+    /// True from that version on: `at_least(4, 0)`.
+    pub(crate) fn at_least(&self, major: u32, minor: u32) -> bool {
+        let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)
+    }
+
+    /// The management API without TLS: `http://127.0.0.1:PORT`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.http_port())
+    }
+
+    /// The management API with TLS, on a node started with [`Options::tls`]: `https://localhost:PORT`.
+    pub(crate) fn tls_url(&self) -> String {
+        format!("https://localhost:{}", self.port("https"))
+    }
+
+    pub(crate) fn http_port(&self) -> u16 {
+        self.port("http")
+    }
+
+    pub(crate) fn amqp_port(&self) -> u16 {
+        self.port("amqp")
+    }
+
+    /// The node's temporary folder: data, logs, configuration.
+    pub(crate) fn folder(&self) -> PathBuf {
+        PathBuf::from(self.fact("folder"))
+    }
+
+    /// The process ids of the node and of its epmd.
+    pub(crate) fn pids(&self) -> [u32; 2] {
+        ["pid", "epmd_pid"].map(|name| self.fact(name).parse().expect("the script prints process ids as numbers"))
+    }
+
+    /// The management API as administrator.
+    pub(crate) fn http(&self) -> Http {
+        Http::to(&self.url(), "guest", "guest")
+    }
+
+    /// A new vhost whose name begins with the hint, deleted with the guard.
+    pub(crate) fn vhost(&self, hint: &str) -> Vhost<'_> {
+        Vhost::create(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// A new user with these tags (`"management"`, `"administrator,monitoring"`, `""`), deleted with the guard. It may
+    /// do nothing until [`User::may`].
+    pub(crate) fn user(&self, tags: &str) -> User<'_> {
+        User::create(self, format!("user-{}", self.names.fetch_add(1, Ordering::Relaxed)), tags)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        // The script has deadlines of its own; a failure to wait must not hide the test's own panic.
+        let _ = self.script.wait();
+    }
+}

@@ -1,0 +1,317 @@
+//! A faulty road to the broker: passes HTTP requests on, keeps a record of them, and fails where it is told to.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use super::Node;
+
+/// Which requests a fault is for.
+#[derive(Clone)]
+pub(crate) struct Matching {
+    method: Option<&'static str>,
+    path: Option<String>,
+    which: Range<usize>,
+}
+
+fn of(method: Option<&'static str>) -> Matching {
+    Matching { method, path: None, which: 1..usize::MAX }
+}
+
+/// Every request.
+pub(crate) fn any() -> Matching {
+    of(None)
+}
+
+pub(crate) fn gets() -> Matching {
+    of(Some("GET"))
+}
+
+pub(crate) fn puts() -> Matching {
+    of(Some("PUT"))
+}
+
+pub(crate) fn posts() -> Matching {
+    of(Some("POST"))
+}
+
+pub(crate) fn deletes() -> Matching {
+    of(Some("DELETE"))
+}
+
+impl Matching {
+    /// Only those whose path (with its query) contains this.
+    pub(crate) fn path(mut self, part: &str) -> Self {
+        self.path = Some(part.to_owned());
+        self
+    }
+
+    /// Only the n-th of them, counted from 1.
+    pub(crate) fn nth(mut self, n: usize) -> Self {
+        self.which = n..n + 1;
+        self
+    }
+
+    /// Only the first n of them.
+    pub(crate) fn first(mut self, n: usize) -> Self {
+        self.which = 1..n + 1;
+        self
+    }
+
+    /// Only the n-th and those after it.
+    pub(crate) fn from(mut self, n: usize) -> Self {
+        self.which = n..usize::MAX;
+        self
+    }
+
+    fn fits(&self, request: &Seen) -> bool {
+        self.method.is_none_or(|method| method == request.method)
+            && self.path.as_ref().is_none_or(|part| request.path.contains(part))
+    }
+}
+
+/// What happens to a request instead of being passed on.
+pub(crate) enum Fault {
+    /// The connection is cut before the broker hears of it.
+    CutBefore,
+    /// The broker does it; the connection is cut before the answer.
+    CutAfter,
+    /// The broker does it; half of the answer comes, then the connection is cut.
+    CutWithin,
+    /// The broker hears nothing; this status comes, with the management API's own shape of an error.
+    Status(u16),
+    /// The broker hears nothing; a page comes, as from a reverse proxy: status and HTML.
+    Page(u16, &'static str),
+    /// It is passed on, after a while.
+    Delay(Duration),
+    /// Something else happens first (a publish, a delete, a kill); then it is passed on.
+    Meanwhile(Box<dyn FnMut() + Send>),
+}
+
+/// A request that was seen, whatever became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    pub(crate) path: String,
+}
+
+struct Rule {
+    matching: Matching,
+    seen: usize,
+    fault: Arc<Mutex<Fault>>,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    requests: Vec<Seen>,
+}
+
+/// Listens on a port of its own until it is dropped.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    closed: Arc<AtomicBool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A test that panics elsewhere must not turn into a poisoned proxy.
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Proxy {
+    /// A proxy to the node's management API that passes everything on.
+    pub(crate) fn to(node: &Node) -> Self {
+        Self::to_port(node.http_port())
+    }
+
+    /// The same for any HTTP port of this machine.
+    pub(crate) fn to_port(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound above");
+        let proxy = Self { address, state: Arc::default(), closed: Arc::default() };
+        let (state, closed) = (Arc::clone(&proxy.state), Arc::clone(&proxy.closed));
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if closed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let state = Arc::clone(&state);
+                // A connection that breaks is what this proxy is for.
+                thread::spawn(move || client.and_then(|client| serve(&client, port, &state)));
+            }
+        });
+        proxy
+    }
+
+    /// From now on, these requests meet this fault. The first rule that fits decides; counting starts now.
+    pub(crate) fn on(self, matching: Matching, fault: Fault) -> Self {
+        self.add(matching, fault);
+        self
+    }
+
+    /// [`Self::on`], for a proxy that is in use.
+    pub(crate) fn add(&self, matching: Matching, fault: Fault) {
+        lock(&self.state).rules.push(Rule { matching, seen: 0, fault: Arc::new(Mutex::new(fault)) });
+    }
+
+    /// The road is good again, and the record is empty.
+    pub(crate) fn reset(&self) {
+        *lock(&self.state) = State::default();
+    }
+
+    /// `http://127.0.0.1:PORT`
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request so far, in the order in which they came.
+    pub(crate) fn requests(&self) -> Vec<Seen> {
+        lock(&self.state).requests.clone()
+    }
+
+    /// How many requests so far were such: `count(&gets().path("/api/queues"))`.
+    pub(crate) fn count(&self, matching: &Matching) -> usize {
+        lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // Wakes the listening thread, which then sees that it is over.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Head and body of a request or an answer, as they came.
+struct Exchange {
+    first_line: String,
+    bytes: Vec<u8>,
+    closes: bool,
+}
+
+/// Reads one message. `bodiless` is for answers that say nothing about a body and have none.
+fn read_message(from: &mut impl BufRead, bodiless: impl Fn(&str) -> bool) -> io::Result<Option<Exchange>> {
+    let mut message = Exchange { first_line: String::new(), bytes: Vec::new(), closes: false };
+    let (mut length, mut chunked) = (None, false);
+    loop {
+        let mut line = String::new();
+        if from.read_line(&mut line)? == 0 {
+            return if message.bytes.is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+        message.bytes.extend(line.as_bytes());
+        if message.first_line.is_empty() {
+            line.trim_end().clone_into(&mut message.first_line);
+        }
+        let lower = line.to_ascii_lowercase();
+        match lower.trim_end().split_once(':') {
+            Some(("content-length", value)) => length = value.trim().parse().ok(),
+            Some(("transfer-encoding", value)) => chunked = value.contains("chunked"),
+            Some(("connection", value)) => message.closes = value.contains("close"),
+            _ if line.trim_end().is_empty() => break,
+            _ => {}
+        }
+    }
+    if bodiless(&message.first_line) {
+        return Ok(Some(message));
+    }
+    if chunked {
+        loop {
+            let mut line = String::new();
+            from.read_line(&mut line)?;
+            let size = usize::from_str_radix(line.trim(), 16).map_err(|_| io::ErrorKind::InvalidData)?;
+            message.bytes.extend(line.as_bytes());
+            // Every chunk, the last and empty one too, ends with a line end of its own.
+            read_exactly(from, &mut message.bytes, size + 2)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        read_exactly(from, &mut message.bytes, length.unwrap_or(0))?;
+    }
+    Ok(Some(message))
+}
+
+fn read_exactly(from: &mut impl Read, into: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    let start = into.len();
+    into.resize(start + length, 0);
+    from.read_exact(&mut into[start..])
+}
+
+fn made_up(status: u16, kind: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} Made up\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// The fault for this request, which is recorded.
+fn note(state: &Mutex<State>, request: Seen) -> Option<Arc<Mutex<Fault>>> {
+    let mut state = lock(state);
+    let mut fault = None;
+    for rule in state.rules.iter_mut().filter(|rule| rule.matching.fits(&request)) {
+        rule.seen += 1;
+        if fault.is_none() && rule.matching.which.contains(&rule.seen) {
+            fault = Some(Arc::clone(&rule.fault));
+        }
+    }
+    state.requests.push(request);
+    fault
+}
+
+/// One client's connection, with one of its own to the broker.
+fn serve(client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<()> {
+    let broker = TcpStream::connect(("127.0.0.1", port))?;
+    let result = relay(client, &broker, state);
+    // Both ways at once: a half-open connection would look like a slow broker.
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = broker.shutdown(Shutdown::Both);
+    result
+}
+
+fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
+    let (mut from_client, mut from_broker) = (BufReader::new(client), BufReader::new(broker));
+    while let Some(request) = read_message(&mut from_client, |_| false)? {
+        let mut words = request.first_line.split(' ').map(str::to_owned);
+        let seen = Seen { method: words.next().unwrap_or_default(), path: words.next().unwrap_or_default() };
+        let fault = note(state, seen);
+        let mut fault = fault.as_deref().map(lock);
+        let mut cut = None;
+        match fault.as_deref_mut() {
+            None => {}
+            Some(Fault::CutBefore) => return Ok(()),
+            Some(Fault::CutAfter) => cut = Some(0),
+            Some(Fault::CutWithin) => cut = Some(2),
+            Some(Fault::Status(status)) => {
+                let body = format!(r#"{{"error":"made_up","reason":"status {status} for the test"}}"#);
+                client.write_all(&made_up(*status, "application/json", &body))?;
+                continue;
+            }
+            Some(Fault::Page(status, html)) => {
+                client.write_all(&made_up(*status, "text/html", html))?;
+                continue;
+            }
+            Some(Fault::Delay(time)) => thread::sleep(*time),
+            Some(Fault::Meanwhile(act)) => act(),
+        }
+        drop(fault);
+        broker.write_all(&request.bytes)?;
+        let Some(answer) = read_message(&mut from_broker, |line| line.contains(" 204 ") || line.contains(" 304 "))?
+        else {
+            return Ok(());
+        };
+        match cut {
+            None => client.write_all(&answer.bytes)?,
+            Some(0) => return Ok(()),
+            Some(parts) => return client.write_all(&answer.bytes[..answer.bytes.len() / parts]),
+        }
+        if answer.closes {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

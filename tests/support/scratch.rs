@@ -1,0 +1,28 @@
+//! Temporary folders that are gone when this process is, even if it is killed and drops nothing.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+/// The folder of this process, and a shell that removes it when the pipe to it closes. Nobody reads from the child: it
+/// is kept for its standard input.
+static SCRATCH: LazyLock<(Child, TempDir)> = LazyLock::new(|| {
+    let folder = tempfile::Builder::new().prefix("topo-tests.").tempdir().expect("the temporary folder is writable");
+    let watcher = Command::new("/bin/sh")
+        .args(["-c", "trap '' INT TERM HUP; cat; rm -rf \"$0\""])
+        .arg(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        // Ctrl-C on a terminal must not reach it before its work is done.
+        .process_group(0)
+        .spawn()
+        .expect("/bin/sh exists");
+    (watcher, folder)
+});
+
+/// A new folder, removed when dropped, or at the end of this process.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in(SCRATCH.1.path()).expect("the temporary folder is writable")
+}

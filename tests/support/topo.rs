@@ -1,0 +1,273 @@
+//! Runs the real binary as a person or a pipeline would: environment cleared, width fixed, in a folder of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Node, Proxy, User, Vhost, scratch};
+
+/// A folder, an environment and a connection in which `topo` is run, once or several times.
+pub(crate) struct Topo {
+    program: PathBuf,
+    folder: TempDir,
+    environment: BTreeMap<String, String>,
+    vhost: Option<String>,
+    input: Option<String>,
+    timeout: Duration,
+}
+
+impl Topo {
+    /// Without any connection.
+    pub(crate) fn offline() -> Self {
+        Self::of(Path::new(env!("CARGO_BIN_EXE_topo")))
+    }
+
+    /// Another program than topo, so that this can be tested itself.
+    pub(crate) fn of(program: &Path) -> Self {
+        let folder = scratch::folder();
+        // HOME, so that nobody's ~/.rabbitmqadmin.conf is read.
+        let home = folder.path().display().to_string();
+        let environment = [("COLUMNS", "100"), ("LANG", "C.UTF-8"), ("HOME", &home)];
+        Self {
+            program: program.to_owned(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            folder,
+            vhost: None,
+            input: None,
+            timeout: Duration::from_secs(60),
+        }
+    }
+
+    /// As administrator, for that vhost of that node.
+    pub(crate) fn new(vhost: &Vhost<'_>) -> Self {
+        Self::for_name(vhost.node(), vhost.name())
+    }
+
+    /// The same for a vhost that does not exist (yet).
+    pub(crate) fn for_name(node: &Node, vhost: &str) -> Self {
+        let mut topo = Self::offline();
+        topo.vhost = Some(vhost.to_owned());
+        topo.url(&node.url()).env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest")
+    }
+
+    pub(crate) fn url(self, url: &str) -> Self {
+        self.env("TOPO_URL", url)
+    }
+
+    /// Over the proxy instead of straight to the node.
+    pub(crate) fn through(self, proxy: &Proxy) -> Self {
+        let url = proxy.url();
+        self.url(&url)
+    }
+
+    /// As that user instead of the administrator.
+    pub(crate) fn user(self, user: &User<'_>) -> Self {
+        self.env("TOPO_USERNAME", &user.name).env("TOPO_PASSWORD", &user.password)
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn without_env(mut self, name: &str) -> Self {
+        self.environment.remove(name);
+        self
+    }
+
+    /// Writes a file into the folder; `{vhost}` in it becomes the vhost's name. Also between two runs.
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder is writable");
+        fs::write(path, self.filled(content)).expect("the folder is writable");
+    }
+
+    pub(crate) fn file(self, name: &str, content: &str) -> Self {
+        self.write(name, content);
+        self
+    }
+
+    /// Writes `topology.yaml`, the file that topo looks for. A text that does not begin with `version:` gets that and
+    /// the vhost put before it.
+    pub(crate) fn spec(self, yaml: &str) -> Self {
+        self.rewrite(yaml);
+        self
+    }
+
+    /// [`Self::spec`] between two runs.
+    pub(crate) fn rewrite(&self, yaml: &str) {
+        if yaml.trim_start().starts_with("version:") {
+            self.write("topology.yaml", yaml);
+        } else {
+            let vhost = serde_json::json!(self.vhost.as_deref().unwrap_or("/"));
+            self.write("topology.yaml", &format!("version: 1\nvhost: {vhost}\n{yaml}"));
+        }
+    }
+
+    /// What topo reads from standard input; without it, standard input is closed.
+    pub(crate) fn input(mut self, text: &str) -> Self {
+        self.input = Some(text.to_owned());
+        self
+    }
+
+    /// How long a run may take before it is killed and the test fails; 60 s if not said.
+    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// A file in the folder in which topo runs.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What stands in a file of that folder, such as one that topo wrote.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn filled(&self, text: &str) -> String {
+        match &self.vhost {
+            Some(vhost) => text.replace("{vhost}", vhost),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Starts it and does not wait; `{vhost}` in an argument becomes the vhost's name.
+    pub(crate) fn start<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Running {
+        let arguments: Vec<String> = arguments.into_iter().map(|argument| self.filled(argument)).collect();
+        let mut child = Command::new(&self.program)
+            .args(&arguments)
+            .env_clear()
+            .envs(&self.environment)
+            .current_dir(self.folder.path())
+            .stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
+        if let (Some(text), Some(mut input)) = (&self.input, child.stdin.take()) {
+            let text = text.clone();
+            // On a thread, because a program that does not read would block this one; and it may well not read it.
+            thread::spawn(move || input.write_all(text.as_bytes()));
+        }
+        Running {
+            stdout: reader(child.stdout.take().expect("piped above")),
+            stderr: reader(child.stderr.take().expect("piped above")),
+            command: format!("{} {}", self.program.display(), arguments.join(" ")),
+            deadline: Instant::now() + self.timeout,
+            child: Kept(child),
+        }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Output {
+        self.start(arguments).wait()
+    }
+}
+
+fn reader(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What came before an error is still worth showing.
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// A child process that does not outlive its test.
+struct Kept(Child);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Both fail when it is over, as it should be.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run that has not been waited for. Dropping it kills it.
+pub(crate) struct Running {
+    child: Kept,
+    command: String,
+    deadline: Instant,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+}
+
+impl Running {
+    /// Sends a signal by name: `INT`, `TERM`, `KILL`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.0.id().to_string();
+        let sent = Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.0.try_wait().expect("a child of this process").is_some()
+    }
+
+    /// Waits for the end. Past the deadline it is killed and the test fails, showing what it had printed.
+    pub(crate) fn wait(mut self) -> Output {
+        let mut in_time = true;
+        while in_time && !self.is_over() {
+            thread::sleep(Duration::from_millis(5));
+            in_time = Instant::now() < self.deadline;
+        }
+        if !in_time {
+            self.child.0.kill().expect("a child of this process");
+        }
+        let status = self.child.0.wait().expect("a child of this process");
+        // A killed program's own children could hold the streams open; topo has none.
+        let [stdout, stderr] = [self.stdout, self.stderr].map(|stream| stream.join().unwrap_or_default());
+        let output = Output { command: self.command, code: status.code(), stdout, stderr };
+        assert!(in_time, "not over in time, killed: {output}");
+        output
+    }
+}
+
+/// What a run left behind.
+pub(crate) struct Output {
+    command: String,
+    /// The exit code; none when a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { command, code, stdout, stderr } = self;
+        write!(f, "$ {command}\nexit code {code:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---")
+    }
+}
+
+impl Output {
+    /// Fails with both streams unless it ended with this code.
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert!(self.code == Some(code), "expected exit code {code}: {self}");
+        self
+    }
+
+    /// Fails unless standard output or standard error contains this.
+    #[track_caller]
+    pub(crate) fn expect_text(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text) || self.stderr.contains(text), "expected `{text}`: {self}");
+        self
+    }
+
+    /// Fails if this stands in either stream: a secret, or a thing that must not be spoken of.
+    #[track_caller]
+    pub(crate) fn expect_no_text(self, text: &str) -> Self {
+        assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "expected no `{text}`: {self}");
+        self
+    }
+}

@@ -1,0 +1,154 @@
+//! A vhost and a user of one test, deleted when the test is over.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::{Amqp, Http, Node, until};
+
+/// One segment of a path of the management API.
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
+}
+
+/// A vhost of its own for one test.
+pub(crate) struct Vhost<'node> {
+    node: &'node Node,
+    name: String,
+}
+
+impl<'node> Vhost<'node> {
+    /// A vhost of exactly this name; see [`Node::vhost`] for one that is new by construction.
+    pub(crate) fn create(node: &'node Node, name: String) -> Self {
+        let vhost = Self { node, name };
+        vhost.http().put(&vhost.own_path(), &json!({})).expect_status(201);
+        vhost
+    }
+
+    pub(crate) fn node(&self) -> &'node Node {
+        self.node
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn own_path(&self) -> String {
+        format!("/api/vhosts/{}", segment(&self.name))
+    }
+
+    /// `path("queues", &["a/b"])` is `/api/queues/VHOST/a%2Fb`.
+    pub(crate) fn path(&self, kind: &str, names: &[&str]) -> String {
+        let mut path = format!("/api/{kind}/{}", segment(&self.name));
+        for name in names {
+            path.push('/');
+            path.push_str(&segment(name));
+        }
+        path
+    }
+
+    /// The management API as administrator.
+    pub(crate) fn http(&self) -> Http {
+        self.node.http()
+    }
+
+    /// A new AMQP connection to this vhost, as administrator.
+    pub(crate) fn amqp(&self) -> Amqp {
+        Amqp::connect(self.node.amqp_port(), &self.name, "guest", "guest")
+    }
+
+    /// All objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) as the management API lists them, without
+    /// the exchanges that every vhost has and without the bindings of the default exchange.
+    pub(crate) fn list(&self, kind: &str) -> Vec<Value> {
+        let listed = self.http().get(&self.path(kind, &[])).expect_status(200);
+        let mut objects = listed.as_array().expect("lists are arrays").clone();
+        objects.retain(|object| match kind {
+            "exchanges" => object["name"] != "" && !object["name"].as_str().unwrap_or("").starts_with("amq."),
+            "bindings" => object["source"] != "",
+            _ => true,
+        });
+        objects
+    }
+
+    /// The names of all objects of a kind, in order.
+    pub(crate) fn names(&self, kind: &str) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.list(kind).iter().map(|object| object["name"].as_str().unwrap_or_default().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// One queue as the management API shows it; null when there is none.
+    pub(crate) fn queue(&self, name: &str) -> Value {
+        self.http().get(&self.path("queues", &[name])).found()
+    }
+
+    /// One exchange as the management API shows it; null when there is none.
+    pub(crate) fn exchange(&self, name: &str) -> Value {
+        self.http().get(&self.path("exchanges", &[name])).found()
+    }
+
+    /// Waits until the management API says that the queue holds this many messages, ready and unacknowledged together.
+    /// Its numbers lag behind by up to 8 s.
+    pub(crate) fn until_counted(&self, queue: &str, messages: u64) {
+        until(&format!("{messages} messages in {queue}"), || {
+            (self.queue(queue)["messages"].as_u64() == Some(messages)).then_some(())
+        });
+    }
+}
+
+impl Drop for Vhost<'_> {
+    fn drop(&mut self) {
+        let _ = self.http().send("DELETE", &self.own_path(), None);
+    }
+}
+
+/// A user of its own for one test.
+pub(crate) struct User<'node> {
+    node: &'node Node,
+    pub(crate) name: String,
+    pub(crate) password: String,
+}
+
+impl<'node> User<'node> {
+    pub(crate) fn create(node: &'node Node, name: String, tags: &str) -> Self {
+        // Easy to recognise wherever it must not be printed.
+        let password = format!("secret-of-{name}");
+        let user = Self { node, name, password };
+        user.node.http().put(&user.own_path(), &json!({"password": user.password, "tags": tags})).expect_status(201);
+        user
+    }
+
+    fn own_path(&self) -> String {
+        format!("/api/users/{}", segment(&self.name))
+    }
+
+    /// Grants permissions on a vhost: three regular expressions over names.
+    pub(crate) fn may(self, vhost: &Vhost<'_>, configure: &str, write: &str, read: &str) -> Self {
+        let permissions = json!({"configure": configure, "write": write, "read": read});
+        let path = vhost.path("permissions", &[&self.name]);
+        let answer = self.node.http().put(&path, &permissions);
+        assert!(answer.is_success(), "{answer:?}");
+        self
+    }
+
+    /// Grants everything on a vhost.
+    pub(crate) fn may_everything(self, vhost: &Vhost<'_>) -> Self {
+        self.may(vhost, ".*", ".*", ".*")
+    }
+
+    /// The management API as this user.
+    pub(crate) fn http(&self) -> Http {
+        Http::to(&self.node.url(), &self.name, &self.password)
+    }
+
+    /// A new AMQP connection as this user.
+    pub(crate) fn amqp(&self, vhost: &Vhost<'_>) -> Amqp {
+        Amqp::connect(self.node.amqp_port(), vhost.name(), &self.name, &self.password)
+    }
+}
+
+impl Drop for User<'_> {
+    fn drop(&mut self) {
+        let _ = self.node.http().send("DELETE", &self.own_path(), None);
+    }
+}
