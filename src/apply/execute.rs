@@ -14,8 +14,6 @@ pub const CONCURRENCY: usize = 8;
 /// What is told to who watches.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A step was begun.
-    Begun(&'a Step),
     /// A step was done.
     Done(&'a Step),
     /// A step failed.

@@ -16,9 +16,10 @@ pub(super) fn plan(
 ) -> Result<Plan, Failure> {
     let text = match source {
         "empty" => None,
-        path => Some(std::fs::read_to_string(Path::new(path)).map_err(|error| {
-            Failure::usage(format!("cannot read {path}")).because(error.to_string())
-        })?),
+        path => Some(
+            std::fs::read_to_string(Path::new(path))
+                .map_err(|error| Failure::usage(format!("cannot read {path}")).because(error.to_string()))?,
+        ),
     };
     let mut parts = Vec::new();
     let mut known = version;

@@ -169,9 +169,11 @@ async fn lock(
     let waiting = progress.spin("waiting for the lock".to_owned());
     for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
         let missing = part.changes.iter().any(|change| {
-            matches!(change.after, Some(crate::model::Object::Vhost(_))) && change.kind == crate::plan::ChangeKind::Create
+            matches!(change.after, Some(crate::model::Object::Vhost(_)))
+                && change.kind == crate::plan::ChangeKind::Create
         });
-        if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. })) {
+        if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. }))
+        {
             broker.perform(&part.vhost, &step.action).await?;
         }
         let holder = Holder::new(connection::holder());
@@ -207,11 +209,8 @@ async fn carry_out(
         planning::blocked(&open).hint(format!("the broker changed since the plan was shown; {command}"))
     })?;
     let reports = execute(&approved, locks, interrupt, progress).await;
-    let left = if reports.iter().all(Report::is_complete) {
-        left(broker, intent, &progress).await?
-    } else {
-        Vec::new()
-    };
+    let left =
+        if reports.iter().all(Report::is_complete) { left(broker, intent, &progress).await? } else { Vec::new() };
     let exit = outcome(&reports, &left);
     match arguments.format {
         ReportFormat::Text => output::print(&report_text::report(&reports, &left, &intent.again))?,
@@ -269,7 +268,8 @@ fn outcome(reports: &[Report], left: &[String]) -> Exit {
         (true, _) | (false, true) => Exit::Partial,
         (false, false) if interrupted => Exit::Interrupted,
         (false, false) => {
-            let raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. } | BrokerError::NotEmpty { .. });
+            let raced =
+                |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. } | BrokerError::NotEmpty { .. });
             let refused = reports.iter().flat_map(|report| &report.failed).any(|failed| raced(&failed.error));
             if refused { Exit::Blocked } else { Exit::Failed }
         }

@@ -40,7 +40,8 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
                 .hint("set TOPO_PASSWORD, or give --password-file FILE"));
         }
     };
-    let path = |flag: &Option<PathBuf>, node: &Option<String>| flag.clone().or_else(|| node.as_ref().map(PathBuf::from));
+    let path =
+        |flag: &Option<PathBuf>, node: &Option<String>| flag.clone().or_else(|| node.as_ref().map(PathBuf::from));
     let mut options = ConnectionOptions::new(base_url, username, password);
     options.ca_cert = path(&arguments.ca_cert, &node.ca_cert).as_deref().map(read).transpose()?;
     let client_cert = path(&arguments.client_cert, &node.client_cert);

@@ -98,15 +98,15 @@ fn hint(error: &BrokerError) -> Option<&'static str> {
         BrokerError::Unauthorized { .. } => {
             Some("give the user with --username and the password with TOPO_PASSWORD or --password-file")
         }
-        BrokerError::AccessRefused { .. } => {
-            Some("the user needs configure, write and read permissions in the vhost: rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'")
-        }
-        BrokerError::WrongTag { .. } => {
-            Some("topo needs the tag `management`, policies need `policymaker`, creating a vhost `administrator`: rabbitmqctl set_user_tags USER management")
-        }
-        BrokerError::NotManagementApi { .. } => {
-            Some("--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it")
-        }
+        BrokerError::AccessRefused { .. } => Some(
+            "the user needs configure, write and read permissions in the vhost: rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'",
+        ),
+        BrokerError::WrongTag { .. } => Some(
+            "topo needs the tag `management`, policies need `policymaker`, creating a vhost `administrator`: rabbitmqctl set_user_tags USER management",
+        ),
+        BrokerError::NotManagementApi { .. } => Some(
+            "--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it",
+        ),
         BrokerError::LockHeld { .. } => {
             Some("wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute")
         }
@@ -119,7 +119,9 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
     if text.contains("refused") {
         Some("is the broker up, and is its management plugin enabled? rabbitmq-plugins enable rabbitmq_management")
     } else if text.contains("certificate") {
-        Some("give the authority that signed it with --ca-cert FILE, and a client certificate with --client-cert and --client-key")
+        Some(
+            "give the authority that signed it with --ca-cert FILE, and a client certificate with --client-cert and --client-key",
+        )
     } else {
         Some("check --url (or TOPO_URL)")
     }

@@ -134,7 +134,8 @@ fn source(name: String, bytes: Vec<u8>) -> Result<SourceFile, Failure> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile { name, text }),
         Err(error) => {
-            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            let line =
+                error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
             Err(Failure::spec(format!("{name}:{}: it is not UTF-8", line + 1)).hint("save it as UTF-8"))
         }
     }
@@ -203,5 +204,9 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 /// A word as a shell takes it.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

@@ -24,27 +24,15 @@ pub(super) fn tell(text: &str) {
 /// The columns of the screen: `COLUMNS`, else the terminal's, else 100. Never below 60, where nothing is readable.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
-    let from_terminal = || {
-        let (_, columns) = console_size()?;
-        Some(usize::from(columns))
-    };
+    let from_terminal = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
-}
-
-fn console_size() -> Option<(u16, u16)> {
-    indicatif::TermLike::width(&indicatif_term()).checked_sub(0).map(|columns| (0, columns)).filter(|(_, columns)| *columns > 0)
-}
-
-fn indicatif_term() -> impl indicatif::TermLike + std::fmt::Debug {
-    dialoguer::console::Term::stdout()
 }
 
 /// Writes a file whole or not at all: to a neighbour first, then renamed over it. Plans may name hosts, so only the
 /// owner may read it.
 pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    let failure = |error: std::io::Error| {
-        Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
-    };
+    let failure =
+        |error: std::io::Error| Failure::failed(format!("cannot write {}", path.display())).because(error.to_string());
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));
     let neighbour = std::path::PathBuf::from(neighbour);

@@ -8,7 +8,7 @@ use crate::expand::Expansion;
 use crate::model::VhostName;
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Source, Target, VhostPlan, Wanted, needs_activity,
-    obstacles, plan_vhost, seal,
+    plan_vhost, seal,
 };
 
 /// What the flags ask for beyond the spec.
@@ -86,9 +86,4 @@ pub(super) fn one(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, opt
 pub(super) fn blocked(obstacles: &Obstacles) -> Failure {
     Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(obstacles)))
         .exit(super::exit::Exit::Blocked)
-}
-
-/// What stands against a plan with these flags.
-pub(super) fn obstacles_of(plan: &Plan, allowed: &[Allowance]) -> Obstacles {
-    obstacles(plan, allowed)
 }

@@ -11,3 +11,19 @@ pub fn schema() -> Value {
     schema["description"] = Value::from("What `topo plan --format json` prints and `--out` saves.");
     schema
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `TOPO_UPDATE=1` writes the file anew.
+    #[test]
+    fn the_committed_schema_is_this_one() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json");
+        let text = format!("{:#}\n", schema());
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "TOPO_UPDATE=1 cargo test --lib rewrites it");
+    }
+}

@@ -431,7 +431,8 @@ fn the_schema_agrees_with_the_parser() {
     for (texts, expected) in [(&good[..], true), (&bad[..], false)] {
         for text in texts {
             let strict = serde_yaml::options! { strict_booleans: true };
-            let value: serde_json::Value = serde_yaml::from_str_with_options(text, strict).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let value: serde_json::Value =
+                serde_yaml::from_str_with_options(text, strict).unwrap_or_else(|error| panic!("{text}: {error}"));
             let complaints: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
             assert_eq!(complaints.is_empty(), expected, "the schema on {text}: {complaints:?}");
             let parsed = parse_one(text);
