@@ -193,6 +193,15 @@ pub enum BrokerError {
         /// The binding.
         binding: Box<Binding>,
     },
+    /// A binding that would make the list of bindings of its whole vhost unreadable. It was not sent.
+    #[error(
+        "binding {binding} was not created: with a `~` in the routing key and arguments beside it, the management API \
+         answers 500 to every later list of the vhost's bindings"
+    )]
+    Unlistable {
+        /// The binding.
+        binding: Box<Binding>,
+    },
     /// Another apply holds the lock.
     #[error("vhost {vhost} is locked by {holder}")]
     LockHeld {
@@ -236,6 +245,7 @@ impl BrokerError {
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
+            | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }
@@ -262,6 +272,7 @@ impl BrokerError {
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
+            | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }

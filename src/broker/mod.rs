@@ -25,6 +25,6 @@ pub use connection::Broker;
 pub use error::BrokerError;
 pub use lock::{Holder, LockedBroker};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
-pub use perform::Performed;
+pub use perform::{Performed, breaks_the_list};
 pub use request::{Method, Request, request};
 pub use snapshot::Snapshot;
