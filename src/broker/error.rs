@@ -212,6 +212,15 @@ pub enum BrokerError {
         /// Whether it should be there.
         expected: bool,
     },
+    /// A binding that would make the list of bindings of its whole vhost unreadable. It was not sent.
+    #[error(
+        "binding {binding} was not created: with a `~` in the routing key and arguments beside it, the management API \
+         answers 500 to every later list of the vhost's bindings"
+    )]
+    Unlistable {
+        /// The binding.
+        binding: Box<Binding>,
+    },
     /// Another apply holds the lock.
     #[error("vhost {vhost} is locked by {holder}")]
     LockHeld {
@@ -257,6 +266,7 @@ impl BrokerError {
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
             | Self::NotVerified { .. }
+            | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }
@@ -285,6 +295,7 @@ impl BrokerError {
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
             | Self::NotVerified { .. }
+            | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
         }

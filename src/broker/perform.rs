@@ -28,8 +28,11 @@ impl Broker {
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
             | Action::PutPolicy { .. }
-            | Action::DeclareQueue { .. }
-            | Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
+            | Action::DeclareQueue { .. } => self.send(&sent).await.map(|_| Performed::Done),
+            Action::Bind { binding } if binding.breaks_the_list() => {
+                Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
+            }
+            Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => gone_is_done(self.send(&sent).await),
             Action::Unbind { binding, properties_key } => {
                 let performed = gone_is_done(self.send(&sent).await)?;

@@ -45,8 +45,9 @@ impl Broker {
     /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
     ///
     /// Totals come from the queues themselves and not from statistics, so they are there on brokers with statistics
-    /// disabled, too; those of quorum queues are up to 5 s old, and streams have none. Consumers are `None` where the
-    /// broker does not list them, as with statistics disabled.
+    /// disabled, too; those of quorum queues are up to 5 s old, and streams have none. Consumers come from statistics: one that
+    /// subscribed in the last 5 s is not listed yet, and they are `None` where the broker does not list them, as with
+    /// statistics disabled.
     pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
         let consumers = path("consumers", &[vhost.as_str()]);
         let (totals, consumers) = join!(self.totals(vhost), self.get::<Vec<wire::Consumer>>(consumers));

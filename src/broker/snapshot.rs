@@ -2,8 +2,8 @@
 
 use super::wire;
 use crate::model::{
-    Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, Topology, Vhost,
-    VhostName,
+    Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName,
+    Topology, Vhost, VhostName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ impl Snapshot {
             snapshot.topology.exchanges.insert(name, exchange);
         }
         for listed in lists.queues {
-            let name = listed.name.as_str().into();
+            let name = QueueName::new(listed.name);
             let queue = Queue {
                 durable: listed.durable,
                 auto_delete: listed.auto_delete,
@@ -103,7 +103,7 @@ impl Snapshot {
                 arguments: listed.arguments,
             };
             let internal = listed.internal.unwrap_or(false);
-            if queue.exclusive || queue.auto_delete || internal || queue.is_topos_own() || is_server_named(&name) {
+            if queue.exclusive || queue.auto_delete || internal || queue.is_topos_own() || name.is_server_named() {
                 snapshot.untouchable.insert(ObjectId::Queue(name.clone()));
             }
             snapshot.topology.queues.insert(name, queue);
@@ -126,10 +126,6 @@ impl Snapshot {
         snapshot.operator_policies = policies(lists.operator_policies);
         snapshot
     }
-}
-
-fn is_server_named(name: &crate::model::QueueName) -> bool {
-    name.is_server_named()
 }
 
 fn settings(listed: wire::Vhost) -> Vhost {

@@ -39,6 +39,16 @@ impl Destination {
 }
 
 impl Binding {
+    /// Whether `GET /api/bindings/VHOST` fails for as long as this binding is there, and with it every plan.
+    ///
+    /// `rabbit_mgmt_format:pack_binding_props` appends the hash of the arguments with `++` to what `re:replace` made of
+    /// the routing key, and that is an improper list when it replaced a `~` (seen live on 3.10.8: the POST answers 500,
+    /// too, and the binding is there).
+    pub fn breaks_the_list(&self) -> bool {
+        // Nothing is behind a `~` at the end, and the list is a proper one.
+        !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
+    }
+
     /// Whether it starts or ends at this queue.
     pub fn touches_queue(&self, queue: &QueueName) -> bool {
         matches!(&self.destination, Destination::Queue(name) if name == queue)
@@ -76,5 +86,30 @@ impl fmt::Display for KeyAndArguments<'_> {
             f.write_str("}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tilde_beside_arguments() {
+        let some: Arguments = [("n".to_owned(), 1.into())].into();
+        for (key, arguments, expected) in [
+            ("a~b", &some, true),
+            ("~b", &some, true),
+            ("~", &some, false),
+            ("ab", &some, false),
+            ("a~b", &Arguments::new(), false),
+        ] {
+            let binding = Binding {
+                source: "e".into(),
+                destination: Destination::Queue("q".into()),
+                routing_key: key.to_owned(),
+                arguments: arguments.clone(),
+            };
+            assert_eq!(binding.breaks_the_list(), expected, "{key}");
+        }
     }
 }
