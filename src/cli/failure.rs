@@ -74,6 +74,7 @@ fn lines(text: &str) -> String {
 }
 
 impl From<BrokerError> for Failure {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all but a few of many end in the same way")]
     fn from(error: BrokerError) -> Self {
         let exit = match &error {
             BrokerError::LockHeld { .. } => Exit::Locked,
@@ -92,6 +93,7 @@ impl From<BrokerError> for Failure {
 }
 
 /// What one can do about it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
 fn hint(error: &BrokerError) -> Option<&'static str> {
     match error {
         BrokerError::Connect { problem, .. } => connect_hint(problem),

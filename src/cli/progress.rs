@@ -72,7 +72,7 @@ impl Steps {
                 bar.inc(1);
             }
             None if self.quiet => {}
-            None if self.done % self.every == 0 || self.done == self.total => {
+            None if self.done.is_multiple_of(self.every) || self.done == self.total => {
                 tell(&format!("{:>width$}/{} {what}\n", self.done, self.total, width = self.total.to_string().len()));
             }
             None => {}
