@@ -91,15 +91,7 @@ fn again(arguments: &ApplyArguments, specs: &str) -> String {
     if let Some(url) = &arguments.connection.url {
         line.push_str(&format!(" --url {}", input::quoted(&connection::without_login(url))));
     }
-    if !arguments.planning.prune.is_empty() {
-        line.push_str(" --prune");
-    }
-    for recreate in &arguments.planning.recreate {
-        line.push_str(&format!(" --recreate {}={}", recreate.0, recreate.1));
-    }
-    for target in &arguments.planning.target {
-        line.push_str(&format!(" --target {}", input::quoted(target.as_str())));
-    }
+    line.push_str(&planning::flags(&arguments.planning));
     line
 }
 

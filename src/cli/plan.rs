@@ -83,27 +83,6 @@ fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     if let Some(vhost) = &arguments.spec.vhost {
         flag("vhost", vhost);
     }
-    for target in &arguments.planning.target {
-        flag("target", target.as_str());
-    }
-    for recreate in &arguments.planning.recreate {
-        flag("recreate", &format!("{}={}", recreate.0, recreate.1));
-    }
-    if !arguments.planning.prune.is_empty() {
-        let kinds: Vec<&str> = [
-            (crate::model::ObjectKind::Exchange, "exchanges"),
-            (crate::model::ObjectKind::Queue, "queues"),
-            (crate::model::ObjectKind::Binding, "bindings"),
-            (crate::model::ObjectKind::Policy, "policies"),
-        ]
-        .into_iter()
-        .filter(|(kind, _)| arguments.planning.prune.iter().any(|kinds| kinds.0.contains(kind)))
-        .map(|(_, word)| word)
-        .collect();
-        line.push_str(" --prune");
-        if kinds.len() < 4 {
-            line.push_str(&format!("={}", kinds.join(",")));
-        }
-    }
+    line.push_str(&planning::flags(&arguments.planning));
     line
 }

@@ -2,10 +2,11 @@
 
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
+use super::input;
 use super::progress::Progress;
 use crate::broker::{Broker, Snapshot};
 use crate::expand::Expansion;
-use crate::model::VhostName;
+use crate::model::{ObjectKind, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Source, Target, VhostPlan, Wanted, needs_activity,
     plan_vhost, seal,
@@ -23,6 +24,35 @@ pub(super) fn options(arguments: &PlanningArguments) -> Options {
 /// All that the flags allow.
 pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
     arguments.allow.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
+}
+
+/// The flags again, as they would be typed: for the lines that tell what to type next.
+pub(super) fn flags(arguments: &PlanningArguments) -> String {
+    let mut line = String::new();
+    for target in &arguments.target {
+        line.push_str(&format!(" --target {}", input::quoted(target.as_str())));
+    }
+    for recreate in &arguments.recreate {
+        line.push_str(&format!(" --recreate {}", input::quoted(&format!("{}={}", recreate.0, recreate.1))));
+    }
+    if !arguments.prune.is_empty() {
+        let kinds = [
+            (ObjectKind::Exchange, "exchanges"),
+            (ObjectKind::Queue, "queues"),
+            (ObjectKind::Binding, "bindings"),
+            (ObjectKind::Policy, "policies"),
+        ];
+        let pruned = |kind: &ObjectKind| arguments.prune.iter().any(|kinds| kinds.0.contains(kind));
+        let words: Vec<&str> = kinds.iter().filter(|(kind, _)| pruned(kind)).map(|(_, word)| *word).collect();
+        line.push_str(" --prune");
+        if words.len() < kinds.len() {
+            line.push_str(&format!("={}", words.join(",")));
+        }
+    }
+    for allowance in allowances(arguments) {
+        line.push_str(&format!(" --allow {}", input::quoted(&allowance.to_string())));
+    }
+    line
 }
 
 /// What a plan keeps of an expanded spec.

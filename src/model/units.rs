@@ -24,14 +24,10 @@ pub fn unit_of(name: &str) -> Unit {
 
 /// A value as people read it: the bare value, and its meaning behind it where it has a unit.
 pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
-    let bare = match value {
-        ArgumentValue::Text(text) => format!("{text:?}"),
-        ArgumentValue::Null
-        | ArgumentValue::Boolean(_)
-        | ArgumentValue::Integer(_)
-        | ArgumentValue::Float(_)
-        | ArgumentValue::List(_)
-        | ArgumentValue::Table(_) => value.to_string(),
+    let bare = match value.as_text().filter(|text| is_ambiguous(text)) {
+        // Quotes where it could be taken for something else: the broker tells `"30000"` and `30000` apart.
+        Some(text) => format!("{text:?}"),
+        None => value.to_string(),
     };
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => duration(number),
@@ -42,6 +38,14 @@ pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
         Some(meaning) => format!("{bare} ({meaning})"),
         None => bare,
     }
+}
+
+fn is_ambiguous(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:#*@%+".contains(c);
+    text.is_empty()
+        || text.parse::<f64>().is_ok()
+        || ["true", "false", "null"].contains(&text)
+        || !text.chars().all(plain)
 }
 
 /// Milliseconds in their largest exact unit: `30s`, `1m30s`, `7d`; `None` for zero and less.

@@ -254,6 +254,9 @@ pub struct Block {
     pub text: String,
     /// What lifts it, as something to type or to edit.
     pub lift: Option<String>,
+    /// The flag that lifts it, where a flag alone does and nothing is lost by it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub flag: Option<String>,
 }
 
 /// One operation of a plan.

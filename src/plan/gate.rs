@@ -4,6 +4,7 @@ use super::document::{Block, Plan};
 use super::hazard::{Hazard, HazardKind, NotAHazard};
 use super::{Action, Guard};
 use crate::model::{Address, Glob};
+use std::fmt;
 use std::str::FromStr;
 
 /// One `--allow`: what, where, and how many messages at most.
@@ -59,6 +60,20 @@ impl FromStr for Allowances {
             .map(|hazard| Ok(Allowance { hazard: hazard.trim().parse()?, addresses: addresses.clone(), messages }))
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+}
+
+/// As it is typed behind `--allow`.
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.hazard.as_str())?;
+        if let Some(addresses) = &self.addresses {
+            write!(f, "@{}", addresses.as_str())?;
+        }
+        match self.messages {
+            Some(messages) => write!(f, ":{messages}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::document::{
     VhostPlan, Wanted,
 };
 use super::hazard::{Hazard, HazardKind};
+use super::recreate::Refusal;
 use super::verdict::{self, Verdict, rank, sentence};
 use super::{
     Activity, QueueActivity, advice, deletions, document, effects, fingerprint, order, recreate, simulate, target,
@@ -68,7 +69,7 @@ impl Draft {
     }
 
     pub(super) fn block(&mut self, address: &Address, text: String, lift: Option<String>) {
-        self.blocks.push(Block { address: address.clone(), text, lift });
+        self.blocks.push(Block { address: address.clone(), text, lift, flag: None });
     }
 
     pub(super) fn note(&mut self, address: &Address, text: String) {
@@ -269,12 +270,17 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 /// Makes a recreate of the change, or a conflict with a block that says why not.
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
-        Some((text, lift)) => {
+        Some(Refusal { text, lift, may_recreate }) => {
             if let Some(after) = &planned.after {
                 conflict.ways_out = advice::ways_out(&planned.address, after, &planned.fields, planned.live.as_ref());
             }
             let lift = lift.or_else(|| conflict.ways_out.last().cloned());
-            draft.block(&planned.address, text, lift);
+            draft.blocks.push(Block {
+                address: planned.address.clone(),
+                text,
+                lift,
+                flag: may_recreate.then(|| gentle_flag(&planned)).flatten(),
+            });
             planned.kind = ChangeKind::Conflict;
         }
         None => {
@@ -286,6 +292,18 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
     }
     planned.conflict = Some(conflict);
     draft.changes.push(planned);
+}
+
+/// The recreate that loses nothing: of an empty queue, or of an exchange.
+fn gentle_flag(planned: &PlannedChange) -> Option<String> {
+    match &planned.before {
+        Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
+        Some(Object::Queue(_, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
+            let empty = planned.live.as_ref()?.messages == Some(0);
+            empty.then(|| format!("--recreate {}=ifEmpty", planned.address))
+        }
+        Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => None,
+    }
 }
 
 /// What belongs to somebody else must be there, or bindings to it could not be made.

@@ -15,69 +15,84 @@ const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
 /// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
-/// Why a conflict is not resolved by a recreate, and what would lift that; `None` when it may be recreated.
-pub(super) fn refusal(
-    situation: &Situation<'_>,
-    planned: &PlannedChange,
-    on_conflict: OnConflict,
-) -> Option<(String, Option<String>)> {
+/// Why a conflict is not resolved by a recreate.
+pub(super) struct Refusal {
+    pub(super) text: String,
+    /// What lifts it; without, the last way out does.
+    pub(super) lift: Option<String>,
+    /// Whether the object could be recreated, if it were asked for.
+    pub(super) may_recreate: bool,
+}
+
+impl Refusal {
+    fn never(text: String, lift: &str) -> Option<Self> {
+        Some(Self { text, lift: Some(lift.to_owned()), may_recreate: false })
+    }
+
+    fn unless_asked(text: String, lift: Option<String>) -> Option<Self> {
+        Some(Self { text, lift, may_recreate: true })
+    }
+}
+
+/// `None` when it may be recreated.
+pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
     let name = id.name()?;
     if situation.wanted.scope.protects(name) {
-        let lift = "keep its live settings in the spec, or take it out of `protect`".to_owned();
-        return Some((format!("{id} is protected: it is never recreated"), Some(lift)));
+        let lift = "keep its live settings in the spec, or take it out of `protect`";
+        return Refusal::never(format!("{id} is protected: it is never recreated"), lift);
     }
     if situation.untouchable.contains(&id) {
         let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
-        return Some((text, Some("wait until it is gone, or use another name".to_owned())));
+        return Refusal::never(text, "wait until it is gone, or use another name");
     }
     if let Some(binding) = bindings_of(situation, &id).find(|binding| cannot_be_sent(&binding.arguments)) {
         let text = format!("{binding} has an argument that HTTP cannot carry, so a recreate could not restore it");
-        return Some((text, Some("remove that binding, or bind it again without that argument".to_owned())));
+        return Refusal::never(text, "remove that binding, or bind it again without that argument");
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,
         Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_)) | None => {
-            return exchange_refusal(&planned.address, planned, on_conflict);
+            return exchange_refusal(planned, on_conflict);
         }
     };
     queue_refusal(planned, queue, on_conflict)
 }
 
-fn exchange_refusal(
-    address: &Address,
-    planned: &PlannedChange,
-    on_conflict: OnConflict,
-) -> Option<(String, Option<String>)> {
+fn exchange_refusal(planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     match on_conflict {
-        OnConflict::Refuse => Some((fields_text(planned, "exchange"), None)),
-        OnConflict::Migrate => Some((
-            "`migrate` moves messages, and an exchange holds none".to_owned(),
-            Some(format!("recreate it with all its bindings: --recreate {address}=discard")),
-        )),
+        OnConflict::Refuse => Refusal::unless_asked(fields_text(planned, "exchange"), None),
+        OnConflict::Migrate => {
+            Refusal::unless_asked("`migrate` moves messages, and an exchange holds none".to_owned(), None)
+        }
         OnConflict::IfEmpty | OnConflict::Discard => None,
     }
 }
 
-fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict) -> Option<(String, Option<String>)> {
+fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict) -> Option<Refusal> {
     let stream = queue.queue_type() == Some(QueueType::Stream);
     match on_conflict {
-        OnConflict::Refuse => Some((fields_text(planned, if stream { "stream" } else { "queue" }), None)),
-        OnConflict::Migrate => Some((
+        OnConflict::Refuse => {
+            Refusal::unless_asked(fields_text(planned, if stream { "stream" } else { "queue" }), None)
+        }
+        OnConflict::Migrate => Refusal::unless_asked(
             "recreating a queue with its messages (`migrate`) is not available yet in this version of topo".to_owned(),
             None,
-        )),
-        OnConflict::IfEmpty if stream => Some((
+        ),
+        OnConflict::IfEmpty if stream => Refusal::unless_asked(
             "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
             Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
-        )),
+        ),
         OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
             Some(0) => None,
-            Some(messages) => Some((format!("it holds {messages} messages, so `ifEmpty` leaves it alone"), None)),
-            None => Some((
+            Some(1) => Refusal::unless_asked("it holds 1 message, so `ifEmpty` leaves it alone".to_owned(), None),
+            Some(messages) => {
+                Refusal::unless_asked(format!("it holds {messages} messages, so `ifEmpty` leaves it alone"), None)
+            }
+            None => Refusal::unless_asked(
                 "the broker does not say how many messages it holds, so `ifEmpty` leaves it alone".to_owned(),
                 None,
-            )),
+            ),
         },
         OnConflict::Discard => None,
     }

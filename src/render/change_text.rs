@@ -1,6 +1,5 @@
 //! One object of a plan on a screen, with the bindings into it.
 
-use super::plan_text::View;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
@@ -21,7 +20,7 @@ pub(super) struct Entry<'a> {
 /// Where details begin: behind the symbol, the kind and the name.
 const DETAILS: usize = 31;
 
-pub(super) fn entry(text: &mut String, entry: &Entry<'_>, view: &View<'_>) {
+pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: usize) {
     let (symbol, style) = match entry.change.map(|change| change.kind) {
         Some(ChangeKind::Create) => ("  +", GREEN),
         Some(ChangeKind::Change) => ("  ~", YELLOW),
@@ -31,7 +30,13 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, view: &View<'_>) {
         None => ("   ", DIM),
     };
     let details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
-    head(text, (symbol, style), &entry.id, &details, entry.change, view);
+    let object = match &entry.id {
+        ObjectId::Vhost => format!("vhost {}", clean(vhost)),
+        ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
+            clean(&entry.id.to_string())
+        }
+    };
+    head(text, (symbol, style), &object, &details, entry.change, width);
     if let Some(change) = entry.change {
         for field in &change.fields {
             field_line(text, field);
@@ -47,19 +52,18 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, view: &View<'_>) {
 fn head(
     text: &mut String,
     (symbol, style): (&str, Style),
-    id: &ObjectId,
+    object: &str,
     details: &[String],
     change: Option<&PlannedChange>,
-    view: &View<'_>,
+    width: usize,
 ) {
-    let object = clean(&id.to_string());
     let source = change.and_then(|change| change.source.as_ref()).map(|source| {
         let file = source.file.rsplit('/').next().unwrap_or(&source.file);
         format!("{}:{}", clean(file), source.line)
     });
-    let left = columns(symbol) + 1 + columns(&object);
+    let left = columns(symbol) + 1 + columns(object);
     let indent = DETAILS.max(left + 2);
-    let lines = wrap(details, " · ", view.width.saturating_sub(DETAILS).max(30));
+    let lines = wrap(details, " · ", width.saturating_sub(DETAILS).max(30));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
     if let Some(first) = lines.first() {
@@ -67,7 +71,7 @@ fn head(
         end = indent + columns(first);
     }
     if let Some(source) = &source {
-        let room = view.width.checked_sub(end + columns(source)).filter(|room| *room >= 2);
+        let room = width.checked_sub(end + columns(source)).filter(|room| *room >= 2);
         if let Some(room) = room {
             let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, source));
         }
@@ -177,7 +181,7 @@ fn consequences(text: &mut String, change: &PlannedChange) {
     };
     let Some(conflict) = &change.conflict else { return };
     if let Some(sentence) = &conflict.sentence {
-        line("broker", "an application that declares it so now gets".to_owned());
+        line("broker", "an application that declares it as the spec says gets".to_owned());
         line("", clean(sentence));
     }
     if let Some(live) = &change.live {

@@ -2,9 +2,10 @@
 //! line to paste, last, because logs are read from the bottom.
 
 use super::change_text::{self, Entry};
-use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number};
-use crate::model::{ObjectId, QueueName};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
+use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
+use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -46,7 +47,7 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
     let before = text.len();
     for entry in entries(part) {
-        change_text::entry(text, &entry, view);
+        change_text::entry(text, &entry, part.vhost.as_str(), view.width);
     }
     if text.len() > before {
         text.push('\n');
@@ -109,32 +110,38 @@ fn entries(part: &VhostPlan) -> Vec<Entry<'_>> {
     entries
 }
 
+/// A hazard or a block: what, where, and below it the sentence.
+fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines: &[String]) {
+    let _ = writeln!(text, "{} {}  {address}", Painted(style, "!"), Painted(style, format!("{word:<19}")));
+    for line in lines {
+        let _ = writeln!(text, "    {line}");
+    }
+}
+
+/// A sentence in lines that fit.
+fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
+    let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
+    let lines = wrap(&words, " ", view.width.saturating_sub(4 + columns(first)));
+    let indent = " ".repeat(columns(first));
+    let begin = |index| if index == 0 { first.to_owned() } else { indent.clone() };
+    lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", begin(index))).collect()
+}
+
 fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     for hazard in plan.hazards() {
         let open = view.obstacles.hazards.contains(hazard);
-        let style = if open { RED } else { YELLOW };
-        let allowed = if hazard.must_be_allowed && !open { "  (allowed)" } else { "" };
-        let _ = writeln!(
-            text,
-            "{} {}  {}  {}{allowed}",
-            Painted(style, "!"),
-            Painted(style, format!("{:<19}", hazard.kind)),
-            hazard.address,
-            clean(&hazard.text)
-        );
+        let remark = match (hazard.must_be_allowed, open) {
+            (true, false) => " (allowed)",
+            (false, _) => " (only shown)",
+            (true, true) => "",
+        };
+        let lines = sentence(&format!("{}{remark}", hazard.text), "", view);
+        warning(text, if open { RED } else { YELLOW }, hazard.kind.as_str(), &hazard.address, &lines);
     }
     for block in &view.obstacles.blocks {
-        let _ = writeln!(
-            text,
-            "{} {}  {}  {}",
-            Painted(RED, "!"),
-            Painted(RED, format!("{:<19}", "blocked")),
-            block.address,
-            clean(&block.text)
-        );
-        if let Some(lift) = &block.lift {
-            let _ = writeln!(text, "    {} {}", Painted(DIM, "→"), clean(lift));
-        }
+        let mut lines = sentence(&block.text, "", view);
+        lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+        warning(text, RED, "blocked", &block.address, &lines);
     }
     if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {
         text.push('\n');
@@ -158,7 +165,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let _ = writeln!(text, "{}{}{}", Painted(BOLD, line), " ".repeat(gap), Painted(RED, blocked));
     }
     if let Some(apply) = view.apply {
-        let _ = writeln!(text, "{}", paste_line(apply, view.obstacles));
+        let _ = writeln!(text, "{}", next_line(apply, view.obstacles));
     }
 }
 
@@ -200,7 +207,20 @@ pub fn summary_line(plan: &Plan) -> String {
     line
 }
 
-/// The command that applies it, with the literal flags that unblock it. What only an edit lifts is not in it.
+/// What to type next: the command that applies it with the flags that allow its hazards; where a recreate would lift
+/// the rest, the plan with that recreate, because it has hazards of its own; where only an edit helps, that.
+pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
+    if obstacles.blocks.is_empty() {
+        return paste_line(apply, obstacles);
+    }
+    let flags: Option<Vec<&str>> = obstacles.blocks.iter().map(|block| block.flag.as_deref()).collect();
+    match (flags, apply.strip_prefix("topo apply")) {
+        (Some(flags), Some(rest)) if !rest.starts_with(" --plan") => format!("topo plan{rest} {}", flags.join(" ")),
+        (_, _) => "Nothing can be applied before what blocks it is lifted.".to_owned(),
+    }
+}
+
+/// The command that applies it, with the literal flags that allow its hazards.
 pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
     let mut line = apply.to_owned();
     for hazard in &obstacles.hazards {
@@ -208,9 +228,4 @@ pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
         line.push_str(&hazard.flag());
     }
     line
-}
-
-/// The name of a queue, for texts that speak of queues alone.
-pub fn queue_name(name: &QueueName) -> String {
-    clean(name.as_str())
 }
