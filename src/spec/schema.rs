@@ -74,7 +74,7 @@ fn yaml(text: &str) -> Value {
 fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for key in keys.iter().filter(|key| !matches!(key.shape, Shape::Reserved)) {
+    for key in &keys {
         let Value::Object(mut property) = value(key.shape, definitions) else { continue };
         property.insert("description".to_owned(), key.doc.into());
         if !key.default.is_empty() {
@@ -209,7 +209,6 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
             alternatives.extend(tables.iter().map(|table| reference(table, definitions)));
             json!({"anyOf": alternatives})
         }
-        Shape::Reserved => json!({"not": {}}),
     }
 }
 
