@@ -1,6 +1,7 @@
 //! Dead letters: an entry of `deadLetterQueues` into an exchange and a binding beside its queue, and `deadLetter` into
 //! arguments of the queue, or into a policy of its own.
 
+use super::governing::Patterns;
 use super::origin::Because;
 use super::{Expander, naming, text};
 use crate::model::{
@@ -60,13 +61,14 @@ impl Expander<'_> {
     /// A policy for each queue with `wiring: policy`. Only one policy applies to a queue, so each holds what the policy
     /// of the spec that governs the queue holds.
     pub(super) fn wiring_policies(&mut self) {
+        let patterns = Patterns::of(&self.topology.policies);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
             let Some((target, setting)) = self.target(queue, Wiring::Policy).zip(queue.dead_letter.as_ref()) else {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
-            let (priority, mut definition) = match self.governing(name, kind) {
+            let (priority, mut definition) = match patterns.governing(name, kind) {
                 Ok(None) => (LEAST_PRIORITY, Arguments::new()),
                 Ok(Some(governing)) => (governing.highest.0.floor() + 1.0, governing.definition),
                 Err(policy) => {

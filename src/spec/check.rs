@@ -10,7 +10,7 @@ use super::shape::{Object, Shape};
 use super::suggest::{closest, listed};
 use super::value;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use crate::model::names::{LOCK_QUEUE, LONGEST_NAME};
+use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
 
 /// Keys that a later version brings, wherever they stand.
 const NOT_YET: &[&str] = &["retry", "maxRetries", "retryPolicies"];
@@ -191,7 +191,7 @@ fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut 
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
         _ if name.starts_with("amq.") => Some("names that start with `amq.` are the broker's own".to_owned()),
-        _ if name == LOCK_QUEUE || name.contains(".topo.") => {
+        _ if is_reserved(name) => {
             Some(format!("`{LOCK_QUEUE}` and names with `.topo.` in them are what topo gives to its own objects"))
         }
         _ => None,

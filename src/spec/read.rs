@@ -248,7 +248,14 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let priority = match node.get("priority").map(value_of) {
         Some(ArgumentValue::Integer(number)) => number as f64,
         Some(ArgumentValue::Float(number)) => number.0,
-        _ => 0.0,
+        Some(
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::List(_)
+            | ArgumentValue::Table(_),
+        )
+        | None => 0.0,
     };
     let policy = PolicySpec {
         at: entry.at,

@@ -6,6 +6,7 @@ use super::*;
 #[test]
 fn the_schema_agrees_with_the_parser() {
     let schema = schema::schema();
+    assert!(jsonschema::draft7::meta::is_valid(&schema), "the schema is one");
     let validator = jsonschema::draft7::new(&schema).unwrap_or_else(|error| panic!("{error}"));
     let good = [
         BIG,
