@@ -33,6 +33,8 @@ fn the_schema_agrees_with_the_parser() {
         "{version: 1, vhost: a, queues: {amq.q: {type: quorum}}}",
         "{version: 1, vhost: a, queues: {q: ~}}",
         "{version: 1, vhost: a, queues: {q: {type: classic, arguments: {messageTtl: 5}}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, arguments: {x-max-priority: 5}}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, arguments: {x-note: ~}}}}",
         "{version: 1, vhost: a, exchanges: {e: {}}}",
         "{version: 1, vhost: a, exchanges: {e: {type: topik}}}",
         "{version: 1, vhost: a, bindings: [{source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: \"null\"}]}",
