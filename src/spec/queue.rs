@@ -100,6 +100,11 @@ impl QueueKeys {
         }
     }
 
+    /// The vhost's default type was said, but wrong.
+    pub(crate) fn set_type_wrong(&mut self) {
+        self.is_type_wrong |= self.queue_type.is_none();
+    }
+
     /// Where dead letters go by default: the document's `defaults.deadLetter`.
     pub(crate) fn set_dead_letter(&mut self, node: &Entry) {
         self.dead_letter =

@@ -25,6 +25,10 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
     let mut keys =
         of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SaidBy::Defaults, diagnostics));
+    let of_vhost = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
+    if of_vhost.is_some_and(|word| word.text().is_none()) {
+        keys.set_type_wrong();
+    }
     let of_dead_letter_queues = keys.without_dead_letter();
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
         keys.set_dead_letter(entry);

@@ -125,3 +125,25 @@ fn one_mistake_is_one_error() {
         assert_eq!(errors(text), expected, "{text}");
     }
 }
+
+#[test]
+fn a_wrong_default_type_is_one_error() {
+    let text = "version: 1\nvhost: {name: a, defaultQueueType: quorm}\nqueues: {q: {}, r: {}}\n";
+    let found = parse_one(text).expect_err("wrong").to_string();
+    assert_eq!(found, "2:36: error[wrong-value]: `defaultQueueType` cannot be `quorm`\n");
+}
+
+/// What spec files look like on other systems.
+#[test]
+fn byte_order_marks_and_line_endings_do_not_move_places() {
+    let text = "\u{feff}version: 1\r\nvhost: é\r\nqueues:\r\n  é: {type: x}\r\n";
+    let found = parse_one(text).expect_err("wrong");
+    let first = found.iter().next().map(|it| it.primary).unwrap_or_default();
+    assert_eq!((first.line, first.column, &text[first.start..first.end]), (4, 13, "x"));
+}
+
+#[test]
+fn json_is_yaml() {
+    let text = "{\n\t\"version\": 1,\n\t\"vhost\": \"a\",\n\t\"queues\": {\"q\": {\"type\": \"quorum\"}}\n}\n";
+    assert!(parse_one(text).is_ok(), "{:?}", parse_one(text).err().map(|it| it.to_string()));
+}
