@@ -160,4 +160,18 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
 "#
         );
     }
+
+    #[test]
+    fn any_place_can_be_shown() {
+        let text = "version: 1\nvhost: é\nqueues:\n  q: {type: \"\\0\"}\n";
+        let files = [SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
+        for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            for (file, end) in [(0, start), (0, text.len()), (7, start), (0, 10_000)] {
+                let mut all = Diagnostics::new();
+                let at = Location { file, start, end, line: 4, column: 1 };
+                all.push(Diagnostic::error("x", "message", at).also(Location::start_of(0), "here"));
+                assert!(diagnostics(&all, &files, true, 40).contains("message"));
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Whole specs: what is taken, what is refused, in which words and where.
 
 mod agreement;
+mod broken;
 mod text;
 
 use super::*;
