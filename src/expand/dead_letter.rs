@@ -75,7 +75,8 @@ impl Expander<'_> {
                     let at = self.spec.policies.get(&policy).map_or(setting.at, |it| it.pattern.at);
                     let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
                     let hint = format!(
-                        "queue `{name}` needs a policy that is merged with it: use `wiring: arguments` there, or a plainer pattern"
+                        "queue `{name}` needs a policy that is merged with it: use \
+                         `wiring: arguments` there, or a plainer pattern"
                     );
                     let diagnostic =
                         Diagnostic::error("pattern", message, at).also(setting.at, "wired by a policy here");

@@ -28,7 +28,8 @@ pub(super) const CONFLICT: Key = key(
     "onConflict",
     ON_CONFLICT,
     "What to do when it differs in a way that the broker cannot change in place: `refuse` shows the conflict, \
-     `ifEmpty` recreates it while it is empty, `migrate` recreates it and keeps every message, `discard` deletes and recreates it.",
+     `ifEmpty` recreates it while it is empty, `migrate` recreates it and keeps every message, \
+     `discard` deletes and recreates it.",
 )
 .or("refuse");
 pub(super) const EXTERNAL: Key = key(

@@ -7,7 +7,12 @@ use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
 
 const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFERENCE, &DEAD_LETTER_EXCHANGE]);
-const WIRING: Shape = Shape::OneOf(&["arguments", "policy"]);
+const WIRING: Key = key(
+    "wiring",
+    Shape::OneOf(&["arguments", "policy"]),
+    "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.",
+)
+.or("arguments");
 
 /// What a document says of all its queues.
 pub(super) static DEFAULTS: Object = Object {
@@ -53,7 +58,8 @@ fn queue_type() -> Key {
     key(
         "type",
         QUEUE_TYPES,
-        "What kind of queue it is. It must be said here, in `defaults.queue` or by the vhost, and can never change on a live queue.",
+        "What kind of queue it is. It must be said here, in `defaults.queue` or by the vhost, \
+         and can never change on a live queue.",
     )
 }
 
@@ -148,10 +154,8 @@ static DEAD_LETTER_QUEUE_REFERENCE: Object = Object {
     what: "`deadLetter`",
     name: "DeadLetterToQueue",
     keys: || {
-        static KEYS: &[Key] = &[
-            key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().like("orders.dead"),
-            key("wiring", WIRING, "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.").or("arguments"),
-        ];
+        static KEYS: &[Key] =
+            &[key("queue", Shape::Name, "An entry of `deadLetterQueues`.").required().like("orders.dead"), WIRING];
         KEYS
     },
     external: &[],
@@ -163,9 +167,16 @@ static DEAD_LETTER_EXCHANGE: Object = Object {
     name: "DeadLetterToExchange",
     keys: || {
         static KEYS: &[Key] = &[
-            key("exchange", Shape::Text, "The exchange that dead letters go to; empty is the default exchange.").required().like("corp.dlx"),
-            key("routingKey", Shape::RoutingKey, "The routing key of the dead letters; without it they keep their own.").like("billing"),
-            key("wiring", WIRING, "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.").or("arguments"),
+            key("exchange", Shape::Text, "The exchange that dead letters go to; empty is the default exchange.")
+                .required()
+                .like("corp.dlx"),
+            key(
+                "routingKey",
+                Shape::RoutingKey,
+                "The routing key of the dead letters; without it they keep their own.",
+            )
+            .like("billing"),
+            WIRING,
         ];
         KEYS
     },

@@ -142,7 +142,8 @@ impl Check<'_> {
         let suggestion = self.closest(name, self.declared.dead_letter_queues.keys().map(String::as_str));
         let hint = match suggestion {
             _ if self.declared.queues.contains_key(name) => format!(
-                "it is an ordinary queue: move it to `deadLetterQueues:`, or write `deadLetter: {{exchange: \"\", routingKey: {name}}}`"
+                "it is an ordinary queue: move it to `deadLetterQueues:`, or \
+                 write `deadLetter: {{exchange: \"\", routingKey: {name}}}`"
             ),
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
