@@ -1,6 +1,7 @@
 //! Dead letters: an entry of `deadLetterQueues` into an exchange and a binding beside its queue, and `deadLetter` into
 //! arguments of the queue, or into a policy of its own.
 
+use super::governing::Patterns;
 use super::origin::Because;
 use super::{Expander, naming, text};
 use crate::model::{
@@ -60,20 +61,22 @@ impl Expander<'_> {
     /// A policy for each queue with `wiring: policy`. Only one policy applies to a queue, so each holds what the policy
     /// of the spec that governs the queue holds.
     pub(super) fn wiring_policies(&mut self) {
+        let patterns = Patterns::of(&self.topology.policies);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
             let Some((target, setting)) = self.target(queue, Wiring::Policy).zip(queue.dead_letter.as_ref()) else {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
-            let (priority, mut definition) = match self.governing(name, kind) {
+            let (priority, mut definition) = match patterns.governing(name, kind) {
                 Ok(None) => (LEAST_PRIORITY, Arguments::new()),
                 Ok(Some(governing)) => (governing.highest.0.floor() + 1.0, governing.definition),
                 Err(policy) => {
                     let at = self.spec.policies.get(&policy).map_or(setting.at, |it| it.pattern.at);
                     let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
                     let hint = format!(
-                        "queue `{name}` needs a policy that is merged with it: use `wiring: arguments` there, or a plainer pattern"
+                        "queue `{name}` needs a policy that is merged with it: use \
+                         `wiring: arguments` there, or a plainer pattern"
                     );
                     let diagnostic =
                         Diagnostic::error("pattern", message, at).also(setting.at, "wired by a policy here");

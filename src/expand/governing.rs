@@ -1,10 +1,10 @@
 //! Which policy of the spec governs a queue, as the broker would decide it.
 
-use super::Expander;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::{ApplyTo, Arguments, Policy, PolicyName, Priority, QueueName, QueueType};
 use fancy_regex::Regex;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// What a queue's own policy has to take over.
 pub(super) struct Governing {
@@ -14,7 +14,19 @@ pub(super) struct Governing {
     pub(super) definition: Arguments,
 }
 
-impl Expander<'_> {
+/// The policies of a spec with their patterns, compiled once.
+pub(super) struct Patterns(Vec<(PolicyName, Policy, Option<Regex>)>);
+
+impl Patterns {
+    /// Of these policies. The broker's patterns are PCRE: what the engine here cannot follow is kept as `None`.
+    pub(super) fn of(policies: &BTreeMap<PolicyName, Policy>) -> Self {
+        let compiled = policies.iter().map(|(name, policy)| {
+            let regex = Regex::new(&policy.pattern).ok();
+            (name.clone(), policy.clone(), regex)
+        });
+        Self(compiled.collect())
+    }
+
     /// What governs a queue; or the policy whose pattern cannot be evaluated here.
     pub(super) fn governing(
         &self,
@@ -22,9 +34,9 @@ impl Expander<'_> {
         queue_type: Option<QueueType>,
     ) -> Result<Option<Governing>, PolicyName> {
         let mut matching = Vec::new();
-        for name in self.spec.policies.keys() {
-            let Some(policy) = self.topology.policies.get(name) else { continue };
-            if is_for(policy.apply_to, queue_type) && matches(policy, queue).ok_or_else(|| name.clone())? {
+        for (name, policy, regex) in self.0.iter().filter(|(_, policy, _)| is_for(policy.apply_to, queue_type)) {
+            let matches = regex.as_ref().and_then(|regex| regex.is_match(queue.as_str()).ok());
+            if matches.ok_or_else(|| name.clone())? {
                 matching.push(policy);
             }
         }
@@ -34,11 +46,6 @@ impl Expander<'_> {
         let governing = matching.iter().find(|policy| is_taken(policy, queue_type));
         Ok(Some(Governing { highest, definition: governing.map_or_else(Arguments::new, |it| it.definition.clone()) }))
     }
-}
-
-/// The broker's patterns are PCRE; `None` where the one here cannot follow.
-fn matches(policy: &Policy, queue: &QueueName) -> Option<bool> {
-    Regex::new(&policy.pattern).ok()?.is_match(queue.as_str()).ok()
 }
 
 fn is_for(apply_to: ApplyTo, queue_type: Option<QueueType>) -> bool {

@@ -1,6 +1,6 @@
 //! Every name that topo generates, made and recognised here and nowhere else.
 
-use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LOCK_QUEUE};
+use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
 use crate::model::{ExchangeName, PolicyName, QueueName};
 
 /// What follows a queue's name in that of the policy that wires its dead letters.
@@ -41,14 +41,10 @@ pub fn pattern_of(queue: &QueueName) -> String {
     pattern
 }
 
-/// Whether a name belongs to topo: specs cannot declare such a name.
-pub fn is_reserved(name: &str) -> bool {
-    name == LOCK_QUEUE || name.contains(".topo.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::names::is_reserved;
 
     #[test]
     fn names_are_recognised() {

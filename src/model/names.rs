@@ -66,6 +66,11 @@ pub const DEAD_LETTER_EXCHANGE_SUFFIX: &str = ".dlx";
 /// Arguments that start so mark what topo made for itself: unknown `x-` arguments are kept by every broker.
 pub const OWN_ARGUMENT_PREFIX: &str = "x-topo-";
 
+/// Whether a name is one that topo gives to its own objects: a spec cannot declare it.
+pub fn is_reserved(name: &str) -> bool {
+    name == LOCK_QUEUE || name.contains(".topo.")
+}
+
 impl ExchangeName {
     /// Whether the broker made it itself: the default exchange, and `amq.*`.
     pub fn is_predeclared(&self) -> bool {

@@ -86,3 +86,92 @@ fn snippet<'a>(
     }
     snippet.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Variables, parse};
+
+    fn rendered(texts: &[&str]) -> String {
+        let name = |index| ["a.yaml", "b.yaml"][index];
+        let texts = texts.iter().enumerate();
+        let files: Vec<SourceFile> =
+            texts.map(|(index, text)| SourceFile { name: name(index).to_owned(), text: (*text).to_owned() }).collect();
+        let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
+        diagnostics(&found, &files, false, 100)
+    }
+
+    #[test]
+    fn the_place_is_underlined() {
+        let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: topic}\nqueues:\n  work:\n    type: quorum\n    \
+                    bindings:\n      - {exchange: ordres, routingKey: x}\n    maxPriority: 5\n";
+        assert_eq!(
+            rendered(&[text]),
+            r#"error[undeclared]: the source of this binding is exchange `ordres`, which is neither declared nor external
+ --> a.yaml:9:20
+  |
+9 |       - {exchange: ordres, routingKey: x}
+  |                    ^^^^^^ no such exchange
+  |
+  = help: did you mean `orders`? Otherwise declare it under `exchanges:`, or mark it there with `external: true`
+
+error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
+  --> a.yaml:10:5
+   |
+ 7 |     type: quorum
+   |     ---- its type is said here
+...
+10 |     maxPriority: 5
+   |     ^^^^^^^^^^^
+   |
+   = help: only queues of type `classic` take it
+"#
+        );
+    }
+
+    #[test]
+    fn two_files_are_two_snippets() {
+        let one = "version: 1\nvhost: shop\nqueues:\n  wörk: {type: quorum}\n";
+        assert_eq!(
+            rendered(&[one, one]),
+            r#"error[declared-twice]: queue `wörk` is declared twice
+ --> b.yaml:4:3
+  |
+4 |   wörk: {type: quorum}
+  |   ^^^^ again here
+  |
+ ::: a.yaml:4:3
+  |
+4 |   wörk: {type: quorum}
+  |   ---- first here
+  |
+  = help: keep one of the two
+"#
+        );
+    }
+
+    #[test]
+    fn an_empty_file_has_a_name() {
+        assert_eq!(
+            rendered(&[""]),
+            r#"error[empty]: `a.yaml` says nothing
+--> a.yaml
+ = help: a spec starts with `version: 1` and `vhost: NAME`
+"#
+        );
+    }
+
+    #[test]
+    fn any_place_can_be_shown() {
+        let text = "version: 1\nvhost: é\nqueues:\n  q: {type: \"\\0\"}\n";
+        let files = [SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
+        for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            for (file, end) in [(0, start), (0, text.len()), (7, start), (0, 10_000)] {
+                let mut all = Diagnostics::new();
+                let at = Location { file, start, end, line: 4, column: 1 };
+                all.push(Diagnostic::error("x", "message", at).also(Location::start_of(0), "here"));
+                assert!(diagnostics(&all, &files, true, 40).contains("message"));
+            }
+        }
+    }
+}

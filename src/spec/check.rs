@@ -10,7 +10,10 @@ use super::shape::{Object, Shape};
 use super::suggest::{closest, listed};
 use super::value;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use crate::model::names::{LOCK_QUEUE, LONGEST_NAME};
+use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
+
+/// Keys that a later version brings, wherever they stand.
+const NOT_YET: &[&str] = &["retry", "maxRetries", "retryPolicies"];
 
 /// Checks a node; `subject` is what it is for people, `at` the place of its key.
 pub(crate) fn check(
@@ -28,25 +31,22 @@ pub(crate) fn check(
                 value::wrong(node, subject, "a list", None, at, diagnostics);
                 return None;
             };
-            let item_subject = match inner {
-                Shape::Object(kind) => kind.what.to_owned(),
-                _ => format!("an entry of {subject}"),
-            };
+            let item_subject =
+                inner.table().map_or_else(|| format!("an entry of {subject}"), |kind| kind.what.to_owned());
             let checked = items.iter().filter_map(|item| check(item, *inner, &item_subject, item.at, diagnostics));
             Some(node.with(Value::List(checked.collect())))
         }
         Shape::Either(text, tables) => match (&node.value, tables) {
             (Value::Table(_), [only]) => object(node, only, subject, at, diagnostics),
             (Value::Table(_), _) => either(node, tables, subject, at, diagnostics),
-            (_, _) => check(node, *text, subject, at, diagnostics),
+            (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
+            (_, _) => {
+                value::wrong(node, subject, "a name or a table", None, at, diagnostics);
+                None
+            }
         },
         Shape::Arguments(is_queue) => arguments(node, is_queue, subject, at, diagnostics),
         Shape::Definition => definition(node, subject, at, diagnostics),
-        Shape::Reserved => {
-            let diagnostic = Diagnostic::error("not-yet", format!("{subject} is not supported yet"), at);
-            diagnostics.push(diagnostic.hint("remove it; a later version of topo brings retries"));
-            None
-        }
         Shape::Text
         | Shape::Name
         | Shape::RoutingKey
@@ -64,14 +64,7 @@ pub(crate) fn check(
 
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(
-            node,
-            subject,
-            "a table",
-            Some("write {} where there is nothing to say".to_owned()),
-            at,
-            diagnostics,
-        );
+        value::wrong(node, subject, "a table", None, at, diagnostics);
         return None;
     }
     let keys = (kind.keys)();
@@ -80,7 +73,16 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     let mut checked = Vec::new();
     for entry in node.entries() {
         let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
-            suggested.extend(unknown_key(entry, kind, diagnostics));
+            if NOT_YET.contains(&entry.key.as_str()) {
+                let diagnostic =
+                    Diagnostic::error("not-yet", format!("`{}` is not supported yet", entry.key), entry.at);
+                diagnostics.push(diagnostic.hint("remove it; a later version of topo brings retries"));
+            } else if let Some(name) = unknown_key(entry, kind, diagnostics) {
+                suggested.push(name);
+                if node.get(name).is_none() {
+                    checked.push(wrong_entry(name, entry));
+                }
+            }
             continue;
         };
         if is_external && key.name != "external" && !kind.external.contains(&key.name) {
@@ -93,9 +95,10 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
             continue;
         }
         let subject = format!("`{}`", key.name);
-        if let Some(node) = check(&entry.node, key.shape, &subject, entry.at, diagnostics) {
-            checked.push(Entry { key: entry.key.clone(), at: entry.at, node });
-        }
+        checked.push(match check(&entry.node, key.shape, &subject, entry.at, diagnostics) {
+            Some(node) => Entry { key: entry.key.clone(), at: entry.at, node },
+            None => wrong_entry(key.name, entry),
+        });
     }
     for key in keys.iter().filter(|key| key.is_required && !is_external) {
         if node.get(key.name).is_none() && !suggested.contains(&key.name) {
@@ -111,10 +114,15 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
+/// A key that was said, and said wrong: nothing stands there, so that nobody reports it as missing.
+fn wrong_entry(key: &str, entry: &Entry) -> Entry {
+    Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(false)) }
+}
+
 /// Reports a key that the table does not have, and returns the one that was probably meant.
 fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> Option<&'static str> {
     let keys = (kind.keys)();
-    let names = || keys.iter().filter(|key| !matches!(key.shape, Shape::Reserved)).map(|key| key.name);
+    let names = || keys.iter().map(|key| key.name);
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
     let suggestion = by_argument.or_else(|| closest(&entry.key, names()));
@@ -123,7 +131,7 @@ fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> O
         None if keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true))) && entry.key.starts_with("x-") => {
             "an argument that topo does not know goes under `arguments:`".to_owned()
         }
-        None => format!("the keys of {} are {}", kind.what, listed(names())),
+        None => format!("{} has {}", kind.what, names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     };
     let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
     diagnostics.push(diagnostic.label("unknown key").hint(hint));
@@ -160,16 +168,12 @@ fn either(
 
 fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        let hint = "names are the keys: `orders: {…}`".to_owned();
-        value::wrong(node, subject, "a table of names", Some(hint), at, diagnostics);
+        value::wrong(node, subject, "a table whose keys are names", None, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
     for entry in node.entries() {
-        let kind = match inner {
-            Shape::Object(kind) => kind.what.trim_start_matches("an ").trim_start_matches("a "),
-            _ => subject,
-        };
+        let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
         let subject = format!("{kind} `{}`", entry.key);
         let is_external = entry.node.get("external").is_some_and(Node::is_true);
         let is_named = declared_name(&entry.key, is_external, entry.at, diagnostics);
@@ -187,7 +191,7 @@ fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut 
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
         _ if name.starts_with("amq.") => Some("names that start with `amq.` are the broker's own".to_owned()),
-        _ if name == LOCK_QUEUE || name.contains(".topo.") => {
+        _ if is_reserved(name) => {
             Some(format!("`{LOCK_QUEUE}` and names with `.topo.` in them are what topo gives to its own objects"))
         }
         _ => None,

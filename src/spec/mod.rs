@@ -11,6 +11,7 @@ mod keys;
 mod node;
 mod position;
 mod queue;
+mod queue_keys;
 mod read;
 mod references;
 mod scalar;

@@ -46,11 +46,6 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// A node of this file.
-    pub(crate) fn new(value: Value, at: Location) -> Self {
-        Self { value, at, used_at: None, is_variable: false }
-    }
-
     /// The same place with another value.
     pub(crate) fn with(&self, value: Value) -> Self {
         Self { value, at: self.at, used_at: self.used_at, is_variable: self.is_variable }

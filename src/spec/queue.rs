@@ -20,6 +20,8 @@ pub(crate) struct QueueKeys {
     arguments: BTreeMap<String, Setting<ArgumentValue>>,
     dead_letter: Option<Setting<DeadLetter>>,
     on_conflict: Option<Setting<OnConflict>>,
+    /// A type was said, but wrong; so nothing can be said about the type.
+    is_type_wrong: bool,
 }
 
 impl QueueKeys {
@@ -61,6 +63,7 @@ impl QueueKeys {
         if let Some((entry, node)) = said.remove("x-queue-type") {
             keys.queue_type =
                 node.text().and_then(QueueType::named).map(|value| Setting { value, at: entry.at, said_by });
+            keys.is_type_wrong = keys.queue_type.is_none();
         }
         let settings = said
             .into_iter()
@@ -97,6 +100,11 @@ impl QueueKeys {
         }
     }
 
+    /// The vhost's default type was said, but wrong.
+    pub(crate) fn set_type_wrong(&mut self) {
+        self.is_type_wrong |= self.queue_type.is_none();
+    }
+
     /// Where dead letters go by default: the document's `defaults.deadLetter`.
     pub(crate) fn set_dead_letter(&mut self, node: &Entry) {
         self.dead_letter =
@@ -117,6 +125,9 @@ impl QueueKeys {
         of_vhost: Option<&Sourced<QueueType>>,
         diagnostics: &mut Diagnostics,
     ) -> Option<QueueSpec> {
+        if self.is_type_wrong || self.queue_type.is_none() && defaults.is_type_wrong {
+            return None;
+        }
         let by_vhost = || of_vhost.map(|it| Setting { value: it.value, at: it.at, said_by: SaidBy::Vhost });
         let queue_type = self.queue_type.clone().or_else(|| defaults.queue_type.clone()).or_else(by_vhost);
         let Some(queue_type) = queue_type else {
@@ -187,9 +198,11 @@ impl QueueKeys {
     }
 }
 
-/// The value where it has a place of its own, else its key.
+/// The name that a dead letter goes to, or else the key.
 fn place(entry: &Entry) -> Location {
-    if entry.node.text().is_some() { entry.node.at } else { entry.at }
+    let named = || entry.node.get("queue").or_else(|| entry.node.get("exchange"));
+    let name = if entry.node.text().is_some() { Some(&entry.node) } else { named() };
+    name.map_or(entry.at, |node| node.at)
 }
 
 fn dead_letter(node: &Node) -> Option<DeadLetter> {

@@ -25,6 +25,10 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
     let mut keys =
         of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SaidBy::Defaults, diagnostics));
+    let of_vhost = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
+    if of_vhost.is_some_and(|word| word.text().is_none()) {
+        keys.set_type_wrong();
+    }
     let of_dead_letter_queues = keys.without_dead_letter();
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
         keys.set_dead_letter(entry);
@@ -248,7 +252,14 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let priority = match node.get("priority").map(value_of) {
         Some(ArgumentValue::Integer(number)) => number as f64,
         Some(ArgumentValue::Float(number)) => number.0,
-        _ => 0.0,
+        Some(
+            ArgumentValue::Null
+            | ArgumentValue::Boolean(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::List(_)
+            | ArgumentValue::Table(_),
+        )
+        | None => 0.0,
     };
     let policy = PolicySpec {
         at: entry.at,

@@ -10,6 +10,9 @@ use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId};
 use std::collections::BTreeMap;
 
+/// As many errors get a suggestion.
+const MOST_SUGGESTIONS: usize = 200;
+
 /// The names that a vhost's documents declare, and where.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
@@ -111,7 +114,7 @@ impl Check<'_> {
             Destination::Exchange(name) => self.exchange(name, at, "the destination of this binding", is_known),
             Destination::Queue(name) => {
                 if !self.declared.has_queue(name.as_str()) && !is_known(&ObjectId::Queue(name.clone())) {
-                    let suggestion = closest(name.as_str(), self.declared.queue_names());
+                    let suggestion = self.closest(name.as_str(), self.declared.queue_names());
                     let is_exchange = self.declared.exchanges.contains_key(name.as_str());
                     let hint = if is_exchange {
                         Some("it is an exchange: add `destinationType: exchange`".to_owned())
@@ -126,7 +129,7 @@ impl Check<'_> {
 
     fn exchange(&mut self, name: &ExchangeName, at: Location, what: &str, is_known: &dyn Fn(&ObjectId) -> bool) {
         if !self.declared.has_exchange(name) && !is_known(&ObjectId::Exchange(name.clone())) {
-            let suggestion = closest(name.as_str(), self.declared.exchanges.keys().map(String::as_str));
+            let suggestion = self.closest(name.as_str(), self.declared.exchanges.keys().map(String::as_str));
             self.undeclared(what, "exchange", name.as_str(), at, suggestion, None);
         }
     }
@@ -136,10 +139,11 @@ impl Check<'_> {
             return;
         }
         let message = format!("`{name}` is no entry of `deadLetterQueues`");
-        let suggestion = closest(name, self.declared.dead_letter_queues.keys().map(String::as_str));
+        let suggestion = self.closest(name, self.declared.dead_letter_queues.keys().map(String::as_str));
         let hint = match suggestion {
             _ if self.declared.queues.contains_key(name) => format!(
-                "it is an ordinary queue: move it to `deadLetterQueues:`, or write `deadLetter: {{exchange: \"\", routingKey: {name}}}`"
+                "it is an ordinary queue: move it to `deadLetterQueues:`, or \
+                 write `deadLetter: {{exchange: \"\", routingKey: {name}}}`"
             ),
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
@@ -149,6 +153,11 @@ impl Check<'_> {
         };
         let diagnostic = Diagnostic::error("undeclared", message, at).label("no such dead-letter queue");
         self.diagnostics.push(diagnostic.hint(hint));
+    }
+
+    /// A name that was probably meant. Looked for in the first errors only: it is slow, and nobody reads them all.
+    fn closest<'a>(&self, name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        if self.diagnostics.iter().len() < MOST_SUGGESTIONS { closest(name, names) } else { None }
     }
 
     fn undeclared(
@@ -198,8 +207,9 @@ impl Check<'_> {
             ("policy", &declared.policies),
         ];
         for (kind, names) in named {
-            for (name, at) in names.iter().filter(|(_, at)| !declared.external.contains(at)) {
-                if let Some(glob) = spec.ignore.iter().find(|glob| glob.value.matches(name)) {
+            for (name, at) in names {
+                let glob = spec.ignore.iter().find(|glob| glob.value.matches(name));
+                if let Some(glob) = glob.filter(|_| !declared.external.contains(at)) {
                     let message = format!("{kind} `{name}` is declared, and `ignore` matches it");
                     let diagnostic = Diagnostic::error("ignored-and-declared", message, *at).label("declared here");
                     let diagnostic = diagnostic.also(glob.at, "ignored here");

@@ -74,7 +74,7 @@ fn yaml(text: &str) -> Value {
 fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for key in keys.iter().filter(|key| !matches!(key.shape, Shape::Reserved)) {
+    for key in &keys {
         let Value::Object(mut property) = value(key.shape, definitions) else { continue };
         property.insert("description".to_owned(), key.doc.into());
         if !key.default.is_empty() {
@@ -117,7 +117,9 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let own = table(object.keys_of(None), definitions);
     let typed: Vec<(QueueType, Value)> = QueueType::ALL
         .into_iter()
-        .map(|queue_type| (queue_type, of_type(table(object.keys_of(Some(queue_type)), definitions), queue_type)))
+        .map(|queue_type| {
+            (queue_type, of_type(table(object.keys_of(Some(queue_type)), definitions), queue_type, definitions))
+        })
         .collect();
     let mut add = |name: String, table: Value| {
         definitions.insert(name.clone(), table);
@@ -129,22 +131,30 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let mut rest = own;
     if object.is_queue {
         for (queue_type, table) in typed.into_iter().rev() {
-            let word = queue_type.as_str();
-            let capital = word[..1].to_uppercase() + &word[1..];
-            let then = add(format!("{capital}{name}"), table);
-            let is_it = json!({"properties": {"type": {"const": word}}, "required": ["type"]});
+            let then = add(format!("{}{name}", capitalised(queue_type)), table);
+            let is_it = json!({"properties": {"type": {"const": queue_type.as_str()}}, "required": ["type"]});
             rest = json!({"if": is_it, "then": then, "else": rest});
         }
     }
     json!({"type": "object", "if": is_external, "then": external, "else": rest})
 }
 
+fn capitalised(queue_type: QueueType) -> &'static str {
+    match queue_type {
+        QueueType::Classic => "Classic",
+        QueueType::Quorum => "Quorum",
+        QueueType::Stream => "Stream",
+    }
+}
+
 /// What only one type of queue may say.
-fn of_type(mut table: Value, queue_type: QueueType) -> Value {
+fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
     table["properties"]["type"]["const"] = queue_type.as_str().into();
     if let Some(property) = table["properties"]["type"].as_object_mut() {
         property.shift_remove("anyOf");
     }
+    let arguments = queue_arguments(Some(queue_type), definitions);
+    table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
     let fixed = [("durable", true), ("autoDelete", false)];
     for (key, only) in fixed.into_iter().filter(|_| queue_type != QueueType::Classic) {
         if let Some(alternatives) = table["properties"][key]["anyOf"].as_array_mut() {
@@ -199,7 +209,12 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::ExchangeType => {
             or_variable(vec![json!({"enum": EXCHANGE_TYPES}), json!({"type": "string", "pattern": "^x-"})])
         }
-        Shape::Arguments(is_queue) => arguments(is_queue, definitions),
+        Shape::Arguments(false) => json!({
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": 255},
+            "additionalProperties": {"$ref": "#/definitions/Argument"},
+        }),
+        Shape::Arguments(true) => queue_arguments(None, definitions),
         Shape::Definition => policy_definition(definitions),
         Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
         Shape::Map(inner) => map(*inner, definitions),
@@ -209,7 +224,6 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
             alternatives.extend(tables.iter().map(|table| reference(table, definitions)));
             json!({"anyOf": alternatives})
         }
-        Shape::Reserved => json!({"not": {}}),
     }
 }
 
@@ -233,20 +247,27 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     })
 }
 
-fn arguments(is_queue: bool, definitions: &mut Map<String, Value>) -> Value {
+/// A reference to the arguments of queues; those that a type does not take are refused where the type is known.
+fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
+    let name = format!("{}Arguments", queue_type.map_or("Queue", capitalised));
     let mut properties = Map::new();
-    for known in KNOWN_ARGUMENTS.iter().filter(|_| is_queue) {
-        let mut property = value(known.value.into(), definitions);
-        property["description"] = known.doc.into();
+    for known in KNOWN_ARGUMENTS {
+        let is_taken = queue_type.is_none_or(|queue_type| known.support_for(queue_type).is_some());
+        let mut property = if is_taken { value(known.value.into(), definitions) } else { json!(false) };
+        if let Value::Object(property) = &mut property {
+            property.insert("description".to_owned(), known.doc.into());
+        }
         properties.insert(known.name.to_owned(), property);
         properties.insert(known.key.to_owned(), json!(false));
     }
-    json!({
+    let definition = json!({
         "type": "object",
         "propertyNames": {"minLength": 1, "maxLength": 255},
         "properties": properties,
         "additionalProperties": {"$ref": "#/definitions/Argument"},
-    })
+    });
+    definitions.insert(name.clone(), definition);
+    json!({"$ref": format!("#/definitions/{name}")})
 }
 
 fn policy_definition(definitions: &mut Map<String, Value>) -> Value {

@@ -42,8 +42,6 @@ pub(crate) enum Shape {
     Object(&'static Object),
     /// A text, or one of these tables: the one whose first key is there.
     Either(&'static Self, &'static [&'static Object]),
-    /// A key that a later version brings.
-    Reserved,
 }
 
 impl From<ValueKind> for Shape {
@@ -57,6 +55,13 @@ impl From<ValueKind> for Shape {
             ValueKind::OneOf(words) => Self::OneOf(words),
             ValueKind::MaxAge => Self::MaxAge,
         }
+    }
+}
+
+impl Shape {
+    /// The table that stands there, if it is always one.
+    pub(crate) fn table(&self) -> Option<&'static Object> {
+        if let Self::Object(object) = self { Some(object) } else { None }
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
 }
 
 /// A number with its unit at the start of the text, and what is behind it.
-fn part<'a>(text: &'a str, units: Units) -> Option<(i64, &'a str)> {
+fn part(text: &str, units: Units) -> Option<(i64, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: i64 = text[..digits].parse().ok()?;
     let rest = &text[digits..];

@@ -21,6 +21,9 @@ pub(crate) fn wrong(
 ) {
     let hint = match node.value {
         Value::Null(true) => Some("`#` starts a comment in YAML: put the value in quotes".to_owned()),
+        Value::Null(false) if hint.is_none() => {
+            Some("remove the key, or say what it is; {} is an empty table".to_owned())
+        }
         Value::Null(false)
         | Value::Boolean(_)
         | Value::Integer(_)
@@ -174,8 +177,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             | Shape::List(_)
             | Shape::Map(_)
             | Shape::Object(_)
-            | Shape::Either(..)
-            | Shape::Reserved,
+            | Shape::Either(..),
             _,
         ) => Err(kind("a single value", None)),
     }

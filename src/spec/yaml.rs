@@ -148,21 +148,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     let used_at = location(file, text, &raw.referenced);
     let source = text.get(at.start..at.end).unwrap_or_default();
     let value = match raw.value {
-        Raw::Plain => match scalar::resolve(source) {
-            Value::Null(_) => Value::Null(is_before_comment(text, at.end)),
-            value => {
-                if let Value::Float(number) = value
-                    && source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')
-                {
-                    let message = format!("the number {source} is too large");
-                    let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is text";
-                    diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
-                    Node::new(Value::Float(number), at).value
-                } else {
-                    value
-                }
-            }
-        },
+        Raw::Plain => plain(source, at, is_before_comment(text, at.end), diagnostics),
         Raw::Text(content) => Value::Text(content),
         Raw::List(items) => Value::List(items.into_iter().map(|item| node(file, text, item, diagnostics)).collect()),
         Raw::Table(entries) => Value::Table(
@@ -181,6 +167,18 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
         ),
     };
     Node { value, at, used_at: (used_at != at).then_some(used_at), is_variable: false }
+}
+
+/// A plain scalar, as it is written.
+fn plain(source: &str, at: Location, is_comment: bool, diagnostics: &mut Diagnostics) -> Value {
+    let value = scalar::resolve(source);
+    let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
+    if is_whole && matches!(value, Value::Float(_)) {
+        let message = format!("the number {source} is too large");
+        let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is text";
+        diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
+    }
+    if matches!(value, Value::Null(_)) { Value::Null(is_comment) } else { value }
 }
 
 /// Whether what follows on the line is a comment: `routingKey: #.x` is null to YAML.
@@ -244,10 +242,10 @@ fn collect_keys(node: &Node, key: &str, before: Location, found: &mut Vec<Locati
 fn syntax(file: usize, text: &str, error: &Error) -> Diagnostic {
     let (at, sentence) = place(file, text, error);
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
-    let before = text.get(..at.start).unwrap_or_default();
+    let is_variable_in_flow = line.contains("${") && sentence.contains("flow");
     let is_limit = ["budget", "limit", "exceeded", "too deep", "nesting"].iter().any(|word| sentence.contains(word));
     let (code, message, hint) = if sentence.contains("unknown anchor") {
-        let hint = "`*` starts an alias in YAML: put a routing key such as \"*.orders\" in quotes";
+        let hint = "`*` starts an alias in YAML: put text such as \"*.orders\" in quotes";
         ("syntax", "this alias has no anchor".to_owned(), Some(hint))
     } else if sentence.contains("tabs disallowed") {
         ("syntax", "a tab cannot indent YAML".to_owned(), Some("use spaces"))
@@ -256,10 +254,7 @@ fn syntax(file: usize, text: &str, error: &Error) -> Diagnostic {
     } else if is_limit {
         let hint = "a spec is not nested like that, or not expanded from so many aliases";
         ("too-large", format!("the file is refused, not expanded: {sentence}"), Some(hint))
-    } else if line.contains("${") && before.ends_with("${")
-        || before.ends_with('$')
-        || line.contains(": ${") && line.contains('{') && sentence.contains("flow")
-    {
+    } else if is_variable_in_flow {
         ("syntax", sentence, Some("put \"${NAME}\" in quotes inside `{ }` and `[ ]`"))
     } else if ["`%'", "`@'", "``'"].iter().any(|found| sentence.contains(found)) {
         ("syntax", sentence, Some("put text that starts with this character in quotes"))

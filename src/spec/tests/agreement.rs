@@ -1,0 +1,57 @@
+//! What the schema accepts the parser accepts, and the reverse.
+
+use super::*;
+
+/// The schema and the parser say the same of each.
+#[test]
+fn the_schema_agrees_with_the_parser() {
+    let schema = schema::schema();
+    assert!(jsonschema::draft7::meta::is_valid(&schema), "the schema is one");
+    let validator = jsonschema::draft7::new(&schema).unwrap_or_else(|error| panic!("{error}"));
+    let good = [
+        BIG,
+        "{version: 1, vhost: a, queues: {q: {type: quorum, maxLength: \"${MAX:-5}\", durable: true}}}",
+        "{version: 1, vhost: a, queues: {q: {external: true, bindings: [{exchange: amq.topic}]}}}",
+        "{version: 1, vhost: a, queues: {q: {type: stream, maxAge: 7d, maxLengthBytes: 10MB}}}",
+        "{version: 1, vhost: a, x-b: 5, exchanges: {e: {type: x-random}}}",
+        "{version: 1, vhost: a, defaults: {queue: {type: classic, maxPriority: 5}}, queues: {q: {}}}",
+        "{version: 1, vhost: a, queues: {q: {arguments: {x-queue-type: classic, x-max-priority: 3}}}}",
+        "{version: 1, vhost: a, deadLetterQueues: {d: {type: quorum, exchange: {type: topic, internal: true}}}}",
+        "{version: 1, vhost: a, policies: {p: {pattern: x, priority: 1.5, definition: {ha-mode: all, expires: 5}}}}",
+    ];
+    let bad = [
+        "{vhost: a}",
+        "{version: 2, vhost: a}",
+        "{version: 1, vhost: a, colour: red}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, maxPriority: 5}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, durable: false}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, retry: x}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, maxLength: \"5\"}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, messageTtl: 30sec}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, durable: yes}}}",
+        "{version: 1, vhost: a, queues: {q: {external: true, type: quorum}}}",
+        "{version: 1, vhost: a, queues: {amq.q: {type: quorum}}}",
+        "{version: 1, vhost: a, queues: {q: ~}}",
+        "{version: 1, vhost: a, queues: {q: {type: classic, arguments: {messageTtl: 5}}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, arguments: {x-max-priority: 5}}}}",
+        "{version: 1, vhost: a, queues: {q: {type: quorum, arguments: {x-note: ~}}}}",
+        "{version: 1, vhost: a, exchanges: {e: {}}}",
+        "{version: 1, vhost: a, exchanges: {e: {type: topik}}}",
+        "{version: 1, vhost: a, bindings: [{source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: \"null\"}]}",
+        "{version: 1, vhost: a, policies: {p: {pattern: x, definition: {}}}}",
+        "{version: 1, vhost: a, policies: {p: {pattern: x, definition: {maxPriority: 5}}}}",
+        "{version: 1, vhost: a, policies: {p: {pattern: x, definition: {maxLenght: 5}}}}",
+        "{version: 1, vhost: a, deadLetterQueues: {d: {type: quorum, exchange: {type: x-random}}}}",
+    ];
+    for (texts, expected) in [(&good[..], true), (&bad[..], false)] {
+        for text in texts {
+            let strict = serde_yaml::options! { strict_booleans: true };
+            let value: serde_json::Value =
+                serde_yaml::from_str_with_options(text, strict).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let complaints: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+            assert_eq!(complaints.is_empty(), expected, "the schema on {text}: {complaints:?}");
+            let parsed = parse_one(text);
+            assert_eq!(parsed.is_ok(), expected, "the parser on {text}: {:?}", parsed.err().map(|it| it.to_string()));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! YAML itself, variables and single values.
+
+use super::*;
+
+#[test]
+fn what_every_document_needs() {
+    let says = |text: &str| parse_one(text).expect_err("wrong").to_string();
+    assert_eq!(says(""), "1:1: error[empty]: `topology.yaml` says nothing\n");
+    assert_eq!(says("# nothing\n"), "1:1: error[empty]: `topology.yaml` says nothing\n");
+    assert_eq!(says("vhost: /\n"), "1:1: error[missing-key]: this document has no `version`\n");
+    assert_eq!(says("version: 1\n"), "1:1: error[missing-key]: this document has no `vhost`\n");
+    assert_eq!(says("version: 2\nvhost: /\n"), "1:10: error[version]: version 2 of the format is not known\n");
+    assert_eq!(
+        says("version: \"1\"\nvhost: /\n"),
+        "1:10: error[wrong-type]: `version` wants the number 1, but there is the text \"1\"\n"
+    );
+    assert_eq!(says("- a\n"), "1:1: error[wrong-type]: this document wants a table, but there is a list\n");
+    assert_eq!(
+        says("vresion: 1\nvhost: /\n"),
+        "1:1: error[unknown-key]: a spec has no key `vresion`\n",
+        "the missing key is the misspelt one"
+    );
+}
+
+#[test]
+fn yaml_that_is_none_has_a_position_and_a_hint() {
+    assert_eq!(errors("queues:\n\ta: {}\n"), "4:2: error[syntax]: a tab cannot indent YAML\n");
+    let star = "bindings:\n  - {source: amq.topic, destination: q, routingKey: *.x}\n";
+    assert_eq!(errors(star), "4:53: error[syntax]: this alias has no anchor\n");
+    assert!(hints(star)[0].contains("put text such as \"*.orders\" in quotes"));
+    let hash = "queues:\n  q:\n    type: quorum\n    bindings:\n      - exchange: amq.topic\n        routingKey: #.x\n";
+    assert_eq!(errors(hash), "8:9: error[wrong-type]: `routingKey` wants text, but there is nothing\n");
+    assert_eq!(hints(hash), ["`#` starts a comment in YAML: put the value in quotes"]);
+    assert!(errors("queues: {q: ${X}}\n").starts_with("3:14: error[syntax]:"), "{}", errors("queues: {q: ${X}}\n"));
+    assert!(hints("queues: {q: ${X}}\n")[0].contains("in quotes inside"), "{:?}", hints("queues: {q: ${X}}\n"));
+    let twice = "queues:\n  q: {type: quorum}\n  q: {type: classic}\n";
+    assert_eq!(errors(twice), "5:3: error[duplicate-key]: `q` is said twice in one table\n");
+    let diagnostics = parse_one(&format!("version: 1\nvhost: shop\n{twice}")).expect_err("twice");
+    assert_eq!(diagnostics.iter().next().map(|it| it.secondary[0].0.line), Some(4));
+}
+
+#[test]
+fn bombs_are_refused_quickly() {
+    let mut bomb = String::from("x-a: &a [1,1,1,1,1,1,1,1,1,1]\n");
+    for (previous, next) in ('a'..'k').zip('b'..='k') {
+        let aliases = vec![format!("*{previous}"); 10].join(",");
+        bomb.push_str(&format!("x-{next}: &{next} [{aliases}]\n"));
+    }
+    let start = std::time::Instant::now();
+    assert!(errors(&bomb).contains("error[too-large]"), "{}", errors(&bomb));
+    let deep = format!("x-a: {}{}\n", "[".repeat(5000), "]".repeat(5000));
+    assert!(errors(&deep).contains("error[too-large]"), "{}", errors(&deep));
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn one_anchor_may_serve_many_queues() {
+    let mut text = String::from("x-q: &q {type: quorum, maxLength: 5}\nqueues:\n");
+    (0..300).for_each(|n| text.push_str(&format!("  q{n}: {{<<: *q, maxLength: {n}}}\n")));
+    let spec = spec(&text);
+    assert_eq!(spec.queues.len(), 300);
+    assert_eq!(spec.queues[&"q7".into()].arguments["x-max-length"].value, ArgumentValue::Integer(7));
+}
+
+#[test]
+fn a_mistake_in_an_anchor_is_one_error_where_it_stands() {
+    let text = "x-q: &q {type: quorum, maxLength: many}\nqueues:\n  a: *q\n  b: *q\n";
+    assert_eq!(errors(text), "3:35: error[wrong-type]: `maxLength` wants a count, but there is the text \"many\"\n");
+}
+
+#[test]
+fn variables_take_the_type_of_their_place() {
+    let text = "version: 1\nvhost: ${VHOST}\nqueues:\n  ${PREFIX:-a}.q:\n    type: ${TYPE}\n    maxLength: \"${MAX}\"\n    \
+                messageTtl: ${TTL}\n    singleActiveConsumer: ${SAC}\n    arguments: {x-note: \"$${X}\", x-max: \"${MAX}\"}\n";
+    let pairs = [("VHOST", "/"), ("TYPE", "quorum"), ("MAX", "5"), ("TTL", "30s"), ("SAC", "true")];
+    let variables = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let specs = parse(&[file(text)], &variables).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let queue = &specs[0].queues[&"a.q".into()];
+    let value = |name: &str| queue.arguments[name].value.clone();
+    assert_eq!(value("x-max-length"), 5.into());
+    assert_eq!(value("x-message-ttl"), 30_000.into());
+    assert_eq!(value("x-single-active-consumer"), true.into());
+    assert_eq!(value("x-note"), "${X}".into());
+    assert_eq!(value("x-max"), "5".into());
+    assert_eq!(errors("owns: [\"${NOPE}\"]\n"), "3:8: error[variable]: the variable `NOPE` is not set\n");
+}
+
+#[test]
+fn values_of_the_wrong_kind_say_what_is_wanted() {
+    let queue = |keys: &str| errors(&format!("queues: {{q: {{type: classic, {keys}}}}}\n"));
+    assert!(queue("durable: yes").contains("`durable` wants `true` or `false`, but there is the text \"yes\""));
+    assert!(queue("maxLength: 1_000").contains("`maxLength` wants a count, but there is the text \"1_000\""));
+    assert!(queue("maxPriority: 256").contains("`maxPriority` cannot be 256"));
+    assert!(queue("expires: 0").contains("`expires` cannot be 0 milliseconds"));
+    assert!(queue("messageTtl: 1.5").contains("wants a duration"));
+    assert!(queue("maxLengthBytes: 1G").contains("wants a size such as `64KiB`"));
+    assert!(queue("overflow: drop").contains("`overflow` cannot be `drop`"));
+    assert!(queue("bindings: {exchange: a}").contains("`bindings` wants a list, but there is a table"));
+    assert!(queue("deadLetter: {queue: a, exchange: b}").contains("says more than one of `queue` or `exchange`"));
+    assert!(queue("deadLetter: {wiring: policy}").contains("says neither `queue` nor `exchange`"));
+    assert!(queue("deadLetterStrategy: at-least-once").contains("is a classic queue, which takes no"));
+    assert!(queue("maxLength: 99999999999999999999").contains("is too large"));
+    let octal = spec("queues: {q: {type: classic, maxLength: 010}}\n");
+    assert_eq!(octal.queues[&"q".into()].arguments["x-max-length"].value, 10.into());
+}
+
+#[test]
+fn one_mistake_is_one_error() {
+    for (text, expected) in [
+        ("queues: {q: {type: quorm}}\n", "3:20: error[wrong-value]: `type` cannot be `quorm`\n"),
+        ("queues: {q: {tpye: quorum}}\n", "3:14: error[unknown-key]: a queue has no key `tpye`\n"),
+        (
+            "defaults: {queue: {type: quorm}}\nqueues: {q: {}, r: {}}\n",
+            "3:26: error[wrong-value]: `type` cannot be `quorm`\n",
+        ),
+        (
+            "exchanges: {e: {type: topik}}\nqueues: {q: {type: quorum, bindings: [{exchange: e}]}}\n",
+            "3:23: error[wrong-value]: there are no exchanges of type `topik`\n",
+        ),
+        (
+            "deadLetterQueues: {d: ~}\nqueues: {q: {type: quorum, deadLetter: d}}\n",
+            "3:23: error[wrong-type]: dead-letter queue `d` wants a table, but there is nothing\n",
+        ),
+    ] {
+        assert_eq!(errors(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_default_type_is_one_error() {
+    let text = "version: 1\nvhost: {name: a, defaultQueueType: quorm}\nqueues: {q: {}, r: {}}\n";
+    let found = parse_one(text).expect_err("wrong").to_string();
+    assert_eq!(found, "2:36: error[wrong-value]: `defaultQueueType` cannot be `quorm`\n");
+}
+
+/// What spec files look like on other systems.
+#[test]
+fn byte_order_marks_and_line_endings_do_not_move_places() {
+    let text = "\u{feff}version: 1\r\nvhost: é\r\nqueues:\r\n  é: {type: x}\r\n";
+    let found = parse_one(text).expect_err("wrong");
+    let first = found.iter().next().map(|it| it.primary).unwrap_or_default();
+    assert_eq!((first.line, first.column, &text[first.start..first.end]), (4, 13, "x"));
+}
+
+#[test]
+fn json_is_yaml() {
+    let text = "{\n\t\"version\": 1,\n\t\"vhost\": \"a\",\n\t\"queues\": {\"q\": {\"type\": \"quorum\"}}\n}\n";
+    assert!(parse_one(text).is_ok(), "{:?}", parse_one(text).err().map(|it| it.to_string()));
+}
