@@ -96,7 +96,8 @@ impl fmt::Display for ObjectId {
 
 /// An object with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(from = "Document", into = "Document")]
+#[schemars(with = "Document")]
 pub enum Object {
     /// The vhost's own settings.
     Vhost(Vhost),
@@ -119,6 +120,58 @@ impl Object {
             Self::Policy(name, _) => ObjectId::Policy(name.clone()),
             Self::Queue(name, _) => ObjectId::Queue(name.clone()),
             Self::Binding(binding) => ObjectId::Binding(binding.clone()),
+        }
+    }
+}
+
+/// An object as it is written: one table, with its name in it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Document {
+    /// The vhost's own settings.
+    Vhost(Vhost),
+    /// An exchange.
+    Exchange {
+        name: ExchangeName,
+        #[serde(flatten)]
+        exchange: Exchange,
+    },
+    /// A policy.
+    Policy {
+        name: PolicyName,
+        #[serde(flatten)]
+        policy: Policy,
+    },
+    /// A queue.
+    Queue {
+        name: QueueName,
+        #[serde(flatten)]
+        queue: Queue,
+    },
+    /// A binding.
+    Binding(Binding),
+}
+
+impl From<Object> for Document {
+    fn from(object: Object) -> Self {
+        match object {
+            Object::Vhost(vhost) => Self::Vhost(vhost),
+            Object::Exchange(name, exchange) => Self::Exchange { name, exchange },
+            Object::Policy(name, policy) => Self::Policy { name, policy },
+            Object::Queue(name, queue) => Self::Queue { name, queue },
+            Object::Binding(binding) => Self::Binding(binding),
+        }
+    }
+}
+
+impl From<Document> for Object {
+    fn from(document: Document) -> Self {
+        match document {
+            Document::Vhost(vhost) => Self::Vhost(vhost),
+            Document::Exchange { name, exchange } => Self::Exchange(name, exchange),
+            Document::Policy { name, policy } => Self::Policy(name, policy),
+            Document::Queue { name, queue } => Self::Queue(name, queue),
+            Document::Binding(binding) => Self::Binding(binding),
         }
     }
 }

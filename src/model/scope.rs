@@ -8,6 +8,7 @@ use std::fmt;
 
 /// Whose objects are whose, as the spec says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Scope {
     /// Names that this spec answers for, beyond what it declares.
     pub owns: Vec<Glob>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One operation on one object of a vhost; one request of the management API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", tag = "do")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Action {
     /// Creates a vhost, or writes its settings: always all of them, because a PUT empties what it leaves out.
     PutVhost {
