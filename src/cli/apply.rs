@@ -59,8 +59,12 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(Failure::failed("not confirmed; nothing was changed"));
     }
     let interrupt = Interrupt::default();
-    listen(interrupt.clone());
-    locked_run(arguments, &broker, &intent, &allowed, &interrupt, progress).await
+    tokio::select! {
+        result = locked_run(arguments, &broker, &intent, &allowed, &interrupt, progress) => result,
+        () = stopped_twice(&interrupt) => Err(Failure::failed("stopped at once: what was under way may be half done")
+            .exit(Exit::Partial)
+            .hint(format!("to see what is left and go on, in a minute, when the lock has ended: {}", intent.again))),
+    }
 }
 
 /// The plan that is applied: a saved one, or one made now.
@@ -157,6 +161,7 @@ async fn lock(
         if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. }))
         {
             broker.perform(&part.vhost, &step.action).await?;
+            output::tell(&format!("created vhost {}\n", crate::render::style::clean(part.vhost.as_str())));
         }
         let holder = Holder::new(connection::holder());
         locks.push(broker.lock(&part.vhost, &queue, holder, arguments.lock_timeout).await?);
@@ -273,14 +278,13 @@ fn print_json(reports: &[Report], left: &[String], plan: &Plan, result: &str) ->
     output::print(&format!("{value:#}\n"))
 }
 
-/// The first Ctrl-C (or SIGTERM, which is how pipelines stop a job) lets the step under way end; a second one ends the
-/// process as it always did.
-fn listen(interrupt: Interrupt) {
-    tokio::spawn(async move {
-        asked_to_stop().await;
-        interrupt.request();
-        output::tell("\nstopping after the step under way; the report follows\n");
-    });
+/// The first Ctrl-C (or SIGTERM, which is how pipelines stop a job) lets the step under way end; the second one does not
+/// wait for it.
+async fn stopped_twice(interrupt: &Interrupt) {
+    asked_to_stop().await;
+    interrupt.request();
+    output::tell("\nstopping after the step under way; a report follows (once more: stop at once)\n");
+    asked_to_stop().await;
 }
 
 #[cfg(unix)]

@@ -53,6 +53,7 @@ pub(super) fn plan(
         planned.reason = Some(reason);
         draft.changes.push(planned);
     }
+    last_bindings(draft, situation);
 }
 
 fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
@@ -72,18 +73,24 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
                 draft.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
-        Object::Binding(binding) => {
-            if let Destination::Queue(queue) = &binding.destination {
-                let into = |binding: &&Binding| binding.touches_queue(queue);
-                let stays = situation.current.bindings.iter().filter(into).any(|other| other != binding);
-                let comes = situation.wanted.topology.bindings.iter().any(|other| other.touches_queue(queue));
-                if !stays && !comes {
-                    let text = format!("the last binding of queue {queue} goes: nothing is routed to it any more");
-                    draft.hazard(HazardKind::RoutingGap, address, text, None);
-                }
-            }
-        }
-        Object::Vhost(_) | Object::Policy(..) => {}
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {}
+    }
+}
+
+/// A queue that loses its last binding gets nothing any more.
+fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
+    let queue = |binding: &Binding| match &binding.destination {
+        Destination::Queue(name) => Some(name.clone()),
+        Destination::Exchange(_) => None,
+    };
+    let unwanted = unwanted_bindings(draft);
+    let stay = situation.current.bindings.difference(&unwanted).chain(&situation.wanted.topology.bindings);
+    let bound: BTreeSet<_> = stay.filter_map(queue).collect();
+    let unbound: BTreeSet<_> = unwanted.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
+    for name in unbound {
+        let address = situation.address(&ObjectId::Queue(name));
+        let text = "its last binding goes: nothing is routed to it any more".to_owned();
+        draft.hazard(HazardKind::RoutingGap, &address, text, None);
     }
 }
 

@@ -48,7 +48,8 @@ impl Situation<'_> {
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {
-        self.wanted.sources.iter().find(|(known, _)| known == id).map(|(_, source)| source.clone())
+        let sources = &self.wanted.sources;
+        sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 }
 
