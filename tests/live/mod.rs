@@ -1,3 +1,4 @@
 //! Stories on a real RabbitMQ.
 
+mod conflicts;
 mod support_works;
