@@ -1,4 +1,5 @@
 //! Stories on a real RabbitMQ.
 
 mod conflicts;
+mod message_loss;
 mod support_works;

@@ -90,6 +90,8 @@ pub(crate) enum Fault {
     Status(u16),
     /// The broker hears nothing; a page comes, as from a reverse proxy: status and HTML.
     Page(u16, &'static str),
+    /// The broker hears nothing; this JSON comes instead, made when it is asked for.
+    Instead(Box<dyn FnMut() -> serde_json::Value + Send>),
     /// It is passed on, after a while.
     Delay(Duration),
     /// Something else happens first (a publish, a delete, a kill); then it is passed on.
@@ -304,6 +306,10 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
             }
             Some(Fault::Page(status, html)) => {
                 client.write_all(&made_up(*status, "text/html", html))?;
+                continue;
+            }
+            Some(Fault::Instead(make)) => {
+                client.write_all(&made_up(200, "application/json", &make().to_string()))?;
                 continue;
             }
             Some(Fault::Delay(time)) => thread::sleep(*time),
