@@ -32,7 +32,7 @@ pub(crate) use self::{
     node::{Node, Options},
     proxy::{Fault, Proxy, any, deletes, gets, posts, puts},
     tls::Tls,
-    topo::{Output, Topo},
+    topo::{Output, Topo, valid_plan},
     vhost::{User, Vhost},
     waiting::{block_on, until},
 };
