@@ -8,6 +8,7 @@ use super::{confirm, connection, input, output, planning};
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker};
 use crate::model::QueueName;
+use crate::model::names::LOCK_QUEUE;
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::{Action, Allowance, ApprovedPlan, Plan, Wanted, gate, obstacles};
 use crate::render::{plan_text, report_json, report_text};
@@ -21,6 +22,7 @@ struct Intent {
 }
 
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::no_password(&arguments.connection)?;
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
     let may_go_on = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
     if !may_go_on {
@@ -81,18 +83,22 @@ async fn intent(
     let now = planning::plan(broker, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
-    let again = format!("topo apply --plan {}", input::quoted(&path));
+    let connection = connection::flags(&arguments.connection);
+    let again = format!("topo apply --plan {}{connection}{}", input::quoted(&path), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again })
 }
 
 /// The command that goes on after this one.
 fn again(arguments: &ApplyArguments, specs: &str) -> String {
-    let mut line = format!("topo apply {specs}");
-    if let Some(url) = &arguments.connection.url {
-        line.push_str(&format!(" --url {}", input::quoted(&connection::without_login(url))));
+    let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
+    format!("topo apply{spec}{}{planning}{}", connection::flags(&arguments.connection), lock_flag(arguments))
+}
+
+fn lock_flag(arguments: &ApplyArguments) -> String {
+    match arguments.lock_name.as_str() {
+        LOCK_QUEUE => String::new(),
+        name => format!(" --lock-name {}", input::quoted(name)),
     }
-    line.push_str(&planning::flags(&arguments.planning));
-    line
 }
 
 fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {

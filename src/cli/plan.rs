@@ -9,6 +9,7 @@ use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::no_password(&arguments.connection)?;
     let loaded = input::load(&arguments.spec)?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
@@ -23,7 +24,10 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         output::write_file(path, &json(&plan))?;
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
-        Some(path) => format!("topo apply --plan {}", input::quoted(&path.to_string_lossy())),
+        Some(path) => {
+            let path = input::quoted(&path.to_string_lossy());
+            format!("topo apply --plan {path}{}", connection::flags(&arguments.connection))
+        }
         None => apply_line(arguments, &loaded.specs),
     });
     output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
@@ -67,22 +71,6 @@ pub(super) fn json(plan: &Plan) -> String {
 
 /// The command that applies this plan: the same specs and the same flags.
 fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
-    let mut line = format!("topo apply {specs}");
-    let mut flag = |name: &str, value: &str| {
-        line.push_str(&format!(" --{name} {}", input::quoted(value)));
-    };
-    if let Some(url) = &arguments.connection.url {
-        flag("url", &connection::without_login(url));
-    }
-    if let Some(username) = &arguments.connection.username {
-        flag("username", username);
-    }
-    if let Some(node) = &arguments.connection.node {
-        flag("node", node);
-    }
-    if let Some(vhost) = &arguments.spec.vhost {
-        flag("vhost", vhost);
-    }
-    line.push_str(&planning::flags(&arguments.planning));
-    line
+    let spec = input::flags(&arguments.spec, specs);
+    format!("topo apply{spec}{}{}", connection::flags(&arguments.connection), planning::flags(&arguments.planning))
 }
