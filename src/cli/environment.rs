@@ -21,10 +21,14 @@ const INSTEAD: [(&str, &[&str]); 7] = [
 /// Parses what was typed, with the environment behind it.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let typed = typed(arguments);
-    let silenced: BTreeSet<&str> =
-        INSTEAD.iter().filter(|(flag, _)| typed.contains(*flag)).flat_map(|(_, others)| others.iter().copied()).collect();
+    let silenced: BTreeSet<&str> = INSTEAD
+        .iter()
+        .filter(|(flag, _)| typed.contains(*flag))
+        .flat_map(|(_, others)| others.iter().copied())
+        .collect();
     let mut command = of_all(Cli::command(), &|argument: Arg| {
-        let is_empty = argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+        let is_empty =
+            argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
         let silent = is_empty || silenced.contains(argument.get_id().as_str());
         // A value may be a secret, as those of variables are; help is pasted into tickets.
         let argument = argument.hide_env_values(true);
