@@ -109,7 +109,8 @@ impl Broker {
         self.retrying(|| self.send_once(request)).await
     }
 
-    /// Repeats what fails for a reason that may go away.
+    /// Repeats what fails for a reason that may go away. An attempt that may have been carried out is not forgotten over
+    /// a last one that never reached the broker, because the broker is gone by then.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
@@ -120,7 +121,20 @@ impl Broker {
             .with_max_delay(longest_pause)
             .with_max_times(attempts.saturating_sub(1))
             .with_jitter();
-        operation.retry(pauses).when(BrokerError::is_transient).await
+        let mut doubtful = None;
+        let result = operation
+            .retry(pauses)
+            .when(BrokerError::is_transient)
+            .notify(|error: &BrokerError, _| {
+                if error.leaves_doubt() {
+                    doubtful = Some(error.clone());
+                }
+            })
+            .await;
+        result.map_err(|last| match doubtful {
+            Some(doubtful) if last.is_transient() && !last.leaves_doubt() => doubtful,
+            Some(_) | None => last,
+        })
     }
 
     /// Sends a request and reads the answer to its end.

@@ -1,6 +1,6 @@
 //! Stories on a real RabbitMQ.
 
-mod quickstart;
 mod conflicts;
 mod message_loss;
+mod quickstart;
 mod support_works;
