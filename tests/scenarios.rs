@@ -235,9 +235,9 @@ fn tell(path: PathBuf) -> Result<(), String> {
     if !story.can_be_told(node) {
         return Ok(());
     }
-    // Of one length, because lines are broken where they are too long.
+    // As long as `shop`, because texts are aligned, and broken where they are too long.
     static NUMBER: AtomicUsize = AtomicUsize::new(1);
-    let vhost = Vhost::create(node, format!("shop-{:04}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let vhost = Vhost::create(node, format!("v{:03}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     let second = segment(&format!("{}-two", vhost.name()));
     let proxy = Proxy::to(node);
     make_live(&vhost, &story.live);

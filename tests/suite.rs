@@ -5,5 +5,6 @@
 mod cli;
 mod layers;
 mod live;
+mod readme;
 mod scenarios;
 mod support;

@@ -1,3 +1,4 @@
 //! Stories on a real RabbitMQ.
 
+mod quickstart;
 mod support_works;
