@@ -69,7 +69,10 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
             let id = ObjectId::Exchange(name.clone());
             let count = recreate::bindings_of(situation, &id).count();
             if count > 0 {
-                let text = format!("it has {count} bindings, and all go with it");
+                let text = match count {
+                    1 => "its only binding goes with it".to_owned(),
+                    _ => format!("it has {count} bindings, and all go with it"),
+                };
                 draft.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
@@ -113,7 +116,8 @@ pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
     let all = owned.max(deleted);
     let address = situation.address(&ObjectId::Vhost);
     if declared == 0 {
-        let text = format!("the spec declares nothing, and {deleted} objects are deleted");
+        let objects = if deleted == 1 { "1 object is".to_owned() } else { format!("{deleted} objects are") };
+        let text = format!("the spec declares nothing, and {objects} deleted");
         draft.hazard(HazardKind::MassDelete, &address, text, None);
     } else if all >= FEW && deleted * 100 > all * PERCENT {
         let text = format!("{deleted} of {all} owned objects are deleted");

@@ -102,6 +102,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
+    recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
     let steps = order::steps(&mut draft, situation);
@@ -272,8 +273,8 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(after) = &planned.after {
-                conflict.ways_out = advice::ways_out(&planned.address, after, &planned.fields, planned.live.as_ref());
+            if let Some(before) = &planned.before {
+                conflict.ways_out = advice::ways_out(&planned.address, before, &planned.fields, planned.live.as_ref());
             }
             let lift = lift.or_else(|| conflict.ways_out.last().cloned());
             draft.blocks.push(Block {

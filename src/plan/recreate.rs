@@ -3,7 +3,7 @@
 use super::document::{KeptBindings, PlannedChange};
 use super::hazard::HazardKind;
 use super::planner::{Draft, Situation};
-use super::{QueueActivity, Verdict};
+use super::{QueueActivity, Verdict, deletions};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, OnConflict, Queue, QueueType,
@@ -145,6 +145,14 @@ pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) 
         }
     }
     kept
+}
+
+/// What is pruned or removed is not restored first: it goes with the old object.
+pub(super) fn keep_no_unwanted(draft: &mut Draft) {
+    let unwanted = deletions::unwanted_bindings(draft);
+    for kept in draft.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
+        kept.undeclared.retain(|binding| !unwanted.contains(binding));
+    }
 }
 
 /// What a recreate can lose and disturb.
