@@ -5,7 +5,7 @@ use super::planner::{Draft, Situation};
 use super::verdict::{Verdict, verdict};
 use super::{Action, recreate};
 use crate::diff::{Change, DeleteReason, diff};
-use crate::model::{Address, Destination, ObjectId, Topology};
+use crate::model::{Address, Destination, ExchangeName, ObjectId, Topology};
 use std::collections::BTreeSet;
 
 /// What a topology is after these steps; a step that could not be done is an error that names it.
@@ -136,10 +136,10 @@ fn diff_removes(situation: &Situation<'_>, binding: &crate::model::Binding) -> b
 }
 
 fn ends_stay(after: &Topology, binding: &crate::model::Binding) -> bool {
-    let exchange = |name: &crate::model::ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
+    let exchange = |name: &ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
     exchange(&binding.source)
         && match &binding.destination {
-            crate::model::Destination::Queue(name) => after.queues.contains_key(name),
-            crate::model::Destination::Exchange(name) => exchange(name),
+            Destination::Queue(name) => after.queues.contains_key(name),
+            Destination::Exchange(name) => exchange(name),
         }
 }
