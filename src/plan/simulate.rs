@@ -139,7 +139,7 @@ fn ends_stay(after: &Topology, binding: &crate::model::Binding) -> bool {
     let exchange = |name: &crate::model::ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
     exchange(&binding.source)
         && match &binding.destination {
-            crate::model::Destination::Queue(name) => after.queues.contains_key(name),
-            crate::model::Destination::Exchange(name) => exchange(name),
+            Destination::Queue(name) => after.queues.contains_key(name),
+            Destination::Exchange(name) => exchange(name),
         }
 }
