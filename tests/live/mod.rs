@@ -1,4 +1,5 @@
 //! Stories on a real RabbitMQ.
 
+mod convergence;
 mod quickstart;
 mod support_works;
