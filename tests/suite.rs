@@ -5,4 +5,5 @@
 mod cli;
 mod layers;
 mod live;
+mod readme;
 mod support;

@@ -74,7 +74,7 @@ async fn intent(
         let loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
         let seen = planning::plan(broker, &loaded.wanted, &options, progress).await?;
-        let again = again(arguments, &loaded.specs);
+        let again = planning::apply_line(&loaded.specs, &arguments.spec, &arguments.connection, &arguments.planning);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
@@ -83,16 +83,6 @@ async fn intent(
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let again = format!("topo apply --plan {}", input::quoted(&path));
     Ok(Intent { wanted, seen: now, specs: path, again })
-}
-
-/// The command that goes on after this one.
-fn again(arguments: &ApplyArguments, specs: &str) -> String {
-    let mut line = format!("topo apply {specs}");
-    if let Some(url) = &arguments.connection.url {
-        line.push_str(&format!(" --url {}", input::quoted(&connection::without_login(url))));
-    }
-    line.push_str(&planning::flags(&arguments.planning));
-    line
 }
 
 fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {

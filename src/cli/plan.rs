@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
         Some(path) => format!("topo apply --plan {}", input::quoted(&path.to_string_lossy())),
-        None => apply_line(arguments, &loaded.specs),
+        None => planning::apply_line(&loaded.specs, &arguments.spec, &arguments.connection, &arguments.planning),
     });
     output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
     let open = obstacles(&plan, &allowed);
@@ -63,26 +63,4 @@ pub(super) fn json(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
     text.push('\n');
     text
-}
-
-/// The command that applies this plan: the same specs and the same flags.
-fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
-    let mut line = format!("topo apply {specs}");
-    let mut flag = |name: &str, value: &str| {
-        line.push_str(&format!(" --{name} {}", input::quoted(value)));
-    };
-    if let Some(url) = &arguments.connection.url {
-        flag("url", &connection::without_login(url));
-    }
-    if let Some(username) = &arguments.connection.username {
-        flag("username", username);
-    }
-    if let Some(node) = &arguments.connection.node {
-        flag("node", node);
-    }
-    if let Some(vhost) = &arguments.spec.vhost {
-        flag("vhost", vhost);
-    }
-    line.push_str(&planning::flags(&arguments.planning));
-    line
 }

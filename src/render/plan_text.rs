@@ -140,7 +140,14 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
     for block in &view.obstacles.blocks {
         let mut lines = sentence(&block.text, "", view);
-        lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+        // A conflict has its ways out above.
+        let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
+            let has_ways = change.conflict.as_ref().is_some_and(|conflict| !conflict.ways_out.is_empty());
+            has_ways && change.address == block.address
+        });
+        if !elsewhere {
+            lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+        }
         warning(text, RED, "blocked", &block.address, &lines);
     }
     if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {

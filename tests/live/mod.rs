@@ -2,4 +2,5 @@
 
 mod conflicts;
 mod message_loss;
+mod quickstart;
 mod support_works;
