@@ -103,7 +103,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     target::restrict(&mut draft, situation, options);
     effects::hazards(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
-    let steps = order::steps(&mut draft, situation);
+    let steps = order::steps(&mut draft, situation, options);
     simulate::check(&mut draft, situation, options, &steps);
 
     let Draft { changes, undeclared, notes, blocks, hazards } = draft;

@@ -1,6 +1,8 @@
 //! Stories on a real RabbitMQ.
 
 mod conflicts;
+mod killed;
 mod message_loss;
+mod ownership;
 mod quickstart;
 mod support_works;
