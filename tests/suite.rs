@@ -6,4 +6,5 @@ mod cli;
 mod layers;
 mod live;
 mod readme;
+mod scenarios;
 mod support;

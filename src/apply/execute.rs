@@ -43,8 +43,10 @@ pub async fn apply(
     for wave in part.steps.chunk_by(|one, other| one.wave == other.wave) {
         let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
+        // Between two waves there is time to notice that somebody took the lock away; its renewal may be 15 s off.
+        let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
         let outcomes = stream::iter(wave)
-            .map(|step| run(part, broker, interrupt, &halt, must_finish, step))
+            .map(|step| run(part, broker, interrupt, (&halt, &refusal), must_finish, step))
             .buffer_unordered(CONCURRENCY);
         let mut outcomes = std::pin::pin!(outcomes);
         while let Some(outcome) = outcomes.next().await {
@@ -155,14 +157,18 @@ async fn run(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    halt: &Cell<bool>,
+    (halt, refusal): (&Cell<bool>, &Cell<Option<BrokerError>>),
     must_finish: bool,
     step: &Step,
 ) -> Outcome {
     if halt.get() || (interrupt.is_requested() && !must_finish) {
         return Outcome::NotAttempted(step.clone());
     }
-    match perform(part, broker, step).await {
+    let performed = match refusal.take() {
+        None => perform(part, broker, step).await,
+        Some(error) => Err(error),
+    };
+    match performed {
         Ok(performed) => Outcome::Done(step.clone(), performed),
         Err(error) => {
             // Inside a recreate that has begun, one binding that fails keeps no other from being restored.

@@ -5,6 +5,7 @@
 use super::answer::{Asked, Raw, check};
 use super::base_url::BaseUrl;
 use super::connect_problem::ConnectProblem;
+use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
 use crate::plan::request::{Method, Request};
@@ -13,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// No list of a vhost is larger (100,000 queues with their bindings are some 30 MB); an endless answer is.
@@ -32,6 +33,7 @@ struct Inner {
     password: SecretString,
     timeout: Duration,
     retries: Retries,
+    emptiness: Mutex<Emptiness>,
 }
 
 impl std::fmt::Debug for Broker {
@@ -85,7 +87,8 @@ impl Broker {
         }
         let client =
             client.build().map_err(|error| BrokerError::Certificate { what: given, reason: innermost(&error) })?;
-        Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries })))
+        let emptiness = Mutex::default();
+        Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries, emptiness })))
     }
 
     /// Where the broker is, without user info.
@@ -96,6 +99,12 @@ impl Broker {
     /// As whom it is spoken to.
     pub fn username(&self) -> &str {
         &self.0.username
+    }
+
+    /// What the looks at totals so far have shown. Never held over an await.
+    pub(super) fn emptiness(&self) -> MutexGuard<'_, Emptiness> {
+        // Each change of it is whole, so a panic elsewhere leaves nothing half done.
+        self.0.emptiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads JSON, trying again what may go away.
@@ -109,7 +118,8 @@ impl Broker {
         self.retrying(|| self.send_once(request)).await
     }
 
-    /// Repeats what fails for a reason that may go away.
+    /// Repeats what fails for a reason that may go away. An attempt that may have been carried out is not forgotten over
+    /// a last one that never reached the broker, because the broker is gone by then.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
@@ -120,7 +130,20 @@ impl Broker {
             .with_max_delay(longest_pause)
             .with_max_times(attempts.saturating_sub(1))
             .with_jitter();
-        operation.retry(pauses).when(BrokerError::is_transient).await
+        let mut doubtful = None;
+        let result = operation
+            .retry(pauses)
+            .when(BrokerError::is_transient)
+            .notify(|error: &BrokerError, _| {
+                if error.leaves_doubt() {
+                    doubtful = Some(error.clone());
+                }
+            })
+            .await;
+        result.map_err(|last| match doubtful {
+            Some(doubtful) if last.is_transient() && !last.leaves_doubt() => doubtful,
+            Some(_) | None => last,
+        })
     }
 
     /// Sends a request and reads the answer to its end.

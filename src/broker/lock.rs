@@ -76,8 +76,8 @@ enum Seen {
 }
 
 impl Broker {
-    /// Locks a vhost, which must exist. While another holds the lock, looks again until `patience` is over; with none, at
-    /// once, it is [`BrokerError::LockHeld`].
+    /// Locks a vhost, which must exist. While another holds the lock, looks again until `patience` is over or `give_up`
+    /// says so; then it is [`BrokerError::LockHeld`].
     ///
     /// Must run inside a tokio runtime: a task of its own renews the lock.
     pub async fn lock(
@@ -86,19 +86,33 @@ impl Broker {
         queue: &QueueName,
         holder: Holder,
         patience: Duration,
+        give_up: impl Fn() -> bool,
     ) -> Result<LockedBroker, BrokerError> {
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder };
         let deadline = Instant::now() + patience;
+        let mut put = false;
         loop {
-            match lock.look().await? {
-                Seen::Ours => break,
-                Seen::Others(holder) if Instant::now() >= deadline => {
+            let step = match lock.look().await {
+                Ok(Seen::Ours) => break,
+                Ok(Seen::Others(holder)) if Instant::now() >= deadline || give_up() => {
                     return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder });
                 }
-                Seen::Others(_) => sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await,
-                Seen::Free => {
-                    lock.put().await?;
+                Ok(Seen::Others(_)) => {
+                    sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await;
+                    Ok(())
                 }
+                Ok(Seen::Free) => {
+                    put = true;
+                    lock.put().await.map(|_| ())
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = step {
+                // It may have come to be ours all the same; then the next one would wait for nobody.
+                if put {
+                    let _ = lock.free().await;
+                }
+                return Err(error);
             }
         }
         let lost = Arc::new(OnceLock::new());
@@ -131,6 +145,20 @@ impl LockedBroker {
         }
     }
 
+    /// Asks the broker whether the lock is still ours, so that a lock that was taken away is noticed before the next
+    /// renewal. [`BrokerError::LockLost`] if it is not.
+    pub async fn confirm(&self) -> Result<(), BrokerError> {
+        self.check()?;
+        let reason = match self.lock.look().await? {
+            Seen::Ours => return Ok(()),
+            Seen::Free => "it had expired, or somebody deleted it".to_owned(),
+            Seen::Others(holder) => format!("it is held by {holder}"),
+        };
+        // The renewal may have been first.
+        let _ = self.lost.set(reason);
+        self.check()
+    }
+
     /// Carries out an action in the locked vhost, if the lock is still ours; see [`Broker::perform`].
     pub async fn perform(&self, action: &Action) -> Result<Performed, BrokerError> {
         self.check()?;
@@ -140,10 +168,7 @@ impl LockedBroker {
     /// Frees the vhost. A lock that was lost is another's, and is left alone.
     pub async fn release(self) -> Result<(), BrokerError> {
         self.renewal.abort();
-        match self.lock.look().await? {
-            Seen::Free | Seen::Others(_) => Ok(()),
-            Seen::Ours => gone_is_done(self.lock.broker.send(&Request::delete(self.lock.path())).await).map(|_| ()),
-        }
+        self.lock.free().await
     }
 }
 
@@ -188,6 +213,14 @@ impl Lock {
         Ok(self.broker.send(&request(&self.vhost, &declare)).await?.status == 201)
     }
 
+    /// Deletes the queue if it is ours.
+    async fn free(&self) -> Result<(), BrokerError> {
+        match self.look().await? {
+            Seen::Free | Seen::Others(_) => Ok(()),
+            Seen::Ours => gone_is_done(self.broker.send(&Request::delete(self.path())).await).map(|_| ()),
+        }
+    }
+
     /// Why the lock is lost, if it is.
     async fn renew(&self) -> Result<Option<String>, BrokerError> {
         if self.put().await? {
@@ -218,7 +251,7 @@ async fn keep(lock: Lock, lost: Arc<OnceLock<String>>) {
             Ok(Err(error)) => format!("it could not be renewed: {error}"),
             Err(_) => "it could not be renewed before it expired".to_owned(),
         };
-        // Set once, here alone.
+        // `confirm` may have been first.
         let _ = lost.set(reason);
         return;
     }

@@ -12,6 +12,7 @@ use futures_util::future::try_join_all;
 
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 use tokio::{join, try_join};
 
 /// No statistics of the vhosts: theirs grow with the number of vhosts, and the broker computes them on the spot.
@@ -95,7 +96,10 @@ impl Broker {
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,type,arguments,messages,messages_ready,messages_unacknowledged",
         );
-        self.send(&request).await?.json(&request)
+        let asked = Instant::now();
+        let totals: Vec<wire::QueueTotals> = self.send(&request).await?.json(&request)?;
+        self.emptiness().saw(vhost, &totals, asked, Instant::now());
+        Ok(totals)
     }
 
     async fn cluster(&self) -> Result<Cluster, BrokerError> {

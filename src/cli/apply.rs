@@ -3,13 +3,14 @@
 use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::locking::{self, Locks};
 use super::progress::Progress;
-use super::{confirm, connection, input, output, planning};
+use super::{confirm, connection, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
-use crate::broker::{Broker, BrokerError, Holder, LockedBroker};
-use crate::model::QueueName;
+use crate::broker::Broker;
+use crate::model::names::LOCK_QUEUE;
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Action, Allowance, ApprovedPlan, Plan, Wanted, gate, obstacles};
+use crate::plan::{Allowance, ApprovedPlan, Plan, Wanted, gate, obstacles};
 use crate::render::{plan_text, report_json, report_text};
 
 /// What is to be applied, and what the person saw of it.
@@ -21,6 +22,7 @@ struct Intent {
 }
 
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::no_password(&arguments.connection)?;
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
     let may_go_on = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
     if !may_go_on {
@@ -45,13 +47,13 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             failure = failure.hint(format!("to go on all the same: {command}"));
         }
         if arguments.format == ReportFormat::Json {
-            print_json(&[], &[], &intent.seen, "blocked")?;
+            print_json(&[], Some(&[]), &intent.seen, "blocked")?;
         }
         return Err(failure);
     }
     if intent.seen.step_count() == 0 || arguments.dry_run {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], &[], &intent.seen, "nothing to do")?;
+            print_json(&[], Some(&[]), &intent.seen, "nothing to do")?;
         }
         return Ok(Exit::Done);
     }
@@ -59,8 +61,15 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(Failure::failed("not confirmed; nothing was changed"));
     }
     let interrupt = Interrupt::default();
-    listen(interrupt.clone());
-    locked_run(arguments, &broker, &intent, &allowed, &interrupt, progress).await
+    tokio::select! {
+        ended = locked_run(arguments, &broker, &intent, &allowed, &interrupt, progress) => ended,
+        () = interruption::insisted(&interrupt) => {
+            Err(Failure::failed("stopped at once: what was under way may have been done or not, and no more was begun")
+                .exit(Exit::Partial)
+                .because("the lock was left behind; it ends by itself within a minute")
+                .hint(format!("to see what is left and go on, then: {}", intent.again)))
+        }
+    }
 }
 
 /// The plan that is applied: a saved one, or one made now.
@@ -74,15 +83,29 @@ async fn intent(
         let loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
         let seen = planning::plan(broker, &loaded.wanted, &options, progress).await?;
-        let again = planning::apply_line(&loaded.specs, &arguments.spec, &arguments.connection, &arguments.planning);
+        let again = again(arguments, &loaded.specs);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
     let now = planning::plan(broker, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
-    let again = format!("topo apply --plan {}", input::quoted(&path));
+    let connection = connection::flags(&arguments.connection);
+    let again = format!("topo apply --plan {}{connection}{}", input::quoted(&path), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again })
+}
+
+/// The command that goes on after this one.
+fn again(arguments: &ApplyArguments, specs: &str) -> String {
+    let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
+    format!("topo apply{spec}{}{planning}{}", connection::flags(&arguments.connection), lock_flag(arguments))
+}
+
+fn lock_flag(arguments: &ApplyArguments) -> String {
+    match arguments.lock_name.as_str() {
+        LOCK_QUEUE => String::new(),
+        name => format!(" --lock-name {}", input::quoted(name)),
+    }
 }
 
 fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {
@@ -124,45 +147,13 @@ async fn locked_run(
     interrupt: &Interrupt,
     progress: Progress,
 ) -> Result<Exit, Failure> {
-    let mut locks = Vec::new();
-    let result = match lock(arguments, broker, &intent.seen, &mut locks, progress).await {
+    let mut locks = Locks::default();
+    let result = match locking::lock(arguments, broker, &intent.seen, interrupt, &mut locks, progress).await {
         Ok(()) => carry_out(arguments, broker, intent, allowed, interrupt, progress, &locks).await,
-        Err(failure) => Err(failure),
+        Err(failure) => Err(locks.explain(failure)),
     };
-    for lock in locks {
-        // A lock that cannot be released is free when its lease runs out; the report matters more.
-        if let Err(error) = lock.release().await {
-            output::tell(&format!("warning: the lock was not released, it ends by itself within a minute: {error}\n"));
-        }
-    }
+    locks.release().await;
     result
-}
-
-/// Locks every vhost that is changed, in the order of their names. A vhost that does not exist is made first: nothing
-/// can be locked in it before.
-async fn lock(
-    arguments: &ApplyArguments,
-    broker: &Broker,
-    plan: &Plan,
-    locks: &mut Vec<LockedBroker>,
-    progress: Progress,
-) -> Result<(), Failure> {
-    let queue = QueueName::new(arguments.lock_name.as_str());
-    let waiting = progress.spin("waiting for the lock".to_owned());
-    for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
-        let missing = part.changes.iter().any(|change| {
-            matches!(change.after, Some(crate::model::Object::Vhost(_)))
-                && change.kind == crate::plan::ChangeKind::Create
-        });
-        if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. }))
-        {
-            broker.perform(&part.vhost, &step.action).await?;
-        }
-        let holder = Holder::new(connection::holder());
-        locks.push(broker.lock(&part.vhost, &queue, holder, arguments.lock_timeout).await?);
-    }
-    drop(waiting);
-    Ok(())
 }
 
 /// Plans again under the lock, gates, runs, and reads back.
@@ -173,11 +164,39 @@ async fn carry_out(
     allowed: &[Allowance],
     interrupt: &Interrupt,
     progress: Progress,
-    locks: &[LockedBroker],
+    locks: &Locks,
 ) -> Result<Exit, Failure> {
+    let approved = approve(broker, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
+    let mut reports = execute(&approved, locks, interrupt, progress).await;
+    locks.complete(&mut reports);
+    let complete = reports.iter().all(Report::is_complete);
+    let left = if complete { left(broker, intent, &progress).await } else { Ok(Vec::new()) };
+    let print = |left: Option<&[String]>, exit| match arguments.format {
+        ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again)),
+        ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
+    };
+    let left = match left {
+        Ok(left) => left,
+        Err(failure) => {
+            print(None, Exit::Partial)?;
+            return Err(failure);
+        }
+    };
+    let exit = outcome::outcome(&reports, &left);
+    print(Some(&left), exit)?;
+    if exit == Exit::Done { Ok(exit) } else { Err(outcome::failure(&reports, exit)) }
+}
+
+/// The plan as it is under the lock, if nothing new stands against it.
+async fn approve(
+    broker: &Broker,
+    intent: &Intent,
+    allowed: &[Allowance],
+    progress: Progress,
+) -> Result<ApprovedPlan, Failure> {
     let now = planning::plan(broker, &intent.wanted, &intent.seen.options, &progress).await?;
     fresh(&intent.seen, &now)?;
-    let approved = gate(now, allowed).map_err(|refused| {
+    gate(now, allowed).map_err(|refused| {
         let (plan, open) = *refused;
         let command = plan_text::paste_line(&intent.again, &open);
         output::tell(&super::plan::shown(
@@ -189,30 +208,16 @@ async fn carry_out(
             &Global { color: None, quiet: false, verbose: false },
         ));
         planning::blocked(&open).hint(format!("the broker changed since the plan was shown; {command}"))
-    })?;
-    let reports = execute(&approved, locks, interrupt, progress).await;
-    let left =
-        if reports.iter().all(Report::is_complete) { left(broker, intent, &progress).await? } else { Vec::new() };
-    let exit = outcome(&reports, &left);
-    match arguments.format {
-        ReportFormat::Text => output::print(&report_text::report(&reports, &left, &intent.again))?,
-        ReportFormat::Json => print_json(&reports, &left, approved.plan(), word(exit))?,
-    }
-    Ok(exit)
+    })
 }
 
-async fn execute(
-    approved: &ApprovedPlan,
-    locks: &[LockedBroker],
-    interrupt: &Interrupt,
-    progress: Progress,
-) -> Vec<Report> {
+async fn execute(approved: &ApprovedPlan, locks: &Locks, interrupt: &Interrupt, progress: Progress) -> Vec<Report> {
     let plan = approved.plan();
     let mut steps = progress.steps(plan.step_count());
     let mut reports: Vec<Report> = Vec::new();
     for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
         let stopped = interrupt.is_requested() || reports.iter().any(|report| !report.is_complete());
-        let lock = locks.iter().find(|lock| *lock.vhost() == part.vhost);
+        let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped) {
             Some(lock) => {
                 apply(part, lock, interrupt, |event| match event {
@@ -241,60 +246,7 @@ async fn left(broker: &Broker, intent: &Intent, progress: &Progress) -> Result<V
     Ok(after.vhosts.iter().flat_map(|part| &part.changes).map(|change| change.address.to_string()).collect())
 }
 
-fn outcome(reports: &[Report], left: &[String]) -> Exit {
-    let complete = reports.iter().all(Report::is_complete);
-    let changed = reports.iter().any(|report| !report.done.is_empty());
-    let interrupted = reports.iter().any(|report| report.interrupted);
-    match (complete, changed) {
-        (true, _) if left.is_empty() => Exit::Done,
-        (true, _) | (false, true) => Exit::Partial,
-        (false, false) if interrupted => Exit::Interrupted,
-        (false, false) => {
-            let raced = |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
-            let refused = reports.iter().flat_map(|report| &report.failed).any(|failed| raced(&failed.error));
-            if refused { Exit::Blocked } else { Exit::Failed }
-        }
-    }
-}
-
-fn word(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Done => "applied",
-        Exit::Partial => "partial",
-        Exit::Interrupted => "interrupted",
-        Exit::Blocked => "blocked",
-        Exit::Failed | Exit::Changes | Exit::Stale | Exit::Locked | Exit::Usage | Exit::Spec => "failed",
-    }
-}
-
-fn print_json(reports: &[Report], left: &[String], plan: &Plan, result: &str) -> Result<(), Failure> {
+fn print_json(reports: &[Report], left: Option<&[String]>, plan: &Plan, result: &str) -> Result<(), Failure> {
     let value = report_json::report(reports, left, &plan.fingerprint, result);
     output::print(&format!("{value:#}\n"))
-}
-
-/// The first Ctrl-C (or SIGTERM, which is how pipelines stop a job) lets the step under way end; a second one ends the
-/// process as it always did.
-fn listen(interrupt: Interrupt) {
-    tokio::spawn(async move {
-        asked_to_stop().await;
-        interrupt.request();
-        output::tell("\nstopping after the step under way; the report follows\n");
-    });
-}
-
-#[cfg(unix)]
-async fn asked_to_stop() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => if result.is_err() { std::future::pending::<()>().await },
-        _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn asked_to_stop() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

@@ -2,23 +2,38 @@
 
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+// Lines of 80 columns at most: what is wider is wrapped where it hurts.
 const AFTER_HELP: &str = "\
 A first run, on a broker at http://localhost:15672:
-  topo validate topology.yaml      is it well formed? no broker needed
-  topo plan topology.yaml          what would change, what the broker would refuse, what would be lost
-  topo apply topology.yaml         make it so
+  topo validate topology.yaml   is it well formed? no broker needed
+  topo plan topology.yaml       what would change, be refused, be lost
+  topo apply topology.yaml      make it so
 
 Exit codes:
-  0 done   1 failed, nothing changed   2 changes (plan --detailed-exitcode)   3 blocked   4 partly done
-  5 stale plan   6 locked by another apply   64 usage   65 the spec is wrong   130 interrupted
+    0  done, or nothing to do
+    1  failed, nothing was changed; validate: there are findings
+    2  plan --detailed-exitcode: there are changes
+    3  blocked: a hazard is not allowed, or a conflict is open
+    4  partly done: the report says what is left; run it again
+    5  stale: the broker no longer matches the saved plan
+    6  another apply holds the lock
+   64  usage: these flags make no sense
+   65  the spec does not parse, or refers to what is not there
+  130  interrupted, nothing was changed
 
-Every flag but --allow, --prune and --yes can be set in the environment, as TOPO_URL, TOPO_USERNAME and so on. The
-password comes from TOPO_PASSWORD, --password-file or ~/.rabbitmqadmin.conf; there is no flag that takes it.";
+Environment:
+  Every flag but --allow, --prune and --yes is also a variable: TOPO_URL,
+  TOPO_USERNAME and so on. What is typed goes first; an empty one is none.
+  RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
+  _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
+  The password comes from --password-file, TOPO_PASSWORD or
+  ~/.rabbitmqadmin.conf; no flag takes it, because others would see it.";
 
 /// Topology as code for RabbitMQ.
 ///
@@ -44,10 +59,10 @@ pub(super) struct Global {
     #[arg(long, global = true, value_name = "WHEN", env = "TOPO_COLOR")]
     pub(super) color: Option<Color>,
     /// Say nothing but results and errors
-    #[arg(short, long, global = true, conflicts_with = "verbose", env = "TOPO_QUIET")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", env = "TOPO_QUIET", value_parser = BoolishValueParser::new())]
     pub(super) quiet: bool,
-    /// Show every request too
-    #[arg(short, long, global = true, env = "TOPO_VERBOSE")]
+    /// Show every request of a plan, too
+    #[arg(short, long, global = true, env = "TOPO_VERBOSE", value_parser = BoolishValueParser::new())]
     pub(super) verbose: bool,
 }
 
@@ -96,7 +111,7 @@ pub(super) struct SpecArguments {
     /// Specs: files or folders; `-` is standard input [default: topology.yaml, else topology/]
     #[arg(value_name = "FILE|DIR")]
     pub(super) paths: Vec<PathBuf>,
-    /// The same, as a flag; may be repeated
+    /// The same as FILE|DIR, as a flag; may be repeated
     #[arg(short, long = "file", value_name = "FILE|DIR", env = "TOPO_FILE")]
     pub(super) file: Vec<PathBuf>,
     /// Only this vhost of the specs
@@ -115,7 +130,7 @@ pub(super) struct SpecArguments {
 #[command(next_help_heading = "Broker")]
 pub(super) struct ConnectionArguments {
     /// The management API [default: http://localhost:15672]
-    #[arg(long, value_name = "URL", env = "TOPO_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "TOPO_URL")]
     pub(super) url: Option<String>,
     /// The user [default: guest]
     #[arg(long, value_name = "NAME", env = "TOPO_USERNAME")]
@@ -123,26 +138,31 @@ pub(super) struct ConnectionArguments {
     /// A file with the password; TOPO_PASSWORD is the other way
     #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
     pub(super) password_file: Option<PathBuf>,
+    /// No such thing: what is typed is seen by others
+    // Known all the same, so that it can say where the password goes and its value is not repeated in a complaint.
+    // `-p` is rabbitmqadmin's.
+    #[arg(short, long, num_args = 0..=1, hide = true)]
+    pub(super) password: Option<Option<String>>,
     /// A node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
     #[arg(short = 'N', long, value_name = "NAME", env = "TOPO_NODE")]
     pub(super) node: Option<String>,
-    /// That file [default: ~/.rabbitmqadmin.conf]
+    /// The path of that file [default: ~/.rabbitmqadmin.conf]
     #[arg(long, value_name = "FILE", env = "TOPO_CONFIG")]
     pub(super) config: Option<PathBuf>,
     /// The authority that signed the broker's certificate (PEM); no other is trusted then
     #[arg(long, value_name = "FILE", env = "TOPO_CA_CERT")]
     pub(super) ca_cert: Option<PathBuf>,
-    /// A client certificate (PEM)
+    /// A client certificate (PEM, with its chain)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_CERT")]
     pub(super) client_cert: Option<PathBuf>,
-    /// Its key (PEM)
+    /// The key of the client certificate (PEM, not encrypted)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
-    /// Take any certificate; for tests
-    #[arg(long, env = "TOPO_INSECURE")]
+    /// Take any certificate of the broker: whoever is in between reads the password, too
+    #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
-    /// How long a request may take
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_TIMEOUT")]
+    /// How long one request may take; what may go away is tried five times
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
 }
 
@@ -173,14 +193,14 @@ pub(super) struct PlanArguments {
     pub(super) connection: ConnectionArguments,
     #[command(flatten)]
     pub(super) planning: PlanningArguments,
-    /// How to print it
+    /// How to print the plan
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Planning")]
     pub(super) format: PlanFormat,
     /// Save the plan, for apply --plan
     #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
     pub(super) out: Option<PathBuf>,
     /// Exit with 2 when there are changes, and 3 when they are blocked
-    #[arg(long, env = "TOPO_DETAILED_EXITCODE", help_heading = "Planning")]
+    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new(), help_heading = "Planning")]
     pub(super) detailed_exitcode: bool,
     /// Plan without a broker: against a definitions file, or `empty`
     #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
@@ -204,7 +224,7 @@ pub(super) struct ApplyArguments {
     /// Stop unless the plan has this fingerprint
     #[arg(long, value_name = "FINGERPRINT", env = "TOPO_EXPECT", help_heading = "Applying")]
     pub(super) expect: Option<String>,
-    /// Do not ask
+    /// Do not ask before the broker is changed
     #[arg(short, long, help_heading = "Applying")]
     pub(super) yes: bool,
     /// How long to wait for another apply to end
@@ -213,7 +233,7 @@ pub(super) struct ApplyArguments {
     /// The queue that is the lock; for those who may not configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
-    /// How to print it
+    /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
     /// Only plan
@@ -232,7 +252,7 @@ pub(super) struct ValidateArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArguments {
-    /// Of what
+    /// The document that it describes
     #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
     pub(super) kind: SchemaKind,
 }
@@ -337,5 +357,12 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write 500ms, 30s or 5m"))
+    humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
+}
+
+fn positive(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("nothing is done in no time; write 500ms, 30s or 5m".to_owned()),
+        time => Ok(time),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::arguments::ConnectionArguments;
 use super::failure::Failure;
+use super::input::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions};
 use secrecy::SecretString;
@@ -9,26 +10,65 @@ use std::path::{Path, PathBuf};
 
 const DEFAULT_URL: &str = "http://localhost:15672";
 
+/// Refuses a password that was typed.
+pub(super) fn no_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
+    match arguments.password {
+        None => Ok(()),
+        Some(_) => {
+            Err(Failure::usage("a password is never an argument: process lists and shell histories would show it")
+                .hint("set TOPO_PASSWORD")
+                .hint("or write it into a file that only you can read, and give --password-file FILE"))
+        }
+    }
+}
+
+/// The flags again, as they would be typed: for the lines that tell what to type next. What the environment says is left
+/// out: it says it the next time, too.
+pub(super) fn flags(arguments: &ConnectionArguments) -> String {
+    let mut line = String::new();
+    let mut flag = |name: &str, value: Option<String>| {
+        let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
+        if let Some(value) = value.filter(|value| environment(&variable).as_ref() != Some(value)) {
+            let value = if name == "url" { without_login(&value) } else { value };
+            line.push_str(&format!(" --{name} {}", quoted(&value)));
+        }
+    };
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    flag("url", arguments.url.clone());
+    flag("username", arguments.username.clone());
+    flag("password-file", path(&arguments.password_file));
+    flag("node", arguments.node.clone());
+    flag("config", path(&arguments.config));
+    flag("ca-cert", path(&arguments.ca_cert));
+    flag("client-cert", path(&arguments.client_cert));
+    flag("client-key", path(&arguments.client_key));
+    if arguments.insecure {
+        line.push_str(" --insecure");
+    }
+    line
+}
+
 /// A client for the broker; nothing is sent yet.
 pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure> {
+    no_password(arguments)?;
     let node = node(arguments)?;
-    let (base_url, url_username, url_password) = match address(arguments, &node)? {
-        (url, Some(login)) => (url, login.0, login.1),
-        (url, None) => (url, None, None),
-    };
+    let (base_url, login) = address(arguments, &node)?;
+    // In each place, what is said apart goes before what stands in the URL.
     let username = arguments
         .username
         .clone()
-        .or(url_username)
+        .or(login.ours.0)
         .or_else(|| operators("USERNAME"))
+        .or(login.operators.0)
         .or_else(|| node.username.clone())
         .unwrap_or_else(|| "guest".to_owned());
     let password = match &arguments.password_file {
         Some(path) => Some(read_password(path)?),
         None => environment("TOPO_PASSWORD")
             .map(SecretString::from)
-            .or(url_password)
+            .or(login.ours.1)
             .or_else(|| operators("PASSWORD").map(SecretString::from))
+            .or(login.operators.1)
             .or_else(|| node.password.clone()),
     };
     // The broker's own default user, which may log in from its own machine only.
@@ -59,24 +99,41 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
 
 type Login = (Option<String>, Option<SecretString>);
 
-fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, Option<Login>), Failure> {
-    let said = arguments.url.clone().or_else(|| operators("BASE_URI")).or_else(|| {
-        let host = operators("TARGET_HOST")?;
-        let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
-        Some(format!("http://{host}:{port}"))
-    });
-    let url = match said {
-        Some(url) => url,
-        None if node.hostname.is_some() || node.base_uri.is_some() => {
-            let url = node.base_url().map_err(|error| Failure::usage(error.to_string()))?;
-            return Ok((url, None));
-        }
-        None => DEFAULT_URL.to_owned(),
+/// User info of the URL, by who said it: flags and variables of topo's own, or those of rabbitmqadmin.
+#[derive(Default)]
+struct UrlLogin {
+    ours: Login,
+    operators: Login,
+}
+
+fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
+    let said_by_operators = || {
+        operators("BASE_URI").or_else(|| {
+            let host = operators("TARGET_HOST")?;
+            let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
+            Some(format!("http://{host}:{port}"))
+        })
     };
-    let parsed = BaseUrl::parse(&url).map_err(|error| {
-        Failure::usage(error.to_string()).hint("an address looks like http://localhost:15672 or https://host/rabbitmq")
-    })?;
-    Ok((parsed.url, Some((parsed.username, parsed.password))))
+    let parse = |url: &str| {
+        BaseUrl::parse(url).map_err(|error| {
+            Failure::usage(error.to_string())
+                .hint("an address looks like http://localhost:15672 or https://host/rabbitmq")
+        })
+    };
+    let none = Login::default;
+    if let Some(url) = &arguments.url {
+        let said = parse(url)?;
+        return Ok((said.url, UrlLogin { ours: (said.username, said.password), operators: none() }));
+    }
+    if let Some(url) = said_by_operators() {
+        let said = parse(&url)?;
+        return Ok((said.url, UrlLogin { ours: none(), operators: (said.username, said.password) }));
+    }
+    if node.hostname.is_some() || node.base_uri.is_some() {
+        let url = node.base_url().map_err(|error| Failure::usage(error.to_string()))?;
+        return Ok((url, UrlLogin::default()));
+    }
+    Ok((parse(DEFAULT_URL)?.url, UrlLogin::default()))
 }
 
 /// The entry of rabbitmqadmin.conf that is asked for; without `-N`, the `default` one, if there is such a file.

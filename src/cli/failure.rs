@@ -1,6 +1,7 @@
 //! Everything that ends a run early, printed in one place: `error:`, `caused by:`, and hints that can be pasted.
 
 use super::exit::Exit;
+use super::input::quoted;
 use crate::broker::{BrokerError, ConnectProblem};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;
@@ -44,6 +45,15 @@ impl Failure {
     pub(super) fn because(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
+    }
+
+    /// A broker's error as the cause, with what one can do about it.
+    pub(super) fn because_of(self, error: &BrokerError) -> Self {
+        let failure = self.because(error.to_string());
+        match hint(error) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 
     /// A hint.
@@ -92,37 +102,72 @@ impl From<BrokerError> for Failure {
 
 /// What one can do about it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
-fn hint(error: &BrokerError) -> Option<&'static str> {
-    match error {
-        BrokerError::Connect { problem, .. } => connect_hint(problem),
+fn hint(error: &BrokerError) -> Option<String> {
+    let text = match error {
+        BrokerError::Connect { problem, .. } => connect_hint(problem)?,
         BrokerError::Unauthorized { .. } => {
-            Some("give the user with --username and the password with TOPO_PASSWORD or --password-file")
+            "give the user with --username and the password with TOPO_PASSWORD or --password-file"
         }
-        BrokerError::AccessRefused { .. } => Some(
-            "the user needs configure, write and read permissions in the vhost: rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'",
-        ),
-        BrokerError::WrongTag { .. } => Some(
-            "topo needs the tag `management`, policies need `policymaker`, creating a vhost `administrator`: rabbitmqctl set_user_tags USER management",
-        ),
-        BrokerError::NotManagementApi { .. } => Some(
-            "--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it",
-        ),
+        BrokerError::AccessRefused { username, request, .. } => return Some(permissions(username, request)),
+        BrokerError::WrongTag { username, request, .. } => return Some(tag(username, request)),
+        BrokerError::NotManagementApi { .. } => {
+            "--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it"
+        }
+        BrokerError::Redirected { .. } => {
+            "check --url (or TOPO_URL); topo follows no redirect, it would take the password along"
+        }
         BrokerError::LockHeld { .. } => {
-            Some("wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute")
+            "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute"
         }
-        _ => None,
+        BrokerError::LockLost { .. } => "somebody else may be applying now; wait for that, then run again",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// `PUT /api/queues/VHOST/…`: the vhost as a shell takes it.
+fn vhost_of(request: &str) -> String {
+    let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
+    quoted(&percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
+}
+
+fn permissions(username: &str, request: &str) -> String {
+    format!(
+        "who may configure, write and read in the vhost may do that: \
+         rabbitmqctl set_permissions -p {} {} '.*' '.*' '.*'",
+        vhost_of(request),
+        quoted(username)
+    )
+}
+
+/// Tags are set all at once: these are all that the user needs, for this.
+fn tag(username: &str, request: &str) -> String {
+    let user = quoted(username);
+    if request.contains(" /api/vhosts/") {
+        format!("an administrator can create the vhost: rabbitmqctl add_vhost {}", vhost_of(request))
+    } else if request.contains(" /api/policies/") {
+        format!("policies need the tag policymaker: rabbitmqctl set_user_tags {user} policymaker")
+    } else {
+        format!("topo needs the tag management: rabbitmqctl set_user_tags {user} management")
     }
 }
 
 fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
-    let text = problem.to_string();
-    if text.contains("refused") {
-        Some("is the broker up, and is its management plugin enabled? rabbitmq-plugins enable rabbitmq_management")
-    } else if text.contains("certificate") {
-        Some(
-            "give the authority that signed it with --ca-cert FILE, and a client certificate with --client-cert and --client-key",
-        )
-    } else {
-        Some("check --url (or TOPO_URL)")
+    match problem {
+        ConnectProblem::Refused => {
+            Some("is the broker up, and is its management plugin enabled? rabbitmq-plugins enable rabbitmq_management")
+        }
+        ConnectProblem::UnknownIssuer => Some("give the authority that signed it: --ca-cert FILE"),
+        ConnectProblem::WrongHost => Some("use a name that is in the certificate: --url https://NAME:15671"),
+        ConnectProblem::CertificateRequired | ConnectProblem::CertificateRefused(_) => {
+            Some("give one that the broker trusts: --client-cert FILE --client-key FILE")
+        }
+        // Nothing is wrong with the address.
+        ConnectProblem::Broken(_) | ConnectProblem::Expired => None,
+        ConnectProblem::NoSuchHost
+        | ConnectProblem::HttpsToHttp
+        | ConnectProblem::HttpToHttps(_)
+        | ConnectProblem::Tls(_)
+        | ConnectProblem::Other(_) => Some("check --url (or TOPO_URL)"),
     }
 }

@@ -170,6 +170,27 @@ fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
     Ok(variables)
 }
 
+/// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
+pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
+    let mut line = format!(" {specs}");
+    let mut flag = |name: &str, value: &str| line.push_str(&format!(" --{name} {}", quoted(value)));
+    if let Some(vhost) = &arguments.vhost {
+        flag("vhost", vhost);
+    }
+    for file in &arguments.var_file {
+        flag("var-file", &file.display().to_string());
+    }
+    // What the environment said it says again, and nobody sees it.
+    let silent = std::env::var("TOPO_VAR").ok();
+    for (name, value) in &arguments.variables {
+        let typed = format!("{name}={value}");
+        if silent.as_ref() != Some(&typed) {
+            flag("var", &typed);
+        }
+    }
+    line
+}
+
 /// A plan that `topo plan --out` wrote.
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;

@@ -6,9 +6,13 @@ mod apply;
 mod arguments;
 mod confirm;
 mod connection;
+mod environment;
 mod exit;
 mod failure;
 mod input;
+mod interruption;
+mod locking;
+mod outcome;
 mod output;
 mod plan;
 mod planning;
@@ -16,20 +20,22 @@ mod progress;
 mod schema;
 mod validate;
 
-use arguments::{Cli, Command};
-use clap::Parser;
+use arguments::Command;
 use clap::error::ErrorKind;
 use exit::Exit;
 use failure::Failure;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ExitCode {
-    let arguments = std::env::args_os().map(|argument| {
-        // Habits from elsewhere.
-        if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
-    });
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = std::env::args_os()
+        .map(|argument| {
+            // Habits from elsewhere.
+            if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
+        })
+        .collect();
+    let cli = match environment::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

@@ -9,6 +9,7 @@ use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::no_password(&arguments.connection)?;
     let loaded = input::load(&arguments.spec)?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
@@ -23,8 +24,11 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         output::write_file(path, &json(&plan))?;
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
-        Some(path) => format!("topo apply --plan {}", input::quoted(&path.to_string_lossy())),
-        None => planning::apply_line(&loaded.specs, &arguments.spec, &arguments.connection, &arguments.planning),
+        Some(path) => {
+            let path = input::quoted(&path.to_string_lossy());
+            format!("topo apply --plan {path}{}", connection::flags(&arguments.connection))
+        }
+        None => apply_line(arguments, &loaded.specs),
     });
     output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
     let open = obstacles(&plan, &allowed);
@@ -63,4 +67,10 @@ pub(super) fn json(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
     text.push('\n');
     text
+}
+
+/// The command that applies this plan: the same specs and the same flags.
+fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
+    let spec = input::flags(&arguments.spec, specs);
+    format!("topo apply{spec}{}{}", connection::flags(&arguments.connection), planning::flags(&arguments.planning))
 }

@@ -1,7 +1,6 @@
 //! From specs and a broker to a plan: the reading, joined with the pure parts.
 
-use super::arguments::{ConnectionArguments, PlanningArguments, SpecArguments};
-use super::connection::without_login;
+use super::arguments::PlanningArguments;
 use super::failure::Failure;
 use super::input;
 use super::progress::Progress;
@@ -28,7 +27,7 @@ pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
 }
 
 /// The flags again, as they would be typed.
-fn flags(arguments: &PlanningArguments) -> String {
+pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
         line.push_str(&format!(" --target {}", input::quoted(target.as_str())));
@@ -53,37 +52,6 @@ fn flags(arguments: &PlanningArguments) -> String {
     for allowance in allowances(arguments) {
         line.push_str(&format!(" --allow {}", input::quoted(&allowance.to_string())));
     }
-    line
-}
-
-/// The command that applies this plan: the same specs and the same flags.
-pub(super) fn apply_line(
-    specs: &str,
-    spec: &SpecArguments,
-    connection: &ConnectionArguments,
-    planning: &PlanningArguments,
-) -> String {
-    let mut line = format!("topo apply {specs}");
-    let mut flag = |name: &str, value: &str| {
-        line.push_str(&format!(" --{name} {}", input::quoted(value)));
-    };
-    // What the environment says it says the next time, too.
-    let typed = |value: &Option<String>, variable: &str| {
-        value.clone().filter(|value| std::env::var(variable).ok().as_ref() != Some(value))
-    };
-    if let Some(url) = typed(&connection.url, "TOPO_URL") {
-        flag("url", &without_login(&url));
-    }
-    if let Some(username) = typed(&connection.username, "TOPO_USERNAME") {
-        flag("username", &username);
-    }
-    if let Some(node) = typed(&connection.node, "TOPO_NODE") {
-        flag("node", &node);
-    }
-    if let Some(vhost) = typed(&spec.vhost, "TOPO_VHOST") {
-        flag("vhost", &vhost);
-    }
-    line.push_str(&flags(planning));
     line
 }
 

@@ -48,7 +48,8 @@ impl Situation<'_> {
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {
-        self.wanted.sources.iter().find(|(known, _)| known == id).map(|(_, source)| source.clone())
+        let sources = &self.wanted.sources;
+        sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 }
 
@@ -101,6 +102,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
+    recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
     let steps = order::steps(&mut draft, situation, options);
@@ -271,8 +273,10 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(after) = &planned.after {
-                conflict.ways_out = advice::ways_out(&planned.address, after, &planned.fields, planned.live.as_ref());
+            if let Some(before) = &planned.before {
+                let instead = lift.clone().filter(|_| !may_recreate);
+                let (fields, live) = (&planned.fields, planned.live.as_ref());
+                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
             }
             let lift = lift.or_else(|| conflict.ways_out.last().cloned());
             draft.blocks.push(Block {

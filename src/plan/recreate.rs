@@ -3,7 +3,7 @@
 use super::document::{KeptBindings, Options, PlannedChange};
 use super::hazard::HazardKind;
 use super::planner::{Draft, Situation};
-use super::{QueueActivity, Verdict};
+use super::{QueueActivity, Verdict, deletions};
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
@@ -41,7 +41,7 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
     let id = planned.id()?;
     let name = id.name()?;
     if situation.wanted.scope.protects(name) {
-        let lift = "keep its live settings in the spec, or take it out of `protect`";
+        let lift = "take it out of `protect`, and plan again";
         return Refusal::never(format!("{id} is protected: it is never recreated"), lift);
     }
     if situation.untouchable.contains(&id) {
@@ -147,6 +147,14 @@ pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) 
         }
     }
     kept
+}
+
+/// What is pruned or removed is not restored first: it goes with the old object.
+pub(super) fn keep_no_unwanted(draft: &mut Draft) {
+    let unwanted = deletions::unwanted_bindings(draft);
+    for kept in draft.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
+        kept.undeclared.retain(|binding| !unwanted.contains(binding));
+    }
 }
 
 /// What a recreate can lose and disturb.

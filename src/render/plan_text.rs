@@ -6,7 +6,7 @@ use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// What a plan's text needs to know beyond the plan.
@@ -230,9 +230,13 @@ pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
 /// The command that applies it, with the literal flags that allow its hazards.
 pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
     let mut line = apply.to_owned();
-    for hazard in &obstacles.hazards {
-        line.push(' ');
-        line.push_str(&hazard.flag());
+    let mut given = BTreeSet::new();
+    // One object can have one hazard twice, for two reasons.
+    for flag in obstacles.hazards.iter().map(|hazard| hazard.flag()) {
+        if given.insert(flag.clone()) {
+            line.push(' ');
+            line.push_str(&flag);
+        }
     }
     line
 }

@@ -5,8 +5,9 @@ use crate::apply::Report;
 use crate::plan::Step;
 use serde_json::{Value, json};
 
-/// One document: a result in one word, and every step with what became of it.
-pub fn report(reports: &[Report], left: &[String], fingerprint: &str, result: &str) -> Value {
+/// One document: a result in one word, and every step with what became of it. `left` is null when the broker could not
+/// be read back.
+pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, result: &str) -> Value {
     let step = |step: &Step| {
         json!({
             "id": step.id,
@@ -21,6 +22,7 @@ pub fn report(reports: &[Report], left: &[String], fingerprint: &str, result: &s
             let failed = report.failed.iter().map(|failed| {
                 let mut value = step(&failed.step);
                 value["error"] = json!(failed.error.to_string());
+                value["perhapsDone"] = json!(failed.error.leaves_doubt());
                 value
             });
             json!({

@@ -20,9 +20,9 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// What was done to all vhosts. `left` are the addresses that still differ after a complete run; `again` is the command
-/// that goes on.
-pub fn report(reports: &[Report], left: &[String], again: &str) -> String {
+/// What was done to all vhosts. `left` are the addresses that still differ after a complete run, if it could be read
+/// back; `again` is the command that goes on.
+pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let done = total(|report| report.done.len());
@@ -30,6 +30,11 @@ pub fn report(reports: &[Report], left: &[String], again: &str) -> String {
     let not_attempted = total(|report| report.not_attempted.len());
     let interrupted = reports.iter().any(|report| report.interrupted);
     if failed == 0 && not_attempted == 0 {
+        let Some(left) = left else {
+            let _ = writeln!(text, "Applied: {} done. Whether they hold is not known.", count(done, "step"));
+            let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+            return text;
+        };
         if left.is_empty() {
             let _ = writeln!(
                 text,
@@ -63,6 +68,9 @@ pub fn report(reports: &[Report], left: &[String], again: &str) -> String {
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
             let _ = writeln!(text, "                {}", clean(&step.error.to_string()));
+            if step.error.leaves_doubt() {
+                let _ = writeln!(text, "                the broker may have done it all the same");
+            }
         }
         for step in &report.not_attempted {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));

@@ -75,7 +75,9 @@ fn what_is_owned_is_reported_and_pruned_when_asked() {
     assert_eq!(objects(&vhost), before);
 
     let unbound = &before - &lines(&["b.exchange -theirs-> queue a.mine"]);
-    topo.run(["apply", "-y", "--prune=bindings"]).expect_code(3).expect_text("the last binding of queue a.mine goes");
+    topo.run(["apply", "-y", "--prune=bindings"])
+        .expect_code(3)
+        .expect_text("its last binding goes: nothing is routed to it any more");
     topo.run(["apply", "-y", "--prune=bindings", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), unbound);
     let without_policy = &unbound - &lines(&["policies a.policy"]);
@@ -180,7 +182,10 @@ fn protected_objects_stay_whatever_the_flags() {
         refused
             .expect_text("queue a.differs is protected: it is never recreated")
             .expect_text("exchange a.exchange is protected: it is never recreated")
-            .expect_text("keep its live settings in the spec, or take it out of `protect`");
+            .expect_text("ways out keep what is live: type: topic in the spec")
+            .expect_text("                 take it out of `protect`, and plan again")
+            .expect_no_text("--recreate queues")
+            .expect_no_text("--recreate exchanges");
     }
     assert_eq!((proxy.count(&deletes()), objects(&vhost)), (0, before));
 }

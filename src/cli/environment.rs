@@ -1,0 +1,62 @@
+//! What the environment says for flags: an empty variable says nothing, and what is typed goes before it, also where
+//! the two exclude each other.
+
+use super::arguments::Cli;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+/// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
+const INSTEAD: [(&str, &[&str]); 7] = [
+    ("quiet", &["verbose"]),
+    ("verbose", &["quiet"]),
+    ("paths", &["file", "plan"]),
+    ("file", &["plan"]),
+    ("plan", &["file", "recreate", "target"]),
+    ("recreate", &["plan"]),
+    ("target", &["plan"]),
+];
+
+/// Parses what was typed, with the environment behind it.
+pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let typed = typed(arguments);
+    let silenced: BTreeSet<&str> = INSTEAD
+        .iter()
+        .filter(|(flag, _)| typed.contains(*flag))
+        .flat_map(|(_, others)| others.iter().copied())
+        .collect();
+    let mut command = of_all(Cli::command(), &|argument: Arg| {
+        let is_empty =
+            argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+        let silent = is_empty || silenced.contains(argument.get_id().as_str());
+        // A value may be a secret, as those of variables are; help is pasted into tickets.
+        let argument = argument.hide_env_values(true);
+        if silent { argument.env(None::<&'static str>) } else { argument }
+    });
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The flags that were typed; none when they make no sense, which the real parsing then says better.
+fn typed(arguments: &[OsString]) -> BTreeSet<String> {
+    let command = of_all(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
+    let mut typed = BTreeSet::new();
+    if let Ok(matches) = command.ignore_errors(true).try_get_matches_from(arguments) {
+        collect(&matches, &mut typed);
+    }
+    typed
+}
+
+fn collect(matches: &ArgMatches, typed: &mut BTreeSet<String>) {
+    for id in matches.ids().filter(|id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)) {
+        typed.insert(id.to_string());
+    }
+    if let Some((_, matches)) = matches.subcommand() {
+        collect(matches, typed);
+    }
+}
+
+fn of_all(command: Command, change: &dyn Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|command| of_all(command, change))
+}

@@ -1,0 +1,105 @@
+//! Takes and frees the locks of an apply: one in each vhost that is changed.
+
+use super::arguments::ApplyArguments;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::progress::Progress;
+use super::{connection, output};
+use crate::apply::{Interrupt, Report, StepDone};
+use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
+use crate::model::{QueueName, VhostName};
+use crate::plan::{Action, Plan, Step};
+
+/// What is locked, and what had to be made for it.
+#[derive(Default)]
+pub(super) struct Locks {
+    held: Vec<LockedBroker>,
+    /// Vhosts that were created before anything could be locked in them.
+    created: Vec<(VhostName, Step)>,
+}
+
+impl Locks {
+    /// The lock of a vhost.
+    pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
+        self.held.iter().find(|lock| lock.vhost() == vhost)
+    }
+
+    /// Puts what was done before the plan's steps into the reports.
+    pub(super) fn complete(&self, reports: &mut Vec<Report>) {
+        for (vhost, step) in &self.created {
+            let done = StepDone { step: step.clone(), performed: Performed::Done };
+            match reports.iter_mut().find(|report| report.vhost == *vhost) {
+                Some(report) => report.done.insert(0, done),
+                None => {
+                    let mut report = Report::new(vhost.clone());
+                    report.done.push(done);
+                    reports.push(report);
+                }
+            }
+        }
+    }
+
+    /// A failure says what was changed in spite of it.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        self.created.iter().fold(failure, |failure, (vhost, _)| {
+            failure.exit(Exit::Partial).because(format!("vhost {vhost} was created before that, and nothing else"))
+        })
+    }
+
+    /// Frees all.
+    pub(super) async fn release(self) {
+        for lock in self.held {
+            // A lock that cannot be released is free when its lease runs out; the report matters more.
+            if let Err(error) = lock.release().await {
+                let text = format!("warning: the lock was not released, it ends by itself within a minute: {error}\n");
+                output::tell(&text);
+            }
+        }
+    }
+}
+
+/// Locks every vhost that is changed, in the order of their names. A vhost that does not exist is made first: nothing
+/// can be locked in it before.
+pub(super) async fn lock(
+    arguments: &ApplyArguments,
+    broker: &Broker,
+    plan: &Plan,
+    interrupt: &Interrupt,
+    locks: &mut Locks,
+    progress: Progress,
+) -> Result<(), Failure> {
+    let queue = QueueName::new(arguments.lock_name.as_str());
+    let waiting = progress.spin("waiting for the lock".to_owned());
+    for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
+        let missing = part.changes.iter().any(|change| {
+            matches!(change.after, Some(crate::model::Object::Vhost(_)))
+                && change.kind == crate::plan::ChangeKind::Create
+        });
+        if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. }))
+        {
+            broker.perform(&part.vhost, &step.action).await?;
+            locks.created.push((part.vhost.clone(), step.clone()));
+        }
+        let holder = Holder::new(connection::holder());
+        let locked =
+            broker.lock(&part.vhost, &queue, holder, arguments.lock_timeout, || interrupt.is_requested()).await;
+        locks.held.push(locked.map_err(|error| not_locked(error, &queue, interrupt))?);
+    }
+    drop(waiting);
+    Ok(())
+}
+
+fn not_locked(error: BrokerError, queue: &QueueName, interrupt: &Interrupt) -> Failure {
+    let no_permission = matches!(error, BrokerError::AccessRefused { .. });
+    let held = matches!(error, BrokerError::LockHeld { .. });
+    let failure = Failure::from(error);
+    if no_permission {
+        failure
+            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"))
+            .hint("give it a name that the user may configure: --lock-name NAME; all who apply to this vhost must use the same")
+    } else if held && interrupt.is_requested() {
+        failure.exit(Exit::Interrupted).because("interrupted while waiting for it; nothing was changed")
+    } else {
+        failure
+    }
+}

@@ -1,0 +1,68 @@
+//! How an apply ended: its exit code, its one word, and its sentence on standard error. The report has the details.
+
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::apply::Report;
+use crate::broker::BrokerError;
+use crate::render::style::count;
+
+/// The exit code of a run whose steps ended so; `left` still differs after a complete one.
+pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
+    let complete = reports.iter().all(Report::is_complete);
+    // What may have been done counts as done: "nothing was changed" must be true.
+    let changed = reports
+        .iter()
+        .any(|report| !report.done.is_empty() || report.failed.iter().any(|failed| failed.error.leaves_doubt()));
+    let interrupted = reports.iter().any(|report| report.interrupted);
+    match (complete, changed) {
+        (true, _) if left.is_empty() => Exit::Done,
+        (true, _) | (false, true) => Exit::Partial,
+        (false, false) if interrupted => Exit::Interrupted,
+        (false, false) => {
+            let raced = |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
+            let refused = reports.iter().flat_map(|report| &report.failed).any(|failed| raced(&failed.error));
+            if refused { Exit::Blocked } else { Exit::Failed }
+        }
+    }
+}
+
+/// The same as a word, for machines.
+pub(super) fn word(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Done => "applied",
+        Exit::Partial => "partial",
+        Exit::Interrupted => "interrupted",
+        Exit::Blocked => "blocked",
+        Exit::Failed | Exit::Changes | Exit::Stale | Exit::Locked | Exit::Usage | Exit::Spec => "failed",
+    }
+}
+
+/// What standard error says of a run that was not complete; who throws the report away hears it all the same.
+pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
+    let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
+    let (done, failed) = (total(|report| report.done.len()), total(|report| report.failed.len()));
+    let rest = total(|report| report.not_attempted.len());
+    let message = match exit {
+        Exit::Partial if failed == 0 && rest == 0 => {
+            format!("{} done, but the broker is not as the spec says", count(done, "step"))
+        }
+        Exit::Partial => {
+            let stopped = if failed == 0 { "interrupted" } else { "stopped halfway" };
+            format!("{stopped}: {} done, {failed} failed, {rest} not attempted", count(done, "step"))
+        }
+        Exit::Interrupted => "interrupted; nothing was changed".to_owned(),
+        Exit::Done
+        | Exit::Failed
+        | Exit::Changes
+        | Exit::Blocked
+        | Exit::Stale
+        | Exit::Locked
+        | Exit::Usage
+        | Exit::Spec => "the first step failed; nothing was changed".to_owned(),
+    };
+    let failure = Failure::failed(message).exit(exit);
+    match reports.iter().flat_map(|report| &report.failed).next() {
+        Some(first) => failure.because_of(&first.error),
+        None => failure,
+    }
+}
