@@ -6,12 +6,13 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
 use crate::model::{Address, ArgumentValue, Object};
 
-/// What one can do about a live object that differs in these fields.
+/// What one can do about a live object that differs in these fields. `instead` is what helps where no recreate may be.
 pub(super) fn ways_out(
     address: &Address,
     object: &Object,
     fields: &[FieldVerdict],
     live: Option<&QueueActivity>,
+    instead: Option<String>,
 ) -> Vec<String> {
     let hard: Vec<&FieldVerdict> =
         fields.iter().filter(|field| matches!(field.verdict, Verdict::Conflict | Verdict::Drift)).collect();
@@ -23,7 +24,7 @@ pub(super) fn ways_out(
     if let Object::Queue(..) = object {
         ways.extend(hard.iter().filter_map(|field| by_policy(field)));
     }
-    ways.push(recreate(address, object, live));
+    ways.push(instead.unwrap_or_else(|| recreate(address, object, live)));
     ways
 }
 

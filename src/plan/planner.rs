@@ -105,7 +105,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
-    let steps = order::steps(&mut draft, situation);
+    let steps = order::steps(&mut draft, situation, options);
     simulate::check(&mut draft, situation, options, &steps);
 
     let Draft { changes, undeclared, notes, blocks, hazards } = draft;
@@ -274,7 +274,9 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
             if let Some(before) = &planned.before {
-                conflict.ways_out = advice::ways_out(&planned.address, before, &planned.fields, planned.live.as_ref());
+                let instead = lift.clone().filter(|_| !may_recreate);
+                let (fields, live) = (&planned.fields, planned.live.as_ref());
+                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
             }
             let lift = lift.or_else(|| conflict.ways_out.last().cloned());
             draft.blocks.push(Block {

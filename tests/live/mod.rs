@@ -2,6 +2,8 @@
 
 mod conflicts;
 mod convergence;
+mod killed;
 mod message_loss;
+mod ownership;
 mod quickstart;
 mod support_works;

@@ -115,6 +115,7 @@ struct Rule {
 struct State {
     rules: Vec<Rule>,
     requests: Vec<Seen>,
+    hanging: usize,
 }
 
 /// Listens on a port of its own until it is dropped.
@@ -184,6 +185,11 @@ impl Proxy {
     pub(crate) fn count(&self, matching: &Matching) -> usize {
         lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
     }
+
+    /// Whether a request hangs by now: before or after the broker did it, as it was told to.
+    pub(crate) fn hangs(&self) -> bool {
+        lock(&self.state).hanging > 0
+    }
 }
 
 impl Drop for Proxy {
@@ -251,7 +257,8 @@ fn read_exactly(from: &mut impl Read, into: &mut Vec<u8>, length: usize) -> io::
 }
 
 /// Reads on until the client closes its connection, or is killed.
-fn until_gone(client: &mut impl Read) -> io::Result<()> {
+fn until_gone(client: &mut impl Read, state: &Mutex<State>) -> io::Result<()> {
+    lock(state).hanging += 1;
     io::copy(client, &mut io::sink()).map(drop)
 }
 
@@ -297,7 +304,7 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
             Some(Fault::CutBefore) => return Ok(()),
             Some(Fault::CutAfter) => cut = Some(0),
             Some(Fault::CutWithin) => cut = Some(2),
-            Some(Fault::HangBefore) => return until_gone(&mut from_client),
+            Some(Fault::HangBefore) => return until_gone(&mut from_client, state),
             Some(Fault::HangAfter) => hangs = true,
             Some(Fault::Status(status)) => {
                 let body = format!(r#"{{"error":"made_up","reason":"status {status} for the test"}}"#);
@@ -322,7 +329,7 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
             return Ok(());
         };
         if hangs {
-            return until_gone(&mut from_client);
+            return until_gone(&mut from_client, state);
         }
         match cut {
             None => client.write_all(&answer.bytes)?,
