@@ -1,3 +1,4 @@
 //! Stories on a real RabbitMQ.
 
+mod failures;
 mod support_works;
