@@ -1,4 +1,5 @@
 //! Stories on a real RabbitMQ.
 
+mod cuts;
 mod failures;
 mod support_works;
