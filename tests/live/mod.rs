@@ -6,4 +6,6 @@ mod killed;
 mod message_loss;
 mod ownership;
 mod quickstart;
+mod cuts;
+mod failures;
 mod support_works;
