@@ -2,10 +2,10 @@
 
 mod conflicts;
 mod convergence;
+mod cuts;
+mod failures;
 mod killed;
 mod message_loss;
 mod ownership;
 mod quickstart;
-mod cuts;
-mod failures;
 mod support_works;

@@ -82,7 +82,7 @@ impl Player {
         let vhost = &wanted.topology.vhost;
         let holder = Holder::new("the convergence test");
         let name = QueueName::from(LOCK_QUEUE);
-        let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO))?;
+        let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO, || false))?;
         let planned = self.plan(wanted, options)?;
         let report = match gate(planned.plan, allowed) {
             Err(_) => None,
