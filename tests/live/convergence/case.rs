@@ -389,7 +389,8 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         );
     }
     if random.chance(24) {
-        both(case, "queues", "own.busy", classic(), classic());
+        let queue = json!({"type": *random.pick(&["classic", "quorum"])});
+        both(case, "queues", "own.busy", queue.clone(), queue);
         case.others["messages"]["own.busy"] = 4.into();
         let definition = json!({"maxLength": 2, "overflow": "reject-publish"});
         table(&mut case.second, "policies").insert(
