@@ -267,7 +267,8 @@ fn tell(path: PathBuf) -> Result<(), String> {
 
 pub(crate) fn fill(vhost: &Vhost<'_>, queue: &str, count: usize) {
     let http: Http = vhost.http();
-    let body = json!({"properties": {"delivery_mode": 2}, "routing_key": queue, "payload": "m", "payload_encoding": "string"});
+    let body =
+        json!({"properties": {"delivery_mode": 2}, "routing_key": queue, "payload": "m", "payload_encoding": "string"});
     for _ in 0..count {
         let answer = http.post(&vhost.path("exchanges", &["amq.default", "publish"]), &body).expect_status(200);
         assert_eq!(answer["routed"], true, "{queue}");

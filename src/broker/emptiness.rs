@@ -35,7 +35,8 @@ impl Emptiness {
         let empty = totals.iter().filter(|totals| totals.messages == Some(0));
         let spans = empty.map(|totals| {
             let name = QueueName::new(totals.name.as_str());
-            let unbroken = before.get(&name).filter(|span| asked.saturating_duration_since(span.answered) <= LONGEST_PAUSE);
+            let unbroken =
+                before.get(&name).filter(|span| asked.saturating_duration_since(span.answered) <= LONGEST_PAUSE);
             let first = unbroken.map_or(answered, |span| span.first);
             (name, Span { first, asked, answered })
         });

@@ -32,6 +32,24 @@ pub(super) struct Vhost {
     pub(super) default_queue_type: Option<String>,
 }
 
+/// An entry of `GET /api/vhosts`, or what stands in its place when the vhost was deleted while the list was made: `[]`
+/// (seen live on 3.10.8).
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum ListedVhost {
+    Vhost(Vhost),
+    Gone([(); 0]),
+}
+
+impl ListedVhost {
+    pub(super) fn vhost(self) -> Option<Vhost> {
+        match self {
+            Self::Vhost(vhost) => Some(vhost),
+            Self::Gone([]) => None,
+        }
+    }
+}
+
 /// An entry of `GET /api/queues/VHOST?disable_stats=true`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Queue {
@@ -221,6 +239,14 @@ mod tests {
         assert_eq!((totals.messages, totals.messages_ready, totals.messages_unacknowledged), (None, None, None));
         assert_eq!(read::<QueueTotals>(r#"{"name":"s","messages":null}"#).messages, None);
         assert_eq!(read::<QueueTotals>(r#"{"name":"s","messages":0}"#).messages, Some(0));
+    }
+
+    #[test]
+    fn a_vhost_that_went_while_it_was_listed() {
+        let listed: Vec<ListedVhost> = read(r#"[{"name":"a"},[],{"name":"b","tags":[]}]"#);
+        let names: Vec<String> = listed.into_iter().filter_map(ListedVhost::vhost).map(|vhost| vhost.name).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(serde_json::from_str::<Vec<ListedVhost>>(r#"[{"title":"a"}]"#).is_err());
     }
 
     #[test]

@@ -29,11 +29,7 @@ const ENOUGH: usize = 20;
 const SHRINKING: Duration = Duration::from_secs(60);
 
 fn possible(node: &Node) -> Possible {
-    Possible {
-        streams: node.at_least(3, 9),
-        untyped_queues: !node.at_least(4, 0),
-        keys_too_new: !node.at_least(4, 3),
-    }
+    Possible { streams: node.at_least(3, 9), untyped_queues: !node.at_least(4, 0), keys_too_new: !node.at_least(4, 3) }
 }
 
 /// Plays it; a panic, such as of a request that the broker refused, is wrong, too.
@@ -103,7 +99,8 @@ fn smaller(case: &Case) -> Vec<Case> {
     }
     for kind in ["exchanges", "queues"] {
         for (name, object) in case.second[kind].as_object().unwrap() {
-            for key in object.as_object().unwrap().keys().filter(|key| !["type", "onConflict"].contains(&key.as_str())) {
+            for key in object.as_object().unwrap().keys().filter(|key| !["type", "onConflict"].contains(&key.as_str()))
+            {
                 add(&|case| drop(case.second[kind][name].as_object_mut().unwrap().remove(key)));
             }
         }
@@ -133,8 +130,12 @@ fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
 /// The file of a scenario that shows it.
 fn scenario(case: &Case, wrong: &Wrong) -> String {
     let json = |value: &Value| serde_json::to_string(value).unwrap();
-    let messages: String =
-        case.others["messages"].as_object().unwrap().iter().map(|(queue, count)| format!("{queue}: {count}\n")).collect();
+    let messages: String = case.others["messages"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(queue, count)| format!("{queue}: {count}\n"))
+        .collect();
     let mut flags = String::new();
     if !case.prune.is_empty() {
         flags = format!("--prune={}", case.prune.join(","));
@@ -218,12 +219,22 @@ fn random_pairs_converge() {
         ("verdict invalid", possible.keys_too_new),
     ];
     let hazards = [
-        "message-loss", "message-drop", "routing-gap", "consumer-disruption", "publisher-block", "policy-shift",
-        "durability-down", "mass-delete",
+        "message-loss",
+        "message-drop",
+        "routing-gap",
+        "consumer-disruption",
+        "publisher-block",
+        "policy-shift",
+        "durability-down",
+        "mass-delete",
     ];
     let done = [
-        "recreated queues", "recreated exchanges", "bindings between exchanges made",
-        "bindings between exchanges restored", "foreign bindings kept over a recreate", "auto-delete sources held",
+        "recreated queues",
+        "recreated exchanges",
+        "bindings between exchanges made",
+        "bindings between exchanges restored",
+        "foreign bindings kept over a recreate",
+        "auto-delete sources held",
         "blocked pairs",
     ];
     let expected = verdicts.iter().filter(|(_, possible)| *possible).map(|(what, _)| (*what).to_owned());

@@ -2,4 +2,5 @@
 
 mod convergence;
 mod quickstart;
+mod requests;
 mod support_works;

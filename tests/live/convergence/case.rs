@@ -261,7 +261,8 @@ fn changed(random: &mut Random, first: &Value, possible: Possible) -> Value {
             // A quorum queue is proven empty in 12 s; deleting one is left to the features.
             let slow = here.get(key).is_some_and(|live| live["type"] == "quorum");
             let percent = if kind == "queues" { 15 } else { 30 };
-            if here.contains_key(key) && !slow && random.chance(percent) || !here.contains_key(key) && random.chance(25) {
+            if here.contains_key(key) && !slow && random.chance(percent) || !here.contains_key(key) && random.chance(25)
+            {
                 here.insert(key.clone(), value.clone());
             }
         }
@@ -307,7 +308,8 @@ pub(super) fn whole(spec: &mut Value) {
 }
 
 fn scope(random: &mut Random, spec: &mut Value) {
-    spec["owns"] = random.pick(&[json!(["own.*"]), json!(["own.*"]), json!(["own.*"]), json!([]), json!(["*"])]).clone();
+    spec["owns"] =
+        random.pick(&[json!(["own.*"]), json!(["own.*"]), json!(["own.*"]), json!([]), json!(["*"])]).clone();
     if random.chance(8) {
         spec["protect"] = json!([*random.pick(&["own.q*", "own.x1", "own.old"])]);
     }
@@ -318,9 +320,8 @@ fn scope(random: &mut Random, spec: &mut Value) {
 
 /// Undeclared objects in and out of `owns`, and foreign bindings on everything.
 fn strangers(random: &mut Random, case: &mut Case) {
-    let kept = |case: &Case, kind: &str| -> Vec<String> {
-        case.first[kind].as_object().unwrap().keys().cloned().collect()
-    };
+    let kept =
+        |case: &Case, kind: &str| -> Vec<String> { case.first[kind].as_object().unwrap().keys().cloned().collect() };
     let (exchanges, queues) = (kept(case, "exchanges"), kept(case, "queues"));
     for name in ["own.old", "own.tmp.a", "far.old", "far.other"] {
         if random.chance(35) {
@@ -420,7 +421,8 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         case.second["owns"] = json!(["own.*"]);
         case.prune = vec!["exchanges", "queues", "bindings", "policies"];
         for number in 0..9 {
-            list(&mut case.others, "queues").push(json!({"name": format!("own.m{number}"), "arguments": {"x-queue-type": "classic"}}));
+            list(&mut case.others, "queues")
+                .push(json!({"name": format!("own.m{number}"), "arguments": {"x-queue-type": "classic"}}));
         }
         case.others["messages"]["own.m3"] = 2.into();
     }
@@ -428,7 +430,8 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         let hash = |header: &str| json!({"type": "x-consistent-hash", "arguments": {"hash-header": header}});
         both(case, "exchanges", "own.hash", hash("user"), hash("session"));
         both(case, "queues", "own.hashed", classic(), classic());
-        let binding = json!({"source": "own.hash", "destination": "own.hashed", "destinationType": "queue", "routingKey": "1"});
+        let binding =
+            json!({"source": "own.hash", "destination": "own.hashed", "destinationType": "queue", "routingKey": "1"});
         list(&mut case.first, "bindings").push(binding.clone());
         list(&mut case.second, "bindings").push(binding);
     }
@@ -461,7 +464,8 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         list(&mut case.others, "exchanges").push(json!({"name": "far.src", "type": "topic"}));
         table(&mut case.second, "exchanges").insert("far.src".to_owned(), json!({"external": true}));
         both(case, "queues", "own.in", classic(), json!({"type": "classic", "maxLength": 7}));
-        let binding = json!({"source": "far.src", "destination": "own.in", "destinationType": "queue", "routingKey": "k"});
+        let binding =
+            json!({"source": "far.src", "destination": "own.in", "destinationType": "queue", "routingKey": "k"});
         list(&mut case.second, "bindings").push(binding);
         stranger_binds(case, "far.src", "own.in", "queue");
     }

@@ -13,8 +13,8 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, Situation, Target, Wanted, gate, needs_activity,
-    obstacles, plan_vhost, seal,
+    Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, Situation, Target, Wanted, gate,
+    needs_activity, obstacles, plan_vhost, seal,
 };
 use topo::spec::{SourceFile, Variables, parse};
 
