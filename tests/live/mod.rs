@@ -8,4 +8,5 @@ mod killed;
 mod message_loss;
 mod ownership;
 mod quickstart;
+mod requests;
 mod support_works;
