@@ -3,6 +3,7 @@
 mod conflicts;
 mod killed;
 mod message_loss;
+mod names;
 mod ownership;
 mod quickstart;
 mod support_works;
