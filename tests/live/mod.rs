@@ -6,4 +6,5 @@ mod message_loss;
 mod names;
 mod ownership;
 mod quickstart;
+mod saved_plans;
 mod support_works;
