@@ -124,7 +124,7 @@ impl Story {
 }
 
 /// Makes what a definitions file would say. Bindings may lack `destination_type` and `routing_key`.
-fn make_live(vhost: &Vhost<'_>, live: &Value) {
+pub(crate) fn make_live(vhost: &Vhost<'_>, live: &Value) {
     let http = vhost.http();
     let list = |kind: &str| live[kind].as_array().cloned().unwrap_or_default();
     let named = |kind: &str, default: Value| {
@@ -154,7 +154,7 @@ fn make_live(vhost: &Vhost<'_>, live: &Value) {
 }
 
 /// Waits until the totals that plans are made of show what is there: those of quorum queues lag by up to 5 s.
-fn until_counted(vhost: &Vhost<'_>, messages: &[(String, usize)]) {
+pub(crate) fn until_counted(vhost: &Vhost<'_>, messages: &[(String, usize)]) {
     let path = vhost.path("queues", &[]) + "?disable_stats=true&enable_queue_totals=true";
     until("the totals to show every message", || {
         let listed = vhost.http().get(&path).expect_status(200);
@@ -173,7 +173,7 @@ fn normalised(output: &Output, vhost: &Vhost<'_>, proxy: &Proxy) -> String {
 }
 
 /// Everything but the names of the vhost itself.
-fn everything(vhost: &Vhost<'_>) -> Value {
+pub(crate) fn everything(vhost: &Vhost<'_>) -> Value {
     let mut all = json!({});
     for kind in ["exchanges", "queues", "bindings", "policies"] {
         let mut list = vhost.list(kind);
@@ -265,7 +265,7 @@ fn tell(path: PathBuf) -> Result<(), String> {
     Err(wrong + "(TOPO_UPDATE=1 rewrites what is expected; then look at the difference)")
 }
 
-fn fill(vhost: &Vhost<'_>, queue: &str, count: usize) {
+pub(crate) fn fill(vhost: &Vhost<'_>, queue: &str, count: usize) {
     let http: Http = vhost.http();
     let body =
         json!({"properties": {"delivery_mode": 2}, "routing_key": queue, "payload": "m", "payload_encoding": "string"});

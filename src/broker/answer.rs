@@ -59,7 +59,11 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
     };
     let username = username.to_owned();
     Err(match status {
-        401 if reason.starts_with("Not ") && reason.ends_with(" user") => {
+        // The second is said of policies to who has neither `policymaker` nor `administrator`
+        // (`rabbit_web_dispatch_access_control:is_authorized_policies`).
+        401 if reason.starts_with("Not ") && reason.ends_with(" user")
+            || reason == "User not authorised to access object" =>
+        {
             BrokerError::WrongTag { username, request, reason }
         }
         401 if reason.starts_with("Access refused") || reason.starts_with("User not authorised") => {
@@ -157,6 +161,7 @@ mod tests {
         assert!(matches!(json(401, "Access refused."), BrokerError::AccessRefused { .. }));
         assert!(matches!(json(401, "User not authorised to access virtual host"), BrokerError::AccessRefused { .. }));
         assert!(matches!(json(401, "Not management user"), BrokerError::WrongTag { .. }));
+        assert!(matches!(json(401, "User not authorised to access object"), BrokerError::WrongTag { .. }));
     }
 
     #[test]

@@ -27,12 +27,12 @@ impl Broker {
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (cluster, listed, lists) = join!(
             self.cluster(),
-            self.get::<Vec<wire::Vhost>>(VHOSTS),
+            self.get::<wire::Vhosts>(VHOSTS),
             try_join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
         );
         // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
         let cluster = cluster?;
-        let mut settings: BTreeMap<_, _> = listed?.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
+        let mut settings: BTreeMap<_, _> = listed?.0.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
         let snapshots = vhosts.iter().cloned().zip(lists?).map(|(vhost, lists)| match lists {
             None => Snapshot::missing(vhost, &cluster),
             Some(lists) => {

@@ -30,9 +30,16 @@ pub(super) fn ways_out(
 
 /// The live value, as it would stand in the spec.
 fn keep(field: &FieldVerdict) -> String {
+    match (field.field.as_str(), &field.before) {
+        ("x-dead-letter-exchange", None) => return "deadLetter: none".to_owned(),
+        ("x-dead-letter-exchange", Some(exchange)) => return format!("deadLetter: {{exchange: {exchange}}}"),
+        ("x-dead-letter-routing-key", None) => return "a deadLetter without routingKey".to_owned(),
+        ("x-dead-letter-routing-key", Some(key)) => return format!("deadLetter: {{routingKey: {key}}}"),
+        (_, _) => {}
+    }
     let key = match KnownArgument::named(&field.field) {
-        Some(known) if known.key != "deadLetter" => known.key.to_owned(),
-        Some(_) | None => match field.field.as_str() {
+        Some(known) => known.key.to_owned(),
+        None => match field.field.as_str() {
             "auto_delete" => "autoDelete".to_owned(),
             "alternate-exchange" => "alternateExchange".to_owned(),
             other => other.to_owned(),

@@ -1,6 +1,9 @@
 //! Stories on a real RabbitMQ.
 
 mod conflicts;
+mod convergence;
+mod cuts;
+mod failures;
 mod killed;
 mod message_loss;
 mod names;

@@ -30,9 +30,9 @@ pub(crate) use self::{
     amqp::{Amqp, Argument, NONE, Outcome, text},
     http::Http,
     node::{Node, Options},
-    proxy::{Fault, Proxy, any, deletes, gets, posts, puts},
+    proxy::{Fault, Proxy, any, deletes, gets, posts, puts, writes},
     tls::Tls,
-    topo::{Output, Topo, valid_plan},
+    topo::{Output, Running, Topo, valid_plan},
     vhost::{User, Vhost},
     waiting::{block_on, until},
 };

@@ -14,12 +14,13 @@ use super::Node;
 #[derive(Clone)]
 pub(crate) struct Matching {
     method: Option<&'static str>,
+    writes: bool,
     path: Option<String>,
     which: Range<usize>,
 }
 
 fn of(method: Option<&'static str>) -> Matching {
-    Matching { method, path: None, which: 1..usize::MAX }
+    Matching { method, writes: false, path: None, which: 1..usize::MAX }
 }
 
 /// Every request.
@@ -41,6 +42,11 @@ pub(crate) fn posts() -> Matching {
 
 pub(crate) fn deletes() -> Matching {
     of(Some("DELETE"))
+}
+
+/// Every request that may change something.
+pub(crate) fn writes() -> Matching {
+    Matching { writes: true, ..any() }
 }
 
 impl Matching {
@@ -70,6 +76,7 @@ impl Matching {
 
     fn fits(&self, request: &Seen) -> bool {
         self.method.is_none_or(|method| method == request.method)
+            && !(self.writes && request.method == "GET")
             && self.path.as_ref().is_none_or(|part| request.path.contains(part))
     }
 }

@@ -212,6 +212,10 @@ impl Running {
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
     pub(crate) fn is_over(&mut self) -> bool {
         self.child.0.try_wait().expect("a child of this process").is_some()
     }
@@ -297,6 +301,22 @@ impl Output {
     #[track_caller]
     pub(crate) fn expect_no_text(self, text: &str) -> Self {
         assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "expected no `{text}`: {self}");
+        self
+    }
+
+    /// Fails unless standard error has exactly one line that begins with `error:`, with this in it.
+    #[track_caller]
+    pub(crate) fn expect_error(self, text: &str) -> Self {
+        let errors: Vec<&str> = self.stderr.lines().filter(|line| line.starts_with("error")).collect();
+        assert!(errors.len() == 1 && errors[0].starts_with("error: "), "expected one error: {self}");
+        assert!(errors[0].contains(text), "expected an error with `{text}`: {self}");
+        self
+    }
+
+    /// Fails unless standard output is empty.
+    #[track_caller]
+    pub(crate) fn expect_no_result(self) -> Self {
+        assert!(self.stdout.is_empty(), "expected nothing on standard output: {self}");
         self
     }
 }

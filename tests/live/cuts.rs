@@ -1,0 +1,218 @@
+//! Roads and brokers that fail halfway: cut connections, hanging answers, 429 and 503, a node that is killed. Whatever
+//! happens, the report says what is so, and a second apply ends where one without any fault would have ended.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Fault, Node, Options, Output, Proxy, Topo, Vhost, any, gets, puts, until, writes};
+
+const SPEC: &str = "\
+exchanges: {orders: {type: topic}, audit: {type: fanout}}
+queues: {orders.mail: {type: classic}, orders.work: {type: classic, messageTtl: 30s}}
+bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
+";
+
+/// Writes of an undisturbed apply of it: the lock, five objects, and the lock's end.
+const WRITES: usize = 7;
+
+fn exists(vhost: &Vhost<'_>, address: &str) -> bool {
+    let parts: Vec<&str> = address.split('/').collect();
+    match parts[0] {
+        "exchanges" => !vhost.exchange(parts[2]).is_null(),
+        "queues" => !vhost.queue(parts[2]).is_null(),
+        "bindings" => !vhost.list("bindings").is_empty(),
+        other => panic!("{other}: not in this spec"),
+    }
+}
+
+/// Compares what the report says with what the broker has; returns how many steps were done, failed, not attempted.
+fn report_is_true(vhost: &Vhost<'_>, output: &Output) -> [usize; 3] {
+    let report: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let steps = |list: &str| report["vhosts"][0][list].as_array().cloned().unwrap_or_default();
+    for step in steps("done") {
+        assert!(exists(vhost, step["address"].as_str().unwrap()), "said to be done: {step}");
+    }
+    for step in steps("failed") {
+        let there = exists(vhost, step["address"].as_str().unwrap());
+        assert!(!there || step["perhapsDone"] == true, "said not to be done: {step}");
+    }
+    for step in steps("notAttempted") {
+        assert!(!exists(vhost, step["address"].as_str().unwrap()), "said not to be attempted: {step}");
+    }
+    ["done", "failed", "notAttempted"].map(|list| steps(list).len())
+}
+
+fn converges(topo: &Topo, vhost: &Vhost<'_>) {
+    // A road that stays broken keeps the lock from being released, too; nobody waits a minute for its lease here.
+    vhost.http().delete(&vhost.path("queues", &["topo.lock"]));
+    topo.run(["apply", "--yes"]).expect_code(0);
+    topo.run(["plan", "--detailed-exitcode"])
+        .expect_code(0)
+        .expect_text("No changes. 5 objects and 1 binding compared.");
+    assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
+}
+
+fn faults() -> [(&'static str, fn() -> Fault); 3] {
+    [("before", || Fault::CutBefore), ("after", || Fault::CutAfter), ("within", || Fault::CutWithin)]
+}
+
+#[test]
+fn one_cut_at_any_write_is_mended_by_trying_again() {
+    let node = Node::shared();
+    let plain = node.vhost("uncut");
+    let proxy = Proxy::to(node);
+    Topo::new(&plain).through(&proxy).spec(SPEC).run(["apply", "--yes"]).expect_code(0);
+    assert_eq!(proxy.count(&writes()), WRITES, "{:?}", proxy.requests());
+    thread::scope(|scope| {
+        for (name, fault) in faults() {
+            scope.spawn(move || {
+                for nth in 1..=WRITES {
+                    let vhost = node.vhost(&format!("cut-{name}-{nth}"));
+                    let proxy = Proxy::to(node).on(writes().nth(nth), fault());
+                    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+                    let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(0);
+                    assert_eq!(report_is_true(&vhost, &output), [5, 0, 0], "{name} {nth}: {output}");
+                    assert!(vhost.queue("topo.lock").is_null(), "{name} {nth}: {output}");
+                    let output = topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+                    output.expect_text("No changes. 5 objects and 1 binding compared.");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_road_that_stays_cut_from_any_write_on_is_reported_as_it_is() {
+    let node = Node::shared();
+    thread::scope(|scope| {
+        for (name, fault) in faults() {
+            for nth in 1..=WRITES {
+                scope.spawn(move || {
+                    let vhost = node.vhost(&format!("lost-{name}-{nth}"));
+                    let proxy = Proxy::to(node).on(writes().from(nth), fault());
+                    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+                    let output = topo.run(["apply", "--yes", "--format", "json"]);
+                    match nth {
+                        // The lock: nothing else is begun.
+                        1 if output.code == Some(1) => {
+                            let output = output.expect_no_result().expect_error("the connection broke");
+                            assert!(vhost.names("exchanges").is_empty(), "{output}");
+                        }
+                        // All is done, only the lock stays.
+                        WRITES => {
+                            let output = output.expect_code(0);
+                            assert_eq!(report_is_true(&vhost, &output), [5, 0, 0], "{output}");
+                        }
+                        _ => {
+                            let output = output.expect_code(4).expect_error("stopped halfway");
+                            let [done, failed, rest] = report_is_true(&vhost, &output);
+                            assert_eq!(done + failed + rest, 5, "{name} {nth}: {output}");
+                            assert!(failed > 0, "{name} {nth}: {output}");
+                        }
+                    }
+                    proxy.reset();
+                    converges(&topo, &vhost);
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn a_cut_while_reading_is_tried_again() {
+    let vhost = Node::shared().vhost("reading");
+    for (_, fault) in faults() {
+        let proxy = Proxy::to(Node::shared()).on(gets().nth(1), fault()).on(gets().nth(3), fault());
+        Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(0).expect_text("4 to create");
+    }
+}
+
+#[test]
+fn a_busy_broker_is_tried_again_and_then_answers() {
+    let node = Node::shared();
+    thread::scope(|scope| {
+        for status in [429, 500, 503] {
+            scope.spawn(move || {
+                let vhost = node.vhost(&format!("busy-{status}"));
+                let proxy = Proxy::to(node)
+                    .on(gets().path("/api/overview").first(2), Fault::Status(status))
+                    .on(puts().path("orders.work").first(3), Fault::Status(status));
+                let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+                topo.run(["apply", "--yes"]).expect_code(0).expect_no_text("error");
+                assert_eq!(proxy.count(&puts().path("orders.work")), 4);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
+    let vhost = Node::shared().vhost("busy-for-ever");
+    let begun = Instant::now();
+    let proxy = Proxy::to(Node::shared()).on(any(), Fault::Status(503));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let output = topo.run(["plan"]).expect_code(1).expect_no_result();
+    output.expect_error("the broker could not do GET /api/overview: 503 status 503 for the test");
+    assert_eq!(proxy.count(&gets().path("/api/overview")), 5);
+    // Of one object only: the rest of its wave is done, what waits for it is not begun.
+    proxy.reset();
+    proxy.add(puts().path("orders.work"), Fault::Status(503));
+    let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
+    assert_eq!(report_is_true(&vhost, &output), [3, 1, 1], "{output}");
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    proxy.reset();
+    assert!(vhost.queue("topo.lock").is_null());
+    converges(&topo, &vhost);
+}
+
+#[test]
+fn a_hanging_broker_is_given_up_after_the_timeout() {
+    let vhost = Node::shared().vhost("hanging");
+    // Once: tried again.
+    let late = || Fault::Delay(Duration::from_secs(5));
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/exchanges").nth(1), late());
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    topo.run(["plan", "--timeout", "1s"]).expect_code(0);
+    // For ever.
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/exchanges"), late());
+    let begun = Instant::now();
+    let output = topo.through(&proxy).run(["plan", "--timeout", "1s"]).expect_code(1).expect_no_result();
+    output.expect_error("did not answer GET /api/exchanges/").expect_text("within 1s");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_write_that_hangs_is_reported_as_perhaps_done() {
+    let vhost = Node::shared().vhost("hanging-write");
+    let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::Delay(Duration::from_millis(1500)));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let output = topo.run(["apply", "--yes", "--timeout", "1s"]).expect_code(4);
+    output.expect_error("stopped halfway").expect_text("the broker may have done it all the same");
+    // It did, in the end.
+    until("the late queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
+    proxy.reset();
+    converges(&topo, &vhost);
+}
+
+#[test]
+fn a_broker_that_is_killed_in_the_middle() {
+    let node = Node::start(Options::default());
+    let vhost = node.vhost("killed");
+    let pid = node.pids()[0].to_string();
+    let kill = move || {
+        let killed = Command::new("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
+        assert!(killed.is_ok_and(|status| status.success()));
+    };
+    let queues: String = (1..=40).map(|number| format!("  q{number:02}: {{type: classic}}\n")).collect();
+    let proxy = Proxy::to(&node).on(puts().path("/q20"), Fault::Meanwhile(Box::new(kill)));
+    let topo = Topo::new(&vhost).through(&proxy).spec(&format!("queues:\n{queues}"));
+    let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    let count = |list: &str| report["vhosts"][0][list].as_array().unwrap().len();
+    assert_eq!(count("done") + count("failed") + count("notAttempted"), 40, "{output}");
+    assert!(count("done") >= 10 && count("failed") >= 1 && count("notAttempted") >= 10, "{output}");
+    output.expect_text("warning: the lock was not released");
+}
