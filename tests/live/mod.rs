@@ -2,4 +2,6 @@
 
 mod cuts;
 mod failures;
+mod lock;
 mod support_works;
+mod tls;
