@@ -48,7 +48,10 @@ impl Situation<'_> {
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {
-        self.wanted.sources.iter().find(|(known, _)| known == id).map(|(_, source)| source.clone())
+        // They come out of a map, in the order of the ids: with 20,000 queues, looking at each takes minutes.
+        let sources = &self.wanted.sources;
+        let place = sources.binary_search_by(|(known, _)| known.cmp(id));
+        place.ok().and_then(|place| sources.get(place)).map(|(_, source)| source.clone())
     }
 }
 

@@ -191,6 +191,7 @@ pub fn compared(plan: &Plan) -> (usize, usize) {
 /// `Plan: 5 to create, 0 to change, 1 to recreate, 0 to delete · 12 bindings`.
 pub fn summary_line(plan: &Plan) -> String {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
+    let [create, change, recreate, delete] = [create, change, recreate, delete].map(|count| number(count as u64));
     let mut line = format!("Plan: {create} to create, {change} to change, {recreate} to recreate, {delete} to delete");
     if conflict > 0 {
         let _ = write!(line, ", {conflict} in conflict");

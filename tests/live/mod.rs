@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod credentials;
 mod cuts;
 mod failures;
 mod lock;
