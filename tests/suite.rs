@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
 
 mod cli;
+mod examples;
 mod layers;
 mod live;
+mod readme;
+mod scenarios;
 mod support;

@@ -38,11 +38,10 @@ pub async fn apply(
     mut observe: impl FnMut(Progress<'_>),
 ) -> Report {
     let mut report = Report::new(part.vhost.clone());
-    // The objects whose recreate has deleted the old one: these are finished, whatever happens.
-    let mut begun: BTreeSet<ObjectId> = BTreeSet::new();
+    let mut recreates = Recreates::default();
     let mut stopped = false;
     for wave in part.steps.chunk_by(|one, other| one.wave == other.wave) {
-        let must_finish = wave.iter().any(|step| step.recreate.as_ref().is_some_and(|id| begun.contains(id)));
+        let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
         // Between two waves there is time to notice that somebody took the lock away; its renewal may be 15 s off.
         let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
@@ -54,25 +53,20 @@ pub async fn apply(
             match outcome {
                 Outcome::Done(step, performed) => {
                     observe(Progress::Done(&step));
-                    if let Some(id) = step.recreate.as_ref().filter(|_| is_deletion(&step.action)) {
-                        // The object's own deletion opens its recreate; that of its keep, the last step, closes it.
-                        if *id == step.action.object() {
-                            begun.insert(id.clone());
-                        } else {
-                            begun.remove(id);
-                        }
+                    if recreates.done(&step) {
+                        let of_it = |done: &StepDone| prepares(&done.step.action, &step.action.object());
+                        let (back, kept) = std::mem::take(&mut report.done).into_iter().partition(of_it);
+                        report.done = kept;
+                        report.taken_back.extend::<Vec<_>>(back);
+                        report.taken_back.push(StepDone { step, performed });
+                    } else {
+                        report.done.push(StepDone { step, performed });
                     }
-                    report.done.push(StepDone { step, performed });
                 }
                 Outcome::Failed(step, error) => {
                     observe(Progress::Failed(&step, &error));
                     stopped = true;
-                    // Without the object there is nothing to bind.
-                    if !matches!(step.action, Action::Bind { .. }) {
-                        step.recreate.iter().for_each(|id| {
-                            begun.remove(id);
-                        });
-                    }
+                    recreates.failed(&step, &error);
                     report.failed.push(FailedStep { step, error });
                 }
                 Outcome::NotAttempted(step) => {
@@ -84,6 +78,79 @@ pub async fn apply(
     }
     report.interrupted = interrupt.is_requested();
     report
+}
+
+/// How far the recreates are that a stop must not leave as they are.
+#[derive(Default)]
+struct Recreates {
+    /// The old one is deleted: these are finished, whatever happens.
+    begun: BTreeSet<ObjectId>,
+    /// The keep is there and the old one, too: after a stop, the keep goes again.
+    prepared: BTreeSet<ObjectId>,
+}
+
+impl Recreates {
+    /// Whether a step is done also after a stop.
+    fn must_run(&self, step: &Step) -> bool {
+        step.recreate
+            .as_ref()
+            .is_some_and(|id| self.begun.contains(id) || self.prepared.contains(id) && deletes_keep(step))
+    }
+
+    /// Whether this step took back what was prepared for a recreate that did not come.
+    fn done(&mut self, step: &Step) -> bool {
+        let Some(id) = &step.recreate else { return false };
+        let own = *id == step.action.object();
+        match &step.action {
+            Action::DeclareExchange { .. } if !own => {
+                self.prepared.insert(id.clone());
+            }
+            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } if own => {
+                self.prepared.remove(id);
+                self.begun.insert(id.clone());
+            }
+            // That of the keep, the last step, closes a recreate.
+            Action::DeleteExchange { .. } => {
+                self.begun.remove(id);
+                return self.prepared.remove(id);
+            }
+            Action::PutVhost { .. }
+            | Action::DeclareExchange { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::Bind { .. }
+            | Action::Unbind { .. }
+            | Action::DeleteQueue { .. }
+            | Action::DeletePolicy { .. } => {}
+        }
+        false
+    }
+
+    fn failed(&mut self, step: &Step, error: &BrokerError) {
+        let Some(id) = &step.recreate else { return };
+        // Without the object there is nothing to bind.
+        if !matches!(step.action, Action::Bind { .. }) {
+            self.begun.remove(id);
+        }
+        // The answer may be all that was lost: then only the keep knows of the bindings.
+        let spared = error.is_guard() || matches!(error, BrokerError::AccessRefused { .. });
+        if *id == step.action.object() && !spared {
+            self.prepared.remove(id);
+        }
+    }
+}
+
+/// Whether an action makes a keep, or binds an auto-delete exchange to it.
+fn prepares(action: &Action, keep: &ObjectId) -> bool {
+    match (action, keep) {
+        (Action::DeclareExchange { name, .. }, ObjectId::Exchange(keep)) => name == keep,
+        (Action::Bind { binding }, ObjectId::Exchange(keep)) => binding.touches_exchange(keep),
+        (_, _) => false,
+    }
+}
+
+fn deletes_keep(step: &Step) -> bool {
+    matches!(step.action, Action::DeleteExchange { .. }) && step.recreate.as_ref() != Some(&step.action.object())
 }
 
 async fn run(

@@ -4,13 +4,15 @@ use crate::broker::{BrokerError, Performed};
 use crate::model::VhostName;
 use crate::plan::Step;
 
-/// Every step of a plan is in one of the three lists, in the order in which it ended, or stands in the plan.
+/// Every step of a plan is in one of the lists, in the order in which it ended, or stands in the plan.
 #[derive(Debug)]
 pub struct Report {
     /// The vhost.
     pub vhost: VhostName,
     /// Done, and answered by the broker.
     pub done: Vec<StepDone>,
+    /// Done, and taken back: what a recreate prepares before it deletes anything. Nothing of it is left.
+    pub taken_back: Vec<StepDone>,
     /// Tried, and refused or not answered.
     pub failed: Vec<FailedStep>,
     /// Not tried, because something before failed, or the run was interrupted.
@@ -40,7 +42,14 @@ pub struct FailedStep {
 impl Report {
     /// Nothing done yet.
     pub fn new(vhost: VhostName) -> Self {
-        Self { vhost, done: Vec::new(), failed: Vec::new(), not_attempted: Vec::new(), interrupted: false }
+        Self {
+            vhost,
+            done: Vec::new(),
+            taken_back: Vec::new(),
+            failed: Vec::new(),
+            not_attempted: Vec::new(),
+            interrupted: false,
+        }
     }
 
     /// Whether every step was done.

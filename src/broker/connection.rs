@@ -5,6 +5,7 @@
 use super::answer::{Asked, Raw, check};
 use super::base_url::BaseUrl;
 use super::connect_problem::ConnectProblem;
+use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
 use crate::plan::request::{Method, Request};
@@ -13,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// No list of a vhost is larger (100,000 queues with their bindings are some 30 MB); an endless answer is.
@@ -32,6 +33,7 @@ struct Inner {
     password: SecretString,
     timeout: Duration,
     retries: Retries,
+    emptiness: Mutex<Emptiness>,
 }
 
 impl std::fmt::Debug for Broker {
@@ -88,7 +90,8 @@ impl Broker {
         }
         let client =
             client.build().map_err(|error| BrokerError::Certificate { what: given, reason: innermost(&error) })?;
-        Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries })))
+        let emptiness = Mutex::default();
+        Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries, emptiness })))
     }
 
     /// Where the broker is, without user info.
@@ -99,6 +102,12 @@ impl Broker {
     /// As whom it is spoken to.
     pub fn username(&self) -> &str {
         &self.0.username
+    }
+
+    /// What the looks at totals so far have shown. Never held over an await.
+    pub(super) fn emptiness(&self) -> MutexGuard<'_, Emptiness> {
+        // Each change of it is whole, so a panic elsewhere leaves nothing half done.
+        self.0.emptiness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads JSON, trying again what may go away.

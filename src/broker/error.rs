@@ -300,6 +300,17 @@ impl BrokerError {
             | Self::LockLost { .. } => false,
         }
     }
+
+    /// Whether a deletion was not even tried, because what must hold for it did not.
+    pub fn is_guard(&self) -> bool {
+        matches!(
+            self,
+            Self::NotEmpty { .. }
+                | Self::MoreThanAllowed { .. }
+                | Self::EmptinessUnknown { .. }
+                | Self::BoundMeanwhile { .. }
+        )
+    }
 }
 
 fn count(messages: Option<u64>) -> String {

@@ -11,7 +11,8 @@
 //!
 //! So a classic queue is asked for its total and deleted with both flags, which one process checks at once: with no
 //! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`. A quorum
-//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 for two ticks.
+//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 for two ticks; every
+//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)).
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -21,7 +22,7 @@ use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
 use crate::plan::request::Request;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// Two ticks of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000) and some.
 const TWO_TICKS: Duration = Duration::from_secs(12);
@@ -84,9 +85,12 @@ impl Broker {
             }
             Some(QueueType::Quorum) => {
                 must_be_empty(name, &totals)?;
-                let since = Instant::now();
-                while since.elapsed() < TWO_TICKS {
-                    sleep(POLL.min(TWO_TICKS.saturating_sub(since.elapsed()))).await;
+                loop {
+                    let missing = TWO_TICKS.saturating_sub(self.emptiness().seen_for(vhost, name));
+                    if missing.is_zero() {
+                        break;
+                    }
+                    sleep(POLL.min(missing)).await;
                     let Some(totals) = self.totals_of(vhost, name, delete).await? else {
                         return Ok(Performed::AlreadyGone);
                     };

@@ -15,6 +15,7 @@ pub mod snapshot;
 
 mod answer;
 pub mod definitions;
+mod emptiness;
 mod guard;
 mod read;
 mod wire;

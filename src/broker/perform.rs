@@ -24,6 +24,9 @@ impl Broker {
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
         let sent = request(vhost, action);
+        if let Action::DeclareQueue { name, .. } = action {
+            self.emptiness().forget(vhost, name);
+        }
         match action {
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
@@ -46,7 +49,11 @@ impl Broker {
                 }
                 Ok(performed)
             }
-            Action::DeleteQueue { name, guard } => self.delete_queue(vhost, name, *guard, &sent).await,
+            Action::DeleteQueue { name, guard } => {
+                let deleted = self.delete_queue(vhost, name, *guard, &sent).await;
+                self.emptiness().forget(vhost, name);
+                deleted
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use futures_util::future::try_join_all;
 
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 use tokio::{join, try_join};
 
 /// No statistics of the vhosts: theirs grow with the number of vhosts, and the broker computes them on the spot.
@@ -26,12 +27,12 @@ impl Broker {
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
         let (cluster, listed, lists) = join!(
             self.cluster(),
-            self.get::<Vec<wire::Vhost>>(VHOSTS),
+            self.get::<wire::Vhosts>(VHOSTS),
             try_join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
         );
         // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
         let cluster = cluster?;
-        let mut settings: BTreeMap<_, _> = listed?.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
+        let mut settings: BTreeMap<_, _> = listed?.0.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
         let snapshots = vhosts.iter().cloned().zip(lists?).map(|(vhost, lists)| match lists {
             None => Snapshot::missing(vhost, &cluster),
             Some(lists) => {
@@ -95,7 +96,10 @@ impl Broker {
             "disable_stats=true&enable_queue_totals=true\
              &columns=name,type,arguments,messages,messages_ready,messages_unacknowledged",
         );
-        self.send(&request).await?.json(&request)
+        let asked = Instant::now();
+        let totals: Vec<wire::QueueTotals> = self.send(&request).await?.json(&request)?;
+        self.emptiness().saw(vhost, &totals, asked, Instant::now());
+        Ok(totals)
     }
 
     async fn cluster(&self) -> Result<Cluster, BrokerError> {

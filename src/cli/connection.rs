@@ -22,16 +22,19 @@ pub(super) fn no_password(arguments: &ConnectionArguments) -> Result<(), Failure
     }
 }
 
-/// The flags again, as they would be typed: for the lines that tell what to type next.
+/// The flags again, as they would be typed: for the lines that tell what to type next. What the environment says is left
+/// out: it says it the next time, too.
 pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     let mut line = String::new();
     let mut flag = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
+        let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
+        if let Some(value) = value.filter(|value| environment(&variable).as_ref() != Some(value)) {
+            let value = if name == "url" { without_login(&value) } else { value };
             line.push_str(&format!(" --{name} {}", quoted(&value)));
         }
     };
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    flag("url", arguments.url.as_deref().map(without_login));
+    flag("url", arguments.url.clone());
     flag("username", arguments.username.clone());
     flag("password-file", path(&arguments.password_file));
     flag("node", arguments.node.clone());

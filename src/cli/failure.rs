@@ -88,10 +88,8 @@ impl From<BrokerError> for Failure {
     fn from(error: BrokerError) -> Self {
         let exit = match &error {
             BrokerError::LockHeld { .. } => Exit::Locked,
-            BrokerError::NotEmpty { .. }
-            | BrokerError::MoreThanAllowed { .. }
-            | BrokerError::EmptinessUnknown { .. }
-            | BrokerError::Inequivalent { .. } => Exit::Blocked,
+            BrokerError::Inequivalent { .. } => Exit::Blocked,
+            guard if guard.is_guard() => Exit::Blocked,
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());

@@ -19,8 +19,7 @@ pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
         (true, _) | (false, true) => Exit::Partial,
         (false, false) if interrupted => Exit::Interrupted,
         (false, false) => {
-            let raced =
-                |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. } | BrokerError::NotEmpty { .. });
+            let raced = |error: &BrokerError| error.is_guard() || matches!(error, BrokerError::Inequivalent { .. });
             let refused = reports.iter().flat_map(|report| &report.failed).any(|failed| raced(&failed.error));
             if refused { Exit::Blocked } else { Exit::Failed }
         }

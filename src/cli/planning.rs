@@ -26,7 +26,7 @@ pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
     arguments.allow.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
 }
 
-/// The flags again, as they would be typed: for the lines that tell what to type next.
+/// The flags again, as they would be typed.
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {

@@ -89,8 +89,9 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
     }
 }
 
-/// A binding is owned through its destination: declared here and inside `owns`, from a source that is not somebody else's.
-fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
+/// Why a live binding that is not declared is not wanted, if it is not: it is owned through its destination, which must
+/// be declared here and inside `owns`, from a source that is not somebody else's.
+pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
     if scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name()) {
         return None;
     }

@@ -6,4 +6,4 @@ mod change;
 mod compare;
 
 pub use change::{Change, DeleteReason, Field, FieldChange};
-pub use compare::{diff, fields};
+pub use compare::{binding_reason, diff, fields};

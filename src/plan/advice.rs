@@ -6,12 +6,13 @@ use crate::model::known_arguments::KnownArgument;
 use crate::model::units::with_unit;
 use crate::model::{Address, ArgumentValue, Object};
 
-/// What one can do about an object that differs in these fields.
+/// What one can do about a live object that differs in these fields. `instead` is what helps where no recreate may be.
 pub(super) fn ways_out(
     address: &Address,
-    wanted: &Object,
+    object: &Object,
     fields: &[FieldVerdict],
     live: Option<&QueueActivity>,
+    instead: Option<String>,
 ) -> Vec<String> {
     let hard: Vec<&FieldVerdict> =
         fields.iter().filter(|field| matches!(field.verdict, Verdict::Conflict | Verdict::Drift)).collect();
@@ -20,18 +21,25 @@ pub(super) fn ways_out(
         let values: Vec<String> = hard.iter().map(|field| keep(field)).collect();
         ways.push(format!("keep what is live: {} in the spec", values.join(", ")));
     }
-    if let Object::Queue(..) = wanted {
+    if let Object::Queue(..) = object {
         ways.extend(hard.iter().filter_map(|field| by_policy(field)));
     }
-    ways.push(recreate(address, wanted, live));
+    ways.push(instead.unwrap_or_else(|| recreate(address, object, live)));
     ways
 }
 
 /// The live value, as it would stand in the spec.
 fn keep(field: &FieldVerdict) -> String {
+    match (field.field.as_str(), &field.before) {
+        ("x-dead-letter-exchange", None) => return "deadLetter: none".to_owned(),
+        ("x-dead-letter-exchange", Some(exchange)) => return format!("deadLetter: {{exchange: {exchange}}}"),
+        ("x-dead-letter-routing-key", None) => return "a deadLetter without routingKey".to_owned(),
+        ("x-dead-letter-routing-key", Some(key)) => return format!("deadLetter: {{routingKey: {key}}}"),
+        (_, _) => {}
+    }
     let key = match KnownArgument::named(&field.field) {
-        Some(known) if known.key != "deadLetter" => known.key.to_owned(),
-        Some(_) | None => match field.field.as_str() {
+        Some(known) => known.key.to_owned(),
+        None => match field.field.as_str() {
             "auto_delete" => "autoDelete".to_owned(),
             "alternate-exchange" => "alternateExchange".to_owned(),
             other => other.to_owned(),
@@ -66,19 +74,23 @@ fn by_policy(field: &FieldVerdict) -> Option<String> {
     }
 }
 
-fn recreate(address: &Address, wanted: &Object, live: Option<&QueueActivity>) -> String {
-    let Object::Queue(_, queue) = wanted else {
+fn recreate(address: &Address, object: &Object, live: Option<&QueueActivity>) -> String {
+    let Object::Queue(_, queue) = object else {
         return format!("recreate it with all its bindings: --recreate {address}=discard");
     };
     let messages = live.and_then(|live| live.messages);
     match messages {
-        Some(0) if queue.type_name() != "stream" => {
-            format!("recreate it, empty as it is: --recreate {address}=ifEmpty")
+        // Whatever its count says: no stream can be proven empty.
+        _ if queue.type_name() == "stream" => {
+            format!("give the new stream another name; or give up what is in it: --recreate {address}=discard")
         }
-        Some(0) => format!("delete and recreate it: --recreate {address}=discard"),
-        Some(messages) => format!(
-            "wait until it is empty, then --recreate {address}=ifEmpty; or give up its {messages} messages: --recreate {address}=discard"
-        ),
+        Some(0) => format!("recreate it, empty as it is: --recreate {address}=ifEmpty"),
+        Some(messages) => {
+            let its = if messages == 1 { "its message".to_owned() } else { format!("its {messages} messages") };
+            format!(
+                "wait until it is empty, then --recreate {address}=ifEmpty; or give up {its}: --recreate {address}=discard"
+            )
+        }
         None => format!(
             "recreate it if it is empty: --recreate {address}=ifEmpty; or give up what is in it: --recreate {address}=discard"
         ),

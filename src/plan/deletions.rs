@@ -53,6 +53,7 @@ pub(super) fn plan(
         planned.reason = Some(reason);
         draft.changes.push(planned);
     }
+    last_bindings(draft, situation);
 }
 
 fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
@@ -68,22 +69,31 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
             let id = ObjectId::Exchange(name.clone());
             let count = recreate::bindings_of(situation, &id).count();
             if count > 0 {
-                let text = format!("it has {count} bindings, and all go with it");
+                let text = match count {
+                    1 => "its only binding goes with it".to_owned(),
+                    _ => format!("it has {count} bindings, and all go with it"),
+                };
                 draft.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
-        Object::Binding(binding) => {
-            if let Destination::Queue(queue) = &binding.destination {
-                let into = |binding: &&Binding| binding.touches_queue(queue);
-                let stays = situation.current.bindings.iter().filter(into).any(|other| other != binding);
-                let comes = situation.wanted.topology.bindings.iter().any(|other| other.touches_queue(queue));
-                if !stays && !comes {
-                    let text = format!("the last binding of queue {queue} goes: nothing is routed to it any more");
-                    draft.hazard(HazardKind::RoutingGap, address, text, None);
-                }
-            }
-        }
-        Object::Vhost(_) | Object::Policy(..) => {}
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {}
+    }
+}
+
+/// A queue that loses its last binding gets nothing any more.
+fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
+    let queue = |binding: &Binding| match &binding.destination {
+        Destination::Queue(name) => Some(name.clone()),
+        Destination::Exchange(_) => None,
+    };
+    let unwanted = unwanted_bindings(draft);
+    let stay = situation.current.bindings.difference(&unwanted).chain(&situation.wanted.topology.bindings);
+    let bound: BTreeSet<_> = stay.filter_map(queue).collect();
+    let unbound: BTreeSet<_> = unwanted.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
+    for name in unbound {
+        let address = situation.address(&ObjectId::Queue(name));
+        let text = "its last binding goes: nothing is routed to it any more".to_owned();
+        draft.hazard(HazardKind::RoutingGap, &address, text, None);
     }
 }
 
@@ -106,7 +116,8 @@ pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
     let all = owned.max(deleted);
     let address = situation.address(&ObjectId::Vhost);
     if declared == 0 {
-        let text = format!("the spec declares nothing, and {deleted} objects are deleted");
+        let objects = if deleted == 1 { "1 object is".to_owned() } else { format!("{deleted} objects are") };
+        let text = format!("the spec declares nothing, and {objects} deleted");
         draft.hazard(HazardKind::MassDelete, &address, text, None);
     } else if all >= FEW && deleted * 100 > all * PERCENT {
         let text = format!("{deleted} of {all} owned objects are deleted");

@@ -120,7 +120,7 @@ pub struct Wanted {
     pub topology: Topology,
     /// Whose objects are whose.
     pub scope: Scope,
-    /// Where each object stands in the spec.
+    /// Where each object stands in the spec, sorted by object.
     pub sources: Vec<(ObjectId, Source)>,
 }
 

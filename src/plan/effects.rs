@@ -7,27 +7,27 @@ use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Object, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType,
 };
 use fancy_regex::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the hazards of policies that are created, changed or deleted.
 pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     let before = Policies::new(situation.current.policies.clone());
     let mut after = situation.current.policies.clone();
-    let mut touched = false;
+    let mut touched = BTreeSet::new();
     for change in &draft.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Create | ChangeKind::Change, _, Some(Object::Policy(name, policy))) => {
                 after.insert(name.clone(), policy.clone());
-                touched = true;
+                touched.insert(name.clone());
             }
             (ChangeKind::Delete, Some(Object::Policy(name, _)), _) => {
                 after.remove(name);
-                touched = true;
+                touched.insert(name.clone());
             }
             _ => {}
         }
     }
-    if !touched {
+    if touched.is_empty() {
         return;
     }
     let after = Policies::new(after);
@@ -39,6 +39,7 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
             format!("pattern {:?} cannot be evaluated here; what it governs is not known", policy.policy.pattern),
         );
     }
+    shadowed(draft, situation, &after, &touched);
     for (name, queue) in &situation.current.queues {
         let id = ObjectId::Queue(name.clone());
         let goes = |change: &super::PlannedChange| {
@@ -53,6 +54,27 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
         }
         let operator = operator.governing(name, queue).map(|(_, policy)| policy);
         one_queue(draft, situation, (name, queue), (was, is), operator);
+    }
+}
+
+/// A policy that is written, matches queues, and governs none of them does nothing: somebody else's goes before it.
+fn shadowed(draft: &mut Draft, situation: &Situation<'_>, policies: &Policies, touched: &BTreeSet<PolicyName>) {
+    let queues: BTreeMap<&QueueName, &Queue> =
+        situation.current.queues.iter().chain(&situation.wanted.topology.queues).collect();
+    for (name, matcher) in policies.0.iter().filter(|(name, _)| touched.contains(*name)) {
+        let mut winner = None;
+        let governs = queues.iter().filter(|(queue_name, queue)| matcher.matches(queue_name, queue)).any(
+            |(queue_name, queue)| {
+                let governing = policies.governing(queue_name, queue).map(|(name, _)| name);
+                winner = winner.or(governing);
+                governing == Some(name)
+            },
+        );
+        if let Some(winner) = winner.filter(|_| !governs) {
+            let address = situation.address(&ObjectId::Policy(name.clone()));
+            let text = format!("it governs no queue: policy {winner} goes before it wherever it matches");
+            draft.note(&address, text);
+        }
     }
 }
 
@@ -163,6 +185,14 @@ struct Matcher {
     regex: Option<Regex>,
 }
 
+impl Matcher {
+    /// Patterns are not anchored.
+    fn matches(&self, name: &QueueName, queue: &Queue) -> bool {
+        applies(self.policy.apply_to, queue)
+            && self.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
+    }
+}
+
 struct Policies(BTreeMap<PolicyName, Matcher>);
 
 impl Policies {
@@ -171,14 +201,11 @@ impl Policies {
         Self(policies.into_iter().map(|(name, policy)| (name, matcher(policy))).collect())
     }
 
-    /// The policy of the highest priority that matches; patterns are not anchored.
+    /// The policy of the highest priority that matches.
     fn governing(&self, name: &QueueName, queue: &Queue) -> Governing<'_> {
         self.0
             .iter()
-            .filter(|(_, matcher)| applies(matcher.policy.apply_to, queue))
-            .filter(|(_, matcher)| {
-                matcher.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
-            })
+            .filter(|(_, matcher)| matcher.matches(name, queue))
             .max_by_key(|(_, matcher)| matcher.policy.priority)
             .map(|(name, matcher)| (name, &matcher.policy))
     }

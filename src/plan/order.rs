@@ -3,7 +3,7 @@
 //!
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
-use super::document::{ChangeKind, PlannedChange, Step};
+use super::document::{ChangeKind, Options, PlannedChange, Step};
 use super::planner::{Draft, Situation};
 use super::{Action, Guard, deletions, recreate, request::request};
 use crate::model::{
@@ -12,7 +12,7 @@ use crate::model::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps of all changes that are not conflicts.
-pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>) -> Vec<Step> {
+pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Options) -> Vec<Step> {
     let mut work = Work::sort(&draft.changes);
     let mut layout = Layout {
         situation,
@@ -38,7 +38,7 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>) -> Vec<Step> {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
         }
     });
-    layout.unfinished(draft);
+    layout.unfinished(draft, options);
     for object in &work.recreates {
         layout.recreate(object, &mut work.bindings);
     }
@@ -255,29 +255,15 @@ impl Layout<'_> {
     }
 
     /// Finishes recreates that a killed run left: what their keeps remember is bound again, then the keeps go.
-    fn unfinished(&mut self, draft: &mut Draft) {
-        let desired = &self.situation.wanted.topology;
-        let keeps: Vec<_> = self
-            .situation
-            .current
-            .exchanges
-            .iter()
-            .filter_map(|(name, exchange)| recreate::kept_by(exchange).map(|(id, bindings)| (name, id, bindings)))
-            .filter(|(_, id, _)| match id {
-                ObjectId::Queue(name) => desired.queues.contains_key(name),
-                ObjectId::Exchange(name) => desired.exchanges.contains_key(name),
-                ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-            })
-            .collect();
-        for (name, id, bindings) in keeps {
+    fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
+        for (name, id, bindings) in recreate::unfinished(self.situation, options) {
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
-            let address = self.situation.address(&id);
-            draft.note(
-                &address,
-                format!("an earlier recreate of {id} was cut short; {missing} of its bindings are restored"),
-            );
+            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings are restored");
+            draft.note(&self.situation.address(&id), text);
+            // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
+            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| touches(binding, &id));
             self.wave(|layout| {
-                for binding in &bindings {
+                for binding in bindings.iter().chain(declared) {
                     layout.bind(binding, Some(&id));
                 }
             });
@@ -299,11 +285,7 @@ impl Layout<'_> {
             ),
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
         };
-        let touches = |binding: &&Binding| match &id {
-            ObjectId::Queue(name) => binding.touches_queue(name),
-            ObjectId::Exchange(name) => binding.touches_exchange(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-        };
+        let touches = |binding: &&Binding| touches(binding, &id);
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
         let declared = &self.situation.wanted.topology.bindings;
@@ -385,6 +367,14 @@ impl Layout<'_> {
         for action in ordered.into_iter().filter_map(deletion) {
             self.wave(|layout| layout.push(action, None));
         }
+    }
+}
+
+fn touches(binding: &Binding, id: &ObjectId) -> bool {
+    match id {
+        ObjectId::Queue(name) => binding.touches_queue(name),
+        ObjectId::Exchange(name) => binding.touches_exchange(name),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     }
 }
 

@@ -48,10 +48,8 @@ impl Situation<'_> {
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {
-        // They come out of a map, in the order of the ids: with 20,000 queues, looking at each takes minutes.
         let sources = &self.wanted.sources;
-        let place = sources.binary_search_by(|(known, _)| known.cmp(id));
-        place.ok().and_then(|place| sources.get(place)).map(|(_, source)| source.clone())
+        sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 }
 
@@ -104,9 +102,10 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
+    recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
-    let steps = order::steps(&mut draft, situation);
+    let steps = order::steps(&mut draft, situation, options);
     simulate::check(&mut draft, situation, options, &steps);
 
     let Draft { changes, undeclared, notes, blocks, hazards } = draft;
@@ -274,8 +273,10 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(after) = &planned.after {
-                conflict.ways_out = advice::ways_out(&planned.address, after, &planned.fields, planned.live.as_ref());
+            if let Some(before) = &planned.before {
+                let instead = lift.clone().filter(|_| !may_recreate);
+                let (fields, live) = (&planned.fields, planned.live.as_ref());
+                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
             }
             let lift = lift.or_else(|| conflict.ways_out.last().cloned());
             draft.blocks.push(Block {

@@ -1,12 +1,14 @@
 //! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
 
-use super::document::{KeptBindings, PlannedChange};
+use super::document::{KeptBindings, Options, PlannedChange};
 use super::hazard::HazardKind;
 use super::planner::{Draft, Situation};
-use super::{QueueActivity, Verdict};
+use super::{QueueActivity, Verdict, deletions};
+use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
-    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, OnConflict, Queue, QueueType,
+    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, ObjectKind, OnConflict,
+    Queue, QueueType,
 };
 use sha2::{Digest, Sha256};
 
@@ -39,7 +41,7 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
     let id = planned.id()?;
     let name = id.name()?;
     if situation.wanted.scope.protects(name) {
-        let lift = "keep its live settings in the spec, or take it out of `protect`";
+        let lift = "take it out of `protect`, and plan again";
         return Refusal::never(format!("{id} is protected: it is never recreated"), lift);
     }
     if situation.untouchable.contains(&id) {
@@ -145,6 +147,14 @@ pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) 
         }
     }
     kept
+}
+
+/// What is pruned or removed is not restored first: it goes with the old object.
+pub(super) fn keep_no_unwanted(draft: &mut Draft) {
+    let unwanted = deletions::unwanted_bindings(draft);
+    for kept in draft.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
+        kept.undeclared.retain(|binding| !unwanted.contains(binding));
+    }
 }
 
 /// What a recreate can lose and disturb.
@@ -263,4 +273,26 @@ pub(super) fn kept_by(exchange: &Exchange) -> Option<(ObjectId, Vec<Binding>)> {
         _ => return None,
     };
     Some((id, serde_json::from_str(text(KEPT_BINDINGS)?).ok()?))
+}
+
+/// The keeps that killed runs left, of objects that the spec wants: the exchange, whose it is, and what to bind again.
+pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, ObjectId, Vec<Binding>)> {
+    let wanted = situation.wanted;
+    let is_wanted = |id: &ObjectId| match id {
+        ObjectId::Queue(name) => wanted.topology.queues.contains_key(name),
+        ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+    };
+    // What would be deleted if it were still there is not bound again.
+    let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
+        Some(DeleteReason::Removed) => false,
+        Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
+        None => true,
+    };
+    let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
+        let (id, mut bindings) = kept_by(exchange).filter(|(id, _)| is_wanted(id))?;
+        bindings.retain(stays);
+        Some((name.clone(), id, bindings))
+    });
+    keeps.collect()
 }

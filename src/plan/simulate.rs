@@ -5,7 +5,7 @@ use super::planner::{Draft, Situation};
 use super::verdict::{Verdict, verdict};
 use super::{Action, recreate};
 use crate::diff::{Change, DeleteReason, diff};
-use crate::model::{ObjectId, Topology};
+use crate::model::{Address, Destination, ExchangeName, ObjectId, Topology};
 use std::collections::BTreeSet;
 
 /// What a topology is after these steps; a step that could not be done is an error that names it.
@@ -59,13 +59,12 @@ pub(super) fn check(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     if !options.targets.is_empty() || draft.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;
     }
-    let blocked: BTreeSet<_> = draft.blocks.iter().map(|block| block.address.clone()).collect();
+    let blocked: BTreeSet<Address> = draft.blocks.iter().map(|block| block.address.clone()).collect();
     let left = match run(situation.current, steps) {
         Ok(after) => left(&after, situation, options)
             .into_iter()
-            .map(|id| situation.address(&id))
-            .filter(|address| !blocked.contains(address))
-            .map(|address| address.to_string())
+            .filter(|id| !is_blocked(situation, &blocked, id))
+            .map(|id| situation.address(&id).to_string())
             .collect::<Vec<_>>(),
         Err(why) => vec![why],
     };
@@ -74,6 +73,22 @@ pub(super) fn check(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         let text = format!("defect in topo: this plan would not lead to what the spec says ({})", left.join(", "));
         draft.block(&address, text, Some("please report it with the plan, --format json".to_owned()));
     }
+}
+
+/// Whether something that stands in the way of this object is said already: of it, or of an end that it binds.
+fn is_blocked(situation: &Situation<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
+    let is_blocked = |id: &ObjectId| blocked.contains(&situation.address(id));
+    is_blocked(id)
+        || match id {
+            ObjectId::Binding(binding) => {
+                is_blocked(&ObjectId::Exchange(binding.source.clone()))
+                    || is_blocked(&match &binding.destination {
+                        Destination::Queue(name) => ObjectId::Queue(name.clone()),
+                        Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+                    })
+            }
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+        }
 }
 
 /// What would still differ, apart from what only gets reported.
@@ -121,10 +136,10 @@ fn diff_removes(situation: &Situation<'_>, binding: &crate::model::Binding) -> b
 }
 
 fn ends_stay(after: &Topology, binding: &crate::model::Binding) -> bool {
-    let exchange = |name: &crate::model::ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
+    let exchange = |name: &ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
     exchange(&binding.source)
         && match &binding.destination {
-            crate::model::Destination::Queue(name) => after.queues.contains_key(name),
-            crate::model::Destination::Exchange(name) => exchange(name),
+            Destination::Queue(name) => after.queues.contains_key(name),
+            Destination::Exchange(name) => exchange(name),
         }
 }

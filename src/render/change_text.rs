@@ -66,19 +66,35 @@ fn head(
     let lines = wrap(details, " · ", width.saturating_sub(DETAILS).max(30));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
-    if let Some(first) = lines.first() {
+    // A long name leaves no room beside it: then the details stand below.
+    let beside = lines.first().filter(|first| indent + columns(first) <= width);
+    if let Some(first) = beside {
         let _ = write!(text, "{}{first}", " ".repeat(indent - left));
         end = indent + columns(first);
     }
-    if let Some(source) = &source {
-        let room = width.checked_sub(end + columns(source)).filter(|room| *room >= 2);
-        if let Some(room) = room {
-            let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, source));
+    // Where there is no room beside it, the place stands below.
+    let mut below = None;
+    if let Some(source) = source {
+        match width.checked_sub(end + columns(&source)).filter(|room| *room >= 2) {
+            Some(room) => {
+                let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, source));
+            }
+            None => below = Some(source),
         }
     }
     text.push('\n');
-    for line in lines.iter().skip(1) {
-        let _ = writeln!(text, "{}{line}", " ".repeat(DETAILS));
+    for (index, line) in lines.iter().enumerate().skip(usize::from(beside.is_some())) {
+        let _ = write!(text, "{}{line}", " ".repeat(DETAILS));
+        let is_last = index + 1 == lines.len();
+        let end = DETAILS + columns(line);
+        let room = |source: &String| width.checked_sub(end + columns(source)).filter(|room| *room >= 2);
+        if let Some(room) = below.as_ref().filter(|_| is_last).and_then(room) {
+            let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, below.take().unwrap_or_default()));
+        }
+        text.push('\n');
+    }
+    if let Some(source) = below {
+        let _ = writeln!(text, "{}{}", " ".repeat(width.saturating_sub(columns(&source))), Painted(DIM, source));
     }
 }
 
@@ -131,7 +147,7 @@ fn object_details(object: &Object) -> Vec<String> {
         }
         Object::Policy(_, policy) => {
             let mut details =
-                vec![format!("{:?} on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
+                vec![format!("\"{}\" on {}, priority {}", clean(&policy.pattern), policy.apply_to, policy.priority)];
             details.extend(arguments(&policy.definition, ""));
             details
         }

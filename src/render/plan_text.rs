@@ -6,7 +6,7 @@ use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// What a plan's text needs to know beyond the plan.
@@ -140,7 +140,14 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     }
     for block in &view.obstacles.blocks {
         let mut lines = sentence(&block.text, "", view);
-        lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+        // A conflict has its ways out above.
+        let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
+            let has_ways = change.conflict.as_ref().is_some_and(|conflict| !conflict.ways_out.is_empty());
+            has_ways && change.address == block.address
+        });
+        if !elsewhere {
+            lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+        }
         warning(text, RED, "blocked", &block.address, &lines);
     }
     if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {
@@ -194,7 +201,7 @@ pub fn summary_line(plan: &Plan) -> String {
     let [create, change, recreate, delete] = [create, change, recreate, delete].map(|count| number(count as u64));
     let mut line = format!("Plan: {create} to create, {change} to change, {recreate} to recreate, {delete} to delete");
     if conflict > 0 {
-        let _ = write!(line, ", {conflict} in conflict");
+        let _ = write!(line, ", {} in conflict", number(conflict as u64));
     }
     match (bind, unbind) {
         (0, 0) => {}
@@ -224,9 +231,13 @@ pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
 /// The command that applies it, with the literal flags that allow its hazards.
 pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
     let mut line = apply.to_owned();
-    for hazard in &obstacles.hazards {
-        line.push(' ');
-        line.push_str(&hazard.flag());
+    let mut given = BTreeSet::new();
+    // One object can have one hazard twice, for two reasons.
+    for flag in obstacles.hazards.iter().map(|hazard| hazard.flag()) {
+        if given.insert(flag.clone()) {
+            line.push(' ');
+            line.push_str(&flag);
+        }
     }
     line
 }

@@ -29,6 +29,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, re
                 "vhost": report.vhost,
                 "interrupted": report.interrupted,
                 "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
+                "takenBack": report.taken_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
                 "failed": failed.collect::<Vec<_>>(),
                 "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
             })

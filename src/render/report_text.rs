@@ -62,6 +62,9 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
         for step in &report.done {
             let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));
         }
+        for step in &report.taken_back {
+            let _ = writeln!(text, "  {} {}", Painted(DIM, "taken back   "), action(&step.step.action));
+        }
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
             let _ = writeln!(text, "                {}", clean(&step.error.to_string()));

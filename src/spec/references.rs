@@ -6,7 +6,7 @@ use super::node::{Entry, Node};
 use super::position::Location;
 use super::suggest::closest;
 use super::written::{DeadLetter, Spec};
-use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
+use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId};
 use std::collections::BTreeMap;
 
@@ -192,6 +192,10 @@ impl Check<'_> {
                 let message = format!("{} is both declared and to be removed", quoted(&removed.value));
                 let diagnostic = Diagnostic::error("removed-and-declared", message, removed.at).label("removed here");
                 self.diagnostics.push(diagnostic.also(declared, "declared here").hint("keep one of the two"));
+            } else if let Some(name) = removed.value.name().filter(|name| name.starts_with("amq.") || is_reserved(name))
+            {
+                let message = format!("`{name}` cannot be removed: it is the broker's own, or topo's");
+                self.diagnostics.push(Diagnostic::error("name", message, removed.at).label("removed here"));
             } else if let ObjectId::Binding(binding) = &removed.value {
                 self.binding(binding, removed.at, removed.at, &is_removed);
             }

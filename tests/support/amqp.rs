@@ -105,7 +105,17 @@ impl Amqp {
 
     /// Declares a durable exchange: `topic`, `fanout`, `direct`, `headers`, or a plugin's type.
     pub(crate) fn declare_exchange(&self, name: &str, kind: &str, arguments: Arguments<'_>) -> Result<(), String> {
-        let options = ExchangeDeclareOptions { durable: true, ..Default::default() };
+        self.declare_exchange_as(name, kind, ExchangeDeclareOptions { durable: true, ..Default::default() }, arguments)
+    }
+
+    /// Declares an exchange that is transient, auto-delete or internal.
+    pub(crate) fn declare_exchange_as(
+        &self,
+        name: &str,
+        kind: &str,
+        options: ExchangeDeclareOptions,
+        arguments: Arguments<'_>,
+    ) -> Result<(), String> {
         let kind = ExchangeKind::Custom(kind.to_owned());
         let declared = block_on(self.channel().exchange_declare(name.into(), kind, options, table(arguments)));
         declared.map_err(|error| said(&error))

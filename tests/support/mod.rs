@@ -32,7 +32,7 @@ pub(crate) use self::{
     node::{Node, Options},
     proxy::{Fault, Proxy, any, deletes, gets, posts, puts, writes},
     tls::Tls,
-    topo::{Output, Running, Topo},
+    topo::{Output, Running, Topo, valid_plan},
     vhost::{User, Vhost},
     waiting::{block_on, until},
 };

@@ -89,10 +89,16 @@ pub(crate) enum Fault {
     CutAfter,
     /// The broker does it; half of the answer comes, then the connection is cut.
     CutWithin,
+    /// The broker hears nothing, and nothing comes until the client goes away.
+    HangBefore,
+    /// The broker does it, and nothing comes until the client goes away.
+    HangAfter,
     /// The broker hears nothing; this status comes, with the management API's own shape of an error.
     Status(u16),
     /// The broker hears nothing; a page comes, as from a reverse proxy: status and HTML.
     Page(u16, &'static str),
+    /// The broker hears nothing; this JSON comes instead, made when it is asked for.
+    Instead(Box<dyn FnMut() -> serde_json::Value + Send>),
     /// It is passed on, after a while.
     Delay(Duration),
     /// Something else happens first (a publish, a delete, a kill); then it is passed on.
@@ -116,6 +122,7 @@ struct Rule {
 struct State {
     rules: Vec<Rule>,
     requests: Vec<Seen>,
+    hanging: usize,
 }
 
 /// Listens on a port of its own until it is dropped.
@@ -185,6 +192,11 @@ impl Proxy {
     pub(crate) fn count(&self, matching: &Matching) -> usize {
         lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
     }
+
+    /// Whether a request hangs by now: before or after the broker did it, as it was told to.
+    pub(crate) fn hangs(&self) -> bool {
+        lock(&self.state).hanging > 0
+    }
 }
 
 impl Drop for Proxy {
@@ -251,6 +263,12 @@ fn read_exactly(from: &mut impl Read, into: &mut Vec<u8>, length: usize) -> io::
     from.read_exact(&mut into[start..])
 }
 
+/// Reads on until the client closes its connection, or is killed.
+fn until_gone(client: &mut impl Read, state: &Mutex<State>) -> io::Result<()> {
+    lock(state).hanging += 1;
+    io::copy(client, &mut io::sink()).map(drop)
+}
+
 fn made_up(status: u16, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} Made up\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
@@ -287,12 +305,14 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
         let seen = Seen { method: words.next().unwrap_or_default(), path: words.next().unwrap_or_default() };
         let fault = note(state, seen);
         let mut fault = fault.as_deref().map(lock);
-        let mut cut = None;
+        let (mut cut, mut hangs) = (None, false);
         match fault.as_deref_mut() {
             None => {}
             Some(Fault::CutBefore) => return Ok(()),
             Some(Fault::CutAfter) => cut = Some(0),
             Some(Fault::CutWithin) => cut = Some(2),
+            Some(Fault::HangBefore) => return until_gone(&mut from_client, state),
+            Some(Fault::HangAfter) => hangs = true,
             Some(Fault::Status(status)) => {
                 let body = format!(r#"{{"error":"made_up","reason":"status {status} for the test"}}"#);
                 client.write_all(&made_up(*status, "application/json", &body))?;
@@ -300,6 +320,10 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
             }
             Some(Fault::Page(status, html)) => {
                 client.write_all(&made_up(*status, "text/html", html))?;
+                continue;
+            }
+            Some(Fault::Instead(make)) => {
+                client.write_all(&made_up(200, "application/json", &make().to_string()))?;
                 continue;
             }
             Some(Fault::Delay(time)) => thread::sleep(*time),
@@ -311,6 +335,9 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
         else {
             return Ok(());
         };
+        if hangs {
+            return until_gone(&mut from_client, state);
+        }
         match cut {
             None => client.write_all(&answer.bytes)?,
             Some(0) => return Ok(()),

@@ -6,9 +6,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Node, Proxy, User, Vhost, scratch};
@@ -237,6 +239,19 @@ impl Running {
     }
 }
 
+/// Fails unless the document is what `schema/plan.schema.json` says.
+#[track_caller]
+pub(crate) fn valid_plan(plan: &Value) {
+    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let text = include_str!("../../schema/plan.schema.json");
+        let schema = serde_json::from_str(text).expect("the committed schema is JSON");
+        jsonschema::validator_for(&schema).expect("the committed file is a schema")
+    });
+    let wrong: Vec<String> =
+        SCHEMA.iter_errors(plan).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "not as the schema says: {}", wrong.join("\n"));
+}
+
 /// What a run left behind.
 pub(crate) struct Output {
     command: String,
@@ -254,6 +269,20 @@ impl fmt::Display for Output {
 }
 
 impl Output {
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// Standard output as a plan in JSON, which must be what the committed schema says.
+    #[track_caller]
+    pub(crate) fn plan(&self) -> Value {
+        let plan = self.json();
+        valid_plan(&plan);
+        plan
+    }
+
     /// Fails with both streams unless it ended with this code.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {

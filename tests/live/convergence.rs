@@ -1,0 +1,244 @@
+//! Random pairs of topologies on a real broker: apply the one, let others add to it, plan and apply the other. Then
+//! nothing is left to do, everything that is not ours is as it was, and no step used what an earlier one took away.
+//!
+//! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it; `TOPO_LONG=1` plays 1,500 instead of 240.
+
+mod case;
+mod pair;
+mod replay;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use self::case::{Case, Possible, draw, whole};
+use self::pair::{Counts, Player, Wrong, text_of};
+use crate::support::Node;
+
+const PAIRS: usize = 240;
+const PAIRS_OF_A_LONG_RUN: usize = 1_500;
+/// Pairs at once. They wait for the broker, most of the time.
+const AT_ONCE: usize = 8;
+/// How often at least each thing must have occurred for a run to prove anything.
+const ENOUGH: usize = 20;
+/// How long a failure is made smaller.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+fn possible(node: &Node) -> Possible {
+    Possible { streams: node.at_least(3, 9), untyped_queues: !node.at_least(4, 0), keys_too_new: !node.at_least(4, 3) }
+}
+
+/// Plays it; a panic, such as of a request that the broker refused, is wrong, too.
+fn play(player: &Player, case: &Case) -> Result<Option<Counts>, Wrong> {
+    catch_unwind(AssertUnwindSafe(|| player.play(case, Node::shared()))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+        Err(Wrong { check: "arranging", text, live: Value::Null })
+    })
+}
+
+/// The names of all objects.
+fn names(case: &Case) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for spec in [&case.first, &case.second] {
+        for kind in ["exchanges", "queues", "policies"] {
+            names.extend(spec[kind].as_object().unwrap().keys().cloned());
+        }
+    }
+    for kind in ["exchanges", "queues", "policies"] {
+        let list = case.others[kind].as_array().unwrap();
+        names.extend(list.iter().map(|object| object["name"].as_str().unwrap().to_owned()));
+    }
+    names
+}
+
+/// The case without any object of that name.
+fn without(case: &Case, name: &str) -> Case {
+    let mut case = case.clone();
+    for spec in [&mut case.first, &mut case.second] {
+        for kind in ["exchanges", "queues", "policies"] {
+            spec[kind].as_object_mut().unwrap().remove(name);
+        }
+        whole(spec);
+    }
+    for kind in ["exchanges", "queues", "policies", "bindings", "int32", "consumers"] {
+        case.others[kind].as_array_mut().unwrap().retain(|object| {
+            *object != name && ["name", "source", "destination"].iter().all(|key| object[key] != name)
+        });
+    }
+    case.others["messages"].as_object_mut().unwrap().remove(name);
+    case
+}
+
+/// Every case with one thing less.
+fn smaller(case: &Case) -> Vec<Case> {
+    let mut all: Vec<Case> = names(case).iter().map(|name| without(case, name)).collect();
+    let mut add = |change: &dyn Fn(&mut Case)| {
+        let mut one = case.clone();
+        change(&mut one);
+        all.push(one);
+    };
+    for index in 0..case.first["bindings"].as_array().unwrap().len() {
+        add(&|case| drop(case.first["bindings"].as_array_mut().unwrap().remove(index)));
+    }
+    for index in 0..case.second["bindings"].as_array().unwrap().len() {
+        add(&|case| drop(case.second["bindings"].as_array_mut().unwrap().remove(index)));
+    }
+    for kind in ["bindings", "consumers", "int32"] {
+        for index in 0..case.others[kind].as_array().unwrap().len() {
+            add(&|case| drop(case.others[kind].as_array_mut().unwrap().remove(index)));
+        }
+    }
+    for key in ["removed", "protect", "ignore"] {
+        if case.second.get(key).is_some() {
+            add(&|case| drop(case.second.as_object_mut().unwrap().remove(key)));
+        }
+    }
+    for kind in ["exchanges", "queues"] {
+        for (name, object) in case.second[kind].as_object().unwrap() {
+            for key in object.as_object().unwrap().keys().filter(|key| !["type", "onConflict"].contains(&key.as_str()))
+            {
+                add(&|case| drop(case.second[kind][name].as_object_mut().unwrap().remove(key)));
+            }
+        }
+    }
+    all
+}
+
+/// Takes things away for as long as the same check fails.
+fn shrink(player: &Player, mut case: Case, mut wrong: Wrong) -> (Case, Wrong) {
+    let deadline = Instant::now() + SHRINKING;
+    'smaller: loop {
+        for candidate in smaller(&case) {
+            if Instant::now() > deadline {
+                return (case, wrong);
+            }
+            if let Err(again) = play(player, &candidate)
+                && again.check == wrong.check
+            {
+                (case, wrong) = (candidate, again);
+                continue 'smaller;
+            }
+        }
+        return (case, wrong);
+    }
+}
+
+/// The file of a scenario that shows it.
+fn scenario(case: &Case, wrong: &Wrong) -> String {
+    let json = |value: &Value| serde_json::to_string(value).unwrap();
+    let messages: String = case.others["messages"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(queue, count)| format!("{queue}: {count}\n"))
+        .collect();
+    let mut flags = String::new();
+    if !case.prune.is_empty() {
+        flags = format!("--prune={}", case.prune.join(","));
+    }
+    if case.allow {
+        flags.push_str(
+            " --allow message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,durability-down",
+        );
+    }
+    format!(
+        "# {}\n\n{}\n\nConsumers: {}; int32: {}\n\n```json live\n{}\n```\n\n```messages\n{messages}```\n\n```yaml spec\n{}\n```\n\n\
+         ```flags\n{flags}\n```\n\n```text plan exit 2\n```\n",
+        wrong.check,
+        wrong.text,
+        json(&case.others["consumers"]),
+        json(&case.others["int32"]),
+        json(&wrong.live),
+        text_of(&case.second, "{vhost}"),
+    )
+}
+
+#[test]
+fn random_pairs_converge() {
+    let node = Node::shared();
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = number("TOPO_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()) + now.as_secs());
+    let only = number("TOPO_PAIR").map(|pair| usize::try_from(pair).unwrap());
+    let pairs = if std::env::var_os("TOPO_LONG").is_some() { PAIRS_OF_A_LONG_RUN } else { PAIRS };
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let possible = possible(node);
+    let case = |pair: usize| draw(seed.wrapping_mul(1_000_003).wrapping_add(pair as u64), possible);
+
+    let started = Instant::now();
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new(Counts::new());
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                let player = Player::new(node);
+                loop {
+                    let pair = only.unwrap_or_else(|| next.fetch_add(1, Ordering::Relaxed));
+                    if pair >= pairs || failed.lock().unwrap().is_some() {
+                        break;
+                    }
+                    match play(&player, &case(pair)) {
+                        Ok(found) => {
+                            let found = found.unwrap_or_else(|| Counts::from([("no pair".to_owned(), 1)]));
+                            let mut counts = counts.lock().unwrap();
+                            found.into_iter().for_each(|(what, times)| *counts.entry(what).or_default() += times);
+                        }
+                        Err(wrong) => drop(failed.lock().unwrap().get_or_insert((pair, wrong))),
+                    }
+                    if only.is_some() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let took = started.elapsed().as_secs();
+    if let Some((pair, wrong)) = failed.into_inner().unwrap() {
+        println!("pair {pair}: {}: {}\nmaking it smaller", wrong.check, wrong.text);
+        let (case, wrong) = shrink(&Player::new(node), case(pair), wrong);
+        panic!("TOPO_SEED={seed} TOPO_PAIR={pair}\n{}", scenario(&case, &wrong));
+    }
+    if only.is_some() {
+        return;
+    }
+    let counts = counts.into_inner().unwrap();
+    println!("{pairs} pairs in {took} s");
+    counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    let verdicts = [
+        ("verdict in place", true),
+        ("verdict conflict", true),
+        ("verdict drift", true),
+        ("verdict unknown", true),
+        // Where every queue has its type in its arguments, nothing that differs is equal.
+        ("verdict equal", possible.untyped_queues),
+        ("verdict invalid", possible.keys_too_new),
+    ];
+    let hazards = [
+        "message-loss",
+        "message-drop",
+        "routing-gap",
+        "consumer-disruption",
+        "publisher-block",
+        "policy-shift",
+        "durability-down",
+        "mass-delete",
+    ];
+    let done = [
+        "recreated queues",
+        "recreated exchanges",
+        "bindings between exchanges made",
+        "bindings between exchanges restored",
+        "foreign bindings kept over a recreate",
+        "auto-delete sources held",
+        "blocked pairs",
+    ];
+    let expected = verdicts.iter().filter(|(_, possible)| *possible).map(|(what, _)| (*what).to_owned());
+    let expected = expected.chain(hazards.map(|hazard| format!("hazard {hazard}"))).chain(done.map(str::to_owned));
+    let rare: Vec<String> = expected.filter(|what| counts.get(what).copied().unwrap_or(0) < ENOUGH).collect();
+    assert!(rare.is_empty(), "less than {ENOUGH} times: {}", rare.join(", "));
+}

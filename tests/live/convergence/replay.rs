@@ -1,0 +1,112 @@
+//! A model of a vhost, written apart from topo's own, on which the steps of a plan are run one wave after another.
+
+use std::collections::BTreeSet;
+
+use topo::model::{Binding, Destination, ExchangeName, ObjectId, Topology};
+use topo::plan::{Action, Step};
+
+fn ends(binding: &Binding) -> [ObjectId; 2] {
+    let destination = match &binding.destination {
+        Destination::Queue(name) => ObjectId::Queue(name.clone()),
+        Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
+    };
+    [ObjectId::Exchange(binding.source.clone()), destination]
+}
+
+fn exists(state: &Topology, id: &ObjectId) -> bool {
+    match id {
+        ObjectId::Vhost => state.settings.is_some(),
+        ObjectId::Exchange(name) => name.is_predeclared() || state.exchanges.contains_key(name),
+        ObjectId::Queue(name) => state.queues.contains_key(name),
+        ObjectId::Policy(name) => state.policies.contains_key(name),
+        ObjectId::Binding(binding) => state.bindings.contains(binding),
+    }
+}
+
+/// Removes bindings; an auto-delete exchange goes with its last one, and takes those to it along.
+fn unbind(state: &mut Topology, gone: impl Fn(&Binding) -> bool) {
+    let lost: BTreeSet<Binding> = state.bindings.iter().filter(|binding| gone(binding)).cloned().collect();
+    state.bindings.retain(|binding| !lost.contains(binding));
+    let sources: BTreeSet<ExchangeName> = lost.into_iter().map(|binding| binding.source).collect();
+    for source in sources {
+        let bare = !state.bindings.iter().any(|binding| binding.source == source);
+        if bare && state.exchanges.get(&source).is_some_and(|exchange| exchange.auto_delete) {
+            delete(state, &ObjectId::Exchange(source));
+        }
+    }
+}
+
+fn delete(state: &mut Topology, id: &ObjectId) {
+    match id {
+        ObjectId::Exchange(name) => drop(state.exchanges.remove(name)),
+        ObjectId::Queue(name) => drop(state.queues.remove(name)),
+        ObjectId::Policy(name) => drop(state.policies.remove(name)),
+        ObjectId::Vhost | ObjectId::Binding(_) => {}
+    }
+    unbind(state, |binding| ends(binding).contains(id));
+}
+
+/// What must be there before a step.
+fn needs(action: &Action) -> Vec<ObjectId> {
+    match action {
+        Action::PutVhost { .. } => Vec::new(),
+        Action::DeclareExchange { .. } | Action::PutPolicy { .. } | Action::DeclareQueue { .. } => {
+            vec![ObjectId::Vhost]
+        }
+        Action::Bind { binding } => ends(binding).to_vec(),
+        Action::Unbind { .. }
+        | Action::DeleteQueue { .. }
+        | Action::DeleteExchange { .. }
+        | Action::DeletePolicy { .. } => vec![action.object()],
+    }
+}
+
+/// The vhost after all steps; or the first step that uses what is not there, whatever the order within its wave.
+pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, String> {
+    let mut state = current.clone();
+    let mut done: BTreeSet<usize> = BTreeSet::new();
+    for wave in steps.chunk_by(|one, other| one.wave == other.wave) {
+        let start = state.clone();
+        for step in wave {
+            let wrong = |what: &str, id: &ObjectId| format!("step {} ({}): {id} {what}", step.id, step.address);
+            for id in needs(&step.action) {
+                // Twice: at the start of the wave, and after those of the wave that may run before it.
+                if !exists(&start, &id) {
+                    return Err(wrong("is not there", &id));
+                }
+                // One binding may have several keys, so unbinding it again is no mistake.
+                if !exists(&state, &id) && !matches!(step.action, Action::Unbind { .. }) {
+                    return Err(wrong("is taken away in the same wave", &id));
+                }
+            }
+            if let Some(after) = step.after.iter().find(|after| !done.contains(after)) {
+                return Err(format!("step {} waits for step {after}, which is not done by then", step.id));
+            }
+            let object = step.action.object();
+            match &step.action {
+                Action::DeclareExchange { .. } | Action::DeclareQueue { .. } if exists(&state, &object) => {
+                    return Err(wrong("is there already", &object));
+                }
+                Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
+                Action::DeclareExchange { name, exchange } => {
+                    state.exchanges.insert(name.clone(), exchange.clone());
+                }
+                Action::PutPolicy { name, policy } => {
+                    state.policies.insert(name.clone(), policy.clone());
+                }
+                Action::DeclareQueue { name, queue } => {
+                    state.queues.insert(name.clone(), queue.clone());
+                }
+                Action::Bind { binding } => {
+                    state.bindings.insert(binding.clone());
+                }
+                Action::Unbind { binding, .. } => unbind(&mut state, |other| other == binding),
+                Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
+                    delete(&mut state, &object);
+                }
+            }
+        }
+        done.extend(wave.iter().map(|step| step.id));
+    }
+    Ok(state)
+}

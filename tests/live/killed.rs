@@ -1,0 +1,162 @@
+//! A recreate that is killed at any request is finished by the next apply, with every binding that others made.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lapin::options::ExchangeDeclareOptions;
+
+use super::ownership::objects;
+use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, until};
+
+/// Something to recreate, and who depends on it.
+struct Story {
+    hint: &'static str,
+    spec: &'static str,
+    /// Run again without it, as one does who reads "run again".
+    flags: &'static [&'static str],
+    prepare: fn(&Amqp),
+    /// What is there afterwards and was not before.
+    new: &'static [&'static str],
+    is_new: fn(&Vhost<'_>) -> bool,
+}
+
+const SHORT: ExchangeDeclareOptions =
+    ExchangeDeclareOptions { auto_delete: true, durable: true, internal: false, nowait: false, passive: false };
+
+const QUEUE: Story = Story {
+    hint: "killed-queue",
+    spec: "exchanges:\n  mine: {type: topic}\n  lonely: {external: true}\nqueues:\n  q:\n    type: classic\n    \
+           maxLength: 2\n    onConflict: ifEmpty\n    bindings:\n      - {exchange: mine, routingKey: new}\n      \
+           - {exchange: mine, routingKey: old}\n      - {exchange: lonely, routingKey: k}\n",
+    flags: &["--allow=routing-gap"],
+    prepare: |amqp| {
+        amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+        amqp.declare_exchange("mine", "topic", NONE).unwrap();
+        amqp.bind_queue("mine", "q", "old", NONE);
+        amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
+        amqp.bind_queue("amq.headers", "q", "", &[("n", Argument::LongInt(1))]);
+        // Two that go with their last binding: one of somebody else, one that the spec binds.
+        for (exchange, key) in [("passing", "theirs"), ("lonely", "k")] {
+            amqp.declare_exchange_as(exchange, "topic", SHORT, NONE).unwrap();
+            amqp.bind_queue(exchange, "q", key, NONE);
+        }
+    },
+    new: &["mine -new-> queue q"],
+    is_new: |vhost| vhost.queue("q")["arguments"]["x-max-length"] == 2,
+};
+
+const EXCHANGE: Story = Story {
+    hint: "killed-exchange",
+    spec: "exchanges:\n  hub: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: \
+           hub, routingKey: mine}]}\n",
+    flags: &["--allow=routing-gap"],
+    prepare: |amqp| {
+        amqp.declare_exchange("hub", "topic", NONE).unwrap();
+        amqp.declare_exchange_as("passing", "topic", SHORT, NONE).unwrap();
+        amqp.declare_queue("q", NONE).unwrap();
+        amqp.bind_queue("hub", "q", "mine", NONE);
+        amqp.bind_queue("hub", "q", "theirs", NONE);
+        amqp.bind_exchange("amq.topic", "hub", "in", NONE);
+        amqp.bind_exchange("passing", "hub", "in", NONE);
+        amqp.bind_exchange("hub", "amq.fanout", "out", NONE);
+    },
+    new: &[],
+    is_new: |vhost| vhost.exchange("hub")["type"] == "direct",
+};
+
+impl Story {
+    fn begin(&self) -> (Vhost<'static>, BTreeSet<String>, Proxy) {
+        let vhost = Node::shared().vhost(self.hint);
+        (self.prepare)(&vhost.amqp());
+        let mut expected = objects(&vhost);
+        expected.extend(self.new.iter().map(|line| (*line).to_owned()));
+        (vhost, expected, Proxy::to(Node::shared()))
+    }
+
+    fn topo(&self, vhost: &Vhost<'_>) -> Topo {
+        Topo::new(vhost).spec(self.spec)
+    }
+
+    fn apply(&self) -> Vec<&'static str> {
+        ["apply", "-y"].iter().chain(self.flags).copied().collect()
+    }
+
+    /// The methods of all requests of an undisturbed run.
+    fn requests(&self) -> Vec<String> {
+        let (vhost, expected, proxy) = self.begin();
+        self.topo(&vhost).through(&proxy).run(self.apply()).expect_code(0);
+        assert_eq!(objects(&vhost), expected);
+        assert!((self.is_new)(&vhost));
+        proxy.requests().into_iter().map(|request| request.method).collect()
+    }
+
+    /// Kills a run at its n-th request, and runs again. True if the object was away when it was killed.
+    fn killed_at(&self, n: usize, after: bool) -> bool {
+        let (vhost, expected, proxy) = self.begin();
+        proxy.add(any().nth(n), if after { Fault::HangAfter } else { Fault::HangBefore });
+        let topo = self.topo(&vhost).through(&proxy);
+        let running = topo.start(self.apply());
+        until("a request that hangs", || proxy.hangs().then_some(()));
+        running.signal("KILL");
+        assert_eq!(running.wait().code, None);
+        let between = objects(&vhost);
+        let last = proxy.requests().pop();
+        let context = || format!("killed at request {n} ({last:?}, done: {after}); then there was {between:#?}");
+        let was_away = expected.difference(&between).any(|line| !self.new.contains(&line.as_str()));
+        assert!(!was_away || between.iter().any(|line| line.ends_with(".topo.keep")), "{}", context());
+
+        // Its lease would end it; nobody waits a minute here.
+        let lock = vhost.path("queues", &["topo.lock"]);
+        assert!(matches!(vhost.http().delete(&lock).status, 204 | 404));
+        let again = self.topo(&vhost).run(self.apply());
+        assert_eq!(again.code, Some(0), "{}\n{again}", context());
+        assert_eq!(objects(&vhost), expected, "{}\n{again}", context());
+        assert!((self.is_new)(&vhost), "{}", context());
+        let plan = self.topo(&vhost).run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "{}\n{plan}", context());
+        was_away
+    }
+
+    fn killed_everywhere(&self) {
+        let requests = self.requests();
+        let mut points = Vec::new();
+        for (index, method) in requests.iter().enumerate() {
+            points.push((index + 1, false));
+            if method != "GET" {
+                points.push((index + 1, true));
+            }
+        }
+        let away = AtomicUsize::new(0);
+        let rest = Mutex::new(points.clone());
+        // Mostly waiting: for a vhost, for a process.
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        let Some((n, after)) = rest.lock().unwrap().pop() else { break };
+                        away.fetch_add(usize::from(self.killed_at(n, after)), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let away = away.into_inner();
+        println!(
+            "{}: {} requests, killed {} times, {away} times with something away",
+            self.hint,
+            requests.len(),
+            points.len()
+        );
+        assert!(away >= 4, "{away}");
+    }
+}
+
+#[test]
+fn a_queues_recreate_is_finished_after_a_kill_at_any_request() {
+    QUEUE.killed_everywhere();
+}
+
+#[test]
+fn an_exchanges_recreate_is_finished_after_a_kill_at_any_request() {
+    EXCHANGE.killed_everywhere();
+}

@@ -1,0 +1,280 @@
+//! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
+
+use serde_json::Value;
+
+use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, text};
+
+/// What a recreate of a queue needs to be allowed beside the loss of messages.
+const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
+const LOSS: &str = "--allow=message-loss";
+/// The list in which topo asks for totals.
+const TOTALS: &str = "enable_queue_totals";
+
+/// A queue with another TTL than the spec's, and topo about to change that.
+struct Scene<'a> {
+    vhost: Vhost<'a>,
+    amqp: Amqp,
+    proxy: Proxy,
+    topo: Topo,
+}
+
+impl Scene<'_> {
+    fn of(kind: &str) -> Self {
+        let vhost = Node::shared().vhost("loss");
+        let amqp = vhost.amqp();
+        let live = [("x-queue-type", text(kind)), ("x-max-length-bytes", Argument::LongLongInt(1_000_000))];
+        amqp.declare_queue("q", &live).unwrap();
+        let proxy = Proxy::to(Node::shared());
+        let spec = format!("queues:\n  q: {{type: {kind}, maxLengthBytes: 2MB}}\n");
+        let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
+        Self { vhost, amqp, proxy, topo }
+    }
+
+    fn with(kind: &str, messages: usize) -> Self {
+        let scene = Self::of(kind);
+        scene.amqp.fill("q", messages);
+        scene
+    }
+
+    /// `--recreate=queues/VHOST/q=HOW`
+    fn recreate(&self, how: &str) -> String {
+        format!("--recreate=queues/{}/q={how}", self.vhost.name())
+    }
+
+    fn is_recreated(&self) -> bool {
+        self.vhost.queue("q")["arguments"]["x-max-length-bytes"] == 2_000_000
+    }
+
+    #[track_caller]
+    fn is_as_it_was(&self, ready: u32) {
+        assert!(!self.is_recreated());
+        assert_eq!(self.amqp.ready("q"), ready);
+        assert_eq!(self.vhost.names("queues"), ["q"], "no lock is left");
+        assert_eq!(self.vhost.names("exchanges"), [""; 0], "nothing of topo's own is left");
+    }
+
+    #[track_caller]
+    fn nothing_was_written(&self) {
+        assert_eq!(self.proxy.count(&any()), self.proxy.count(&gets()), "{:?}", self.proxy.requests());
+    }
+
+    /// Another connection, for a fault that publishes.
+    fn publisher(&self) -> Box<dyn FnMut() + Send> {
+        let amqp = self.vhost.amqp();
+        Box::new(move || amqp.fill("q", 1))
+    }
+
+    /// The list of totals as it is, without any count.
+    fn countless(&self) -> Fault {
+        let http = Http::to(&self.vhost.node().url(), "guest", "guest");
+        let path = format!("{}?disable_stats=true&{TOTALS}=true", self.vhost.path("queues", &[]));
+        Fault::Instead(Box::new(move || {
+            let mut list = http.get(&path).expect_status(200);
+            for queue in list.as_array_mut().into_iter().flatten() {
+                queue.as_object_mut().unwrap().retain(|key, _| !key.starts_with("messages"));
+            }
+            list
+        }))
+    }
+}
+
+fn hazards(plan: &Value) -> Vec<&str> {
+    let hazards = plan["vhosts"][0]["hazards"].as_array().expect("a list");
+    hazards.iter().filter_map(|hazard| hazard["kind"].as_str()).collect()
+}
+
+#[test]
+fn a_message_needs_leave_to_go() {
+    let scene = Scene::with("classic", 1);
+    let discard = scene.recreate("discard");
+    let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS]).expect_code(3);
+    let flag = format!("--allow message-loss@queues/{}/q", scene.vhost.name());
+    refused.expect_text("1 message is deleted").expect_text(&flag).expect_text("nothing was changed");
+    scene.nothing_was_written();
+    scene.is_as_it_was(1);
+    // The same where the spec says it.
+    scene.topo.rewrite("queues:\n  q: {type: classic, maxLengthBytes: 2MB, onConflict: discard}\n");
+    scene.topo.run(["apply", "-y", ALL_BUT_LOSS]).expect_code(3).expect_text(&flag);
+    scene.nothing_was_written();
+    scene.topo.run(["apply", "-y", ALL_BUT_LOSS, LOSS]).expect_code(0);
+    assert!(scene.is_recreated());
+    assert_eq!(scene.amqp.ready("q"), 0);
+    scene.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn an_unknown_count_is_some() {
+    let scene = Scene::with("classic", 2);
+    scene.proxy.add(gets().path(TOTALS), scene.countless());
+    let discard = scene.recreate("discard");
+    let plan = scene.topo.run(["plan", "--format=json", &discard]).expect_code(0).plan();
+    assert_eq!(hazards(&plan), ["message-loss", "routing-gap"]);
+    assert_eq!(plan["vhosts"][0]["hazards"][0].get("messages"), None);
+    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000,routing-gap", "--allow=message-loss:1000"] {
+        let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, allowed]);
+        if allowed.contains("1000,") {
+            refused.expect_code(64);
+        } else {
+            refused.expect_code(3).expect_text("does not say how many messages it holds");
+        }
+    }
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+    refused.expect_text("so `ifEmpty` leaves it alone");
+    scene.nothing_was_written();
+    scene.is_as_it_was(2);
+    scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, LOSS]).expect_code(0);
+    assert!(scene.is_recreated());
+}
+
+#[test]
+fn a_count_that_goes_missing_before_the_delete_stops_it() {
+    for how in ["ifEmpty", "discard"] {
+        let scene = Scene::of("classic");
+        // The plan, the plan under the lock, and then the guard's own look.
+        scene.proxy.add(gets().path(TOTALS).from(3), scene.countless());
+        let refused = scene.topo.run(["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS]).expect_code(3);
+        refused.expect_text("does not say whether it holds messages");
+        assert_eq!(scene.proxy.count(&deletes().path(&scene.vhost.path("queues", &["q"]))), 0);
+        scene.is_as_it_was(0);
+    }
+}
+
+#[test]
+fn what_a_consumer_holds_is_a_message() {
+    let scene = Scene::with("classic", 1);
+    let held = scene.amqp.hold("q", 1);
+    assert_eq!(scene.amqp.ready("q"), 0);
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
+    refused.expect_text("1 message is deleted (a consumer holds it)");
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+    refused.expect_text("it holds 1 message, so `ifEmpty` leaves it alone");
+    scene.nothing_was_written();
+    drop(held);
+    scene.vhost.until_counted("q", 1);
+    scene.is_as_it_was(1);
+}
+
+#[test]
+fn a_stream_always_holds_something() {
+    let scene = Scene::of("stream");
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS, LOSS]).expect_code(3);
+    refused.expect_text("a stream cannot be proven empty");
+    let discard = scene.recreate("discard");
+    for allowed in [ALL_BUT_LOSS, "--allow=message-loss:1000"] {
+        let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, allowed]).expect_code(3);
+        refused.expect_text("message-loss@").expect_text("nothing was changed");
+    }
+    scene.nothing_was_written();
+    scene.is_as_it_was(0);
+    scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, LOSS]).expect_code(0);
+    assert!(scene.is_recreated());
+}
+
+#[test]
+fn a_bound_is_kept() {
+    let scene = Scene::with("classic", 3);
+    let discard = scene.recreate("discard");
+    let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, "--allow=message-loss:2"]).expect_code(3);
+    refused.expect_text("3 messages are deleted");
+    scene.nothing_was_written();
+    scene.is_as_it_was(3);
+    scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, "--allow=message-loss:3"]).expect_code(0);
+    assert!(scene.is_recreated());
+}
+
+#[test]
+fn a_queue_that_outgrows_its_bound_stays() {
+    // Between the plan that was shown and the one under the lock; and between that one and the delete.
+    for (look, words) in [(2, "BLOCKED by 1 hazard"), (3, "4 messages")] {
+        let scene = Scene::with("classic", 3);
+        scene.proxy.add(gets().path(TOTALS).nth(look), Fault::Meanwhile(scene.publisher()));
+        let bound = "--allow=message-loss:3";
+        let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS, bound]).expect_code(3);
+        refused.expect_text(words);
+        assert_eq!(scene.proxy.count(&deletes().path(&scene.vhost.path("queues", &["q"]))), 0);
+        scene.is_as_it_was(4);
+    }
+}
+
+#[test]
+fn a_message_that_comes_just_before_the_delete_stays() {
+    for how in ["ifEmpty", "discard"] {
+        let scene = Scene::of("classic");
+        scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
+        // Leave to lose messages is no leave to lose those that nobody saw when it was given.
+        let apply = ["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS, LOSS, "--format=json"];
+        let report = scene.topo.run(apply).expect_code(3).json();
+        assert_eq!(report["result"], "blocked");
+        let steps = &report["vhosts"][0];
+        assert_eq!((&steps["done"], steps["failed"].as_array().map(Vec::len)), (&Value::Array(Vec::new()), Some(1)));
+        assert_eq!(steps["failed"][0]["what"], "delete queue q");
+        assert_eq!(steps["notAttempted"][0]["what"], "declare queue q");
+        assert!(steps["failed"][0]["error"].as_str().unwrap().contains("not empty"), "{report:#}");
+        scene.is_as_it_was(1);
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_recreate_that_was_refused() {
+    let scene = Scene::of("classic");
+    scene.amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
+    scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+    refused.expect_text("taken back    declare exchange q.topo.keep").expect_text("Stopped: 0 done, 1 failed");
+    scene.is_as_it_was(1);
+    assert_eq!(scene.vhost.list("bindings").len(), 1);
+}
+
+#[test]
+fn a_consumer_does_not_keep_an_empty_queue_from_being_recreated() {
+    let scene = Scene::of("classic");
+    let mut held = scene.amqp.hold("q", 0);
+    scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
+    assert!(scene.is_recreated());
+    assert!(!held.is_subscribed(), "the broker cancelled it");
+}
+
+#[test]
+fn a_quorum_queue_is_watched_before_it_goes() {
+    let scene = Scene::of("quorum");
+    scene.proxy.add(gets().path(TOTALS).nth(3), Fault::Meanwhile(scene.publisher()));
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+    refused.expect_text("not empty");
+    assert_eq!(scene.proxy.count(&deletes().path(&scene.vhost.path("queues", &["q"]))), 0);
+    scene.is_as_it_was(1);
+}
+
+#[test]
+fn an_empty_quorum_queue_is_recreated() {
+    let scene = Scene::of("quorum");
+    let started = std::time::Instant::now();
+    scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
+    assert!(started.elapsed().as_secs() >= 12, "two looks, two ticks apart");
+    assert!(scene.is_recreated());
+}
+
+#[test]
+fn removed_queues_have_the_same_guards() {
+    let vhost = Node::shared().vhost("removed");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("old", NONE).unwrap();
+    amqp.declare_queue("older", NONE).unwrap();
+    amqp.fill("old", 1);
+    let late = vhost.amqp();
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).spec("removed: {queues: [old, older]}\n");
+    let mass = "--allow=mass-delete";
+    let refused = topo.run(["apply", "-y", mass]).expect_code(3);
+    refused.expect_text(&format!("--allow message-loss@queues/{}/old", vhost.name()));
+    assert_eq!(vhost.names("queues"), ["old", "older"]);
+    let fill = Fault::Meanwhile(Box::new(move || late.fill("older", 1)));
+    proxy.add(deletes().path("/older?").nth(1), fill);
+    let loss = format!("--allow=message-loss@queues/{}/old", vhost.name());
+    let stopped = topo.run(["apply", "-y", mass, &loss]).expect_code(3);
+    stopped.expect_text("not attempted delete queue old");
+    assert_eq!((amqp.ready("old"), amqp.ready("older")), (1, 1));
+    topo.run(["apply", "-y", mass, &loss]).expect_code(3).expect_text("message-loss@");
+    assert!(amqp.get("older").is_some());
+    topo.run(["apply", "-y", mass, &loss]).expect_code(0);
+    assert_eq!(vhost.names("queues"), [""; 0]);
+}
