@@ -2,9 +2,11 @@
 
 mod conflicts;
 mod convergence;
+mod credentials;
 mod cuts;
 mod failures;
 mod killed;
+mod lock;
 mod message_loss;
 mod names;
 mod ownership;
@@ -12,3 +14,4 @@ mod quickstart;
 mod requests;
 mod saved_plans;
 mod support_works;
+mod tls;
