@@ -99,7 +99,8 @@ impl ConnectProblem {
         #[allow(clippy::wildcard_enum_match_arm)]
         match error {
             TlsError::InvalidCertificate(certificate) => match certificate {
-                CertificateError::UnknownIssuer => Self::UnknownIssuer,
+                // A signature is bad when an authority was made again under its old name: same subject, other key.
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Self::WrongHost,
                 CertificateError::Expired
                 | CertificateError::ExpiredContext { .. }

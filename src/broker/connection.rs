@@ -79,10 +79,13 @@ impl Broker {
         }
         if let Some(own) = client_cert {
             let pem = [own.cert.as_slice(), b"\n", own.key.as_slice()].concat();
-            let identity = Identity::from_pem(&pem).map_err(|error| BrokerError::Certificate {
+            let unusable = |error: reqwest::Error| BrokerError::Certificate {
                 what: "client certificate with its key",
                 reason: innermost(&error),
-            })?;
+            };
+            let identity = Identity::from_pem(&pem).map_err(unusable)?;
+            // Some mistakes are found only when a client is made, and then nobody says in which of the files.
+            Client::builder().tls_certs_only([]).identity(identity.clone()).build().map_err(unusable)?;
             client = client.identity(identity);
         }
         let client =

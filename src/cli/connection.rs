@@ -83,18 +83,24 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
     let path =
         |flag: &Option<PathBuf>, node: &Option<String>| flag.clone().or_else(|| node.as_ref().map(PathBuf::from));
     let mut options = ConnectionOptions::new(base_url, username, password);
-    options.ca_cert = path(&arguments.ca_cert, &node.ca_cert).as_deref().map(read).transpose()?;
+    let ca_cert = path(&arguments.ca_cert, &node.ca_cert);
+    options.ca_cert = ca_cert.as_deref().map(read).transpose()?;
     let client_cert = path(&arguments.client_cert, &node.client_cert);
     let client_key = path(&arguments.client_key, &node.client_key);
-    options.client_cert = match (client_cert, client_key) {
-        (Some(cert), Some(key)) => Some(ClientCertificate { cert: read(&cert)?, key: read(&key)? }),
+    options.client_cert = match (&client_cert, &client_key) {
+        (Some(cert), Some(key)) => Some(ClientCertificate { cert: read(cert)?, key: read(key)? }),
         (None, None) => None,
         (Some(_), None) => return Err(Failure::usage("--client-cert needs its key: --client-key FILE")),
         (None, Some(_)) => return Err(Failure::usage("--client-key needs its certificate: --client-cert FILE")),
     };
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
-    Ok(Broker::connect(options)?)
+    Broker::connect(options).map_err(|error| {
+        let files: Vec<String> =
+            [ca_cert, client_cert, client_key].into_iter().flatten().map(|path| path.display().to_string()).collect();
+        let failure = Failure::from(error);
+        if files.is_empty() { failure } else { failure.because(format!("read from {}", files.join(", "))) }
+    })
 }
 
 type Login = (Option<String>, Option<SecretString>);

@@ -163,11 +163,10 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
             Some("give one that the broker trusts: --client-cert FILE --client-key FILE")
         }
         // Nothing is wrong with the address.
-        ConnectProblem::Broken(_) | ConnectProblem::Expired => None,
+        ConnectProblem::Broken(_) | ConnectProblem::Expired | ConnectProblem::Tls(_) => None,
         ConnectProblem::NoSuchHost
         | ConnectProblem::HttpsToHttp
         | ConnectProblem::HttpToHttps(_)
-        | ConnectProblem::Tls(_)
         | ConnectProblem::Other(_) => Some("check --url (or TOPO_URL)"),
     }
 }

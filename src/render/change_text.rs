@@ -66,7 +66,9 @@ fn head(
     let lines = wrap(details, " · ", width.saturating_sub(DETAILS).max(30));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
-    if let Some(first) = lines.first() {
+    // A long name leaves no room beside it: then the details stand below.
+    let beside = lines.first().filter(|first| indent + columns(first) <= width);
+    if let Some(first) = beside {
         let _ = write!(text, "{}{first}", " ".repeat(indent - left));
         end = indent + columns(first);
     }
@@ -81,7 +83,7 @@ fn head(
         }
     }
     text.push('\n');
-    for (index, line) in lines.iter().enumerate().skip(1) {
+    for (index, line) in lines.iter().enumerate().skip(usize::from(beside.is_some())) {
         let _ = write!(text, "{}{line}", " ".repeat(DETAILS));
         let is_last = index + 1 == lines.len();
         let end = DETAILS + columns(line);

@@ -1,3 +1,4 @@
 //! The command line through the real binary, with no broker.
 
 mod running_works;
+mod usage;

@@ -55,7 +55,9 @@ fn converges(topo: &Topo, vhost: &Vhost<'_>) {
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
 }
 
-fn faults() -> [(&'static str, fn() -> Fault); 3] {
+type Cut = (&'static str, fn() -> Fault);
+
+fn faults() -> [Cut; 3] {
     [("before", || Fault::CutBefore), ("after", || Fault::CutAfter), ("within", || Fault::CutWithin)]
 }
 

@@ -3,12 +3,16 @@
 mod apply_report;
 mod conflicts;
 mod convergence;
+mod credentials;
 mod cuts;
 mod failures;
 mod killed;
+mod lock;
 mod message_loss;
 mod names;
 mod ownership;
 mod quickstart;
+mod requests;
 mod saved_plans;
 mod support_works;
+mod tls;

@@ -1,0 +1,281 @@
+//! The command line itself: what is refused and how, what help says, where specs come from, what goes to which stream.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::support::{Output, Topo};
+
+const SPEC: &str = "queues: {orders: {type: classic}}\n";
+
+fn topo() -> Topo {
+    Topo::offline().spec(SPEC)
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// A shell in which `topo` is the binary under test.
+fn shell(script: &str) -> Output {
+    let script = script.replace("topo ", &format!("{} ", env!("CARGO_BIN_EXE_topo")));
+    Topo::of(Path::new("/bin/bash")).spec(SPEC).run(["-c", &script])
+}
+
+#[test]
+fn every_usage_error_is_64_and_one_sentence() {
+    for (line, expected) in [
+        ("plan --nope", "unexpected argument '--nope'"),
+        ("plann", "unrecognized subcommand 'plann'"),
+        ("plan --timeout soon", "write 500ms, 30s or 5m"),
+        ("plan --timeout 5x", "write 500ms, 30s or 5m"),
+        ("plan --timeout 0s", "nothing is done in no time"),
+        ("apply -y --lock-timeout soon", "write 500ms, 30s or 5m"),
+        ("plan --allow danger", "`danger` is not a hazard"),
+        ("plan --recreate orders", "write ADDRESS=ifEmpty"),
+        ("plan --recreate queues/v/orders=burn", "`burn` is none of"),
+        ("plan --recreate orders=discard", "--recreate"),
+        ("plan --target orders", "write queues/VHOST/NAME"),
+        ("plan --prune=users", "`users` cannot be pruned"),
+        ("plan --format xml", "invalid value 'xml'"),
+        ("plan --var novalue", "write NAME=VALUE"),
+        ("plan --broker-version 4.0", "--against"),
+        ("plan --against empty --broker-version four", "is not a RabbitMQ version"),
+        ("plan --url amqp://localhost", "must start with http:// or https://"),
+        ("plan --url localhost:15672", "must start with http:// or https://"),
+        ("plan --url http://", "the URL cannot be read"),
+        ("plan --vhost other --against empty", "no spec is for vhost `other`"),
+        ("plan --against missing.json", "cannot read missing.json"),
+        ("plan --password secret", "a password is never an argument"),
+        ("plan --password=secret", "a password is never an argument"),
+        ("plan -p secret --against empty", "a password is never an argument"),
+        ("apply", "there is no terminal to ask on"),
+        ("apply --plan p.json --prune", "cannot be used with"),
+        ("apply --plan p.json topology.yaml", "cannot be used with"),
+        ("-q -v plan", "cannot be used with"),
+        ("plan --color sometimes", "invalid value 'sometimes'"),
+        ("destroy", "does not destroy"),
+        ("-V", "unexpected argument '-V'"),
+    ] {
+        let output = topo().run(words(line)).expect_code(64).expect_no_result().expect_no_text("secret");
+        output.expect_error("").expect_text(expected);
+    }
+}
+
+#[test]
+fn no_command_is_a_question() {
+    let output = Topo::offline().run([]).expect_code(64).expect_no_result();
+    output.expect_text("Usage: topo").expect_text("A first run");
+}
+
+#[test]
+fn help_fits_a_screen_and_explains_every_flag() {
+    for columns in [60, 80, 120] {
+        for line in ["--help", "-h", "plan --help", "plan -h", "apply --help", "apply -h", "validate -h", "schema -h"] {
+            let output = topo().env("COLUMNS", &columns.to_string()).run(words(line)).expect_code(0);
+            assert!(output.stderr.is_empty(), "{output}");
+            if columns >= 80 {
+                let long = output.stdout.lines().find(|line| line.chars().count() > columns);
+                assert!(long.is_none(), "{line} at {columns}: {long:?}");
+            }
+        }
+    }
+    // A flag is explained beside it or on the line below.
+    for command in ["plan", "apply", "validate", "schema"] {
+        let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
+        let lines: Vec<&str> = output.stdout.lines().collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with('-')) {
+            let below = lines.get(index + 1).is_some_and(|next| next.starts_with("          "));
+            assert!(line.starts_with("          - ") || below, "{command}: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_main_help_has_all_exit_codes_unwrapped() {
+    let output = topo().env("COLUMNS", "80").run(["--help"]).expect_code(0);
+    for code in ["0", "1", "2", "3", "4", "5", "6", "64", "65", "130"] {
+        let line = output.stdout.lines().find(|line| words(line).first() == Some(&code));
+        assert!(line.is_some_and(|line| line.len() > 10), "{code}: {output}");
+    }
+    for name in ["TOPO_URL", "RABBITMQADMIN_BASE_URI", "TOPO_PASSWORD", "topo apply topology.yaml"] {
+        assert!(output.stdout.contains(name), "{name}: {output}");
+    }
+    let version = topo().run(["--version"]).expect_code(0);
+    assert_eq!(version.stdout, format!("topo {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_wrong_spec_is_65_for_every_command() {
+    let topo = Topo::offline().spec("queues: {orders: {type: clasic}}\n");
+    for line in
+        ["plan", "plan --against empty", "plan --format json", "apply --yes", "apply --yes --format json", "validate"]
+    {
+        let output = topo.run(words(line)).expect_code(65).expect_no_result();
+        let output = output.expect_text("error[wrong-value]: `type` cannot be `clasic`");
+        output.expect_text("topology.yaml:3:").expect_text("did you mean `classic`?");
+    }
+    // For machines it is the result.
+    let output = topo.run(["validate", "--format", "json"]).expect_code(65);
+    let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(found["diagnostics"][0]["at"]["line"], 3, "{output}");
+    let output = topo.run(["validate", "--format", "github"]).expect_code(65);
+    assert!(output.stdout.starts_with("::error file=topology.yaml,line=3,col="), "{output}");
+    // So it is when there is nothing to say.
+    topo.rewrite(SPEC);
+    let output = topo.run(["validate", "--format", "json"]).expect_code(0);
+    let found: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(found["diagnostics"], serde_json::json!([]));
+    assert_eq!(topo.run(["validate", "--format", "github"]).expect_code(0).stdout, "");
+}
+
+#[test]
+fn files_that_are_no_specs_are_65() {
+    let topo = Topo::offline().file("empty.yaml", "").file("blank.yaml", "\n# nothing\n").file("folder/readme.md", "");
+    std::fs::write(topo.path("latin.yaml"), b"version: 1\nvhost: \"caf\xe9\"\n").unwrap();
+    std::fs::write(topo.path("binary.yaml"), b"\0\x01\x02").unwrap();
+    for (file, expected) in [
+        ("missing.yaml", "cannot read missing.yaml"),
+        ("empty.yaml", "says nothing"),
+        ("blank.yaml", "says nothing"),
+        ("folder", "there is no .yaml or .yml file in folder"),
+        ("latin.yaml", "latin.yaml:2: it is not UTF-8"),
+        ("binary.yaml", "binary.yaml:1:1"),
+    ] {
+        for line in ["plan", "apply --yes", "validate", "plan --against empty"] {
+            let output = topo.run(words(line).into_iter().chain([file])).expect_code(65).expect_no_result();
+            output.expect_text(expected);
+        }
+    }
+    topo.write("secret.yaml", SPEC);
+    std::fs::set_permissions(topo.path("secret.yaml"), std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root reads everything.
+    if std::fs::read(topo.path("secret.yaml")).is_err() {
+        topo.run(["validate", "secret.yaml"]).expect_code(65).expect_error("cannot read secret.yaml");
+    }
+}
+
+#[test]
+fn no_spec_at_all_says_where_it_is_looked_for() {
+    let output = Topo::offline().run(["plan"]).expect_code(64).expect_no_result();
+    output
+        .expect_error("there is no topology.yaml and no topology/ here")
+        .expect_text("hint: name one: topo plan FILE");
+}
+
+#[test]
+fn specs_come_from_files_folders_and_standard_input() {
+    let counted = |output: Output, expected: &str| drop(output.expect_code(0).expect_text(expected));
+    // The usual places: the file before the folder.
+    let topo = Topo::offline().file("topology/a.yaml", "version: 1\nvhost: a\nqueues: {q: {type: classic}}\n");
+    topo.write("topology/deep/b.yml", "version: 1\nvhost: b\n");
+    topo.write("topology/.hidden.yaml", "not: [a spec");
+    topo.write("topology/notes.txt", "not: [a spec");
+    counted(topo.run(["validate"]), "topology: vhost b: ");
+    topo.write("topology.yaml", "version: 1\nvhost: c\n");
+    counted(topo.run(["validate"]), "topology.yaml: vhost c: ");
+    // Several, in both ways.
+    counted(topo.run(["validate", "topology/a.yaml", "-f", "topology.yaml"]), "vhost a: 0 exchanges, 1 queue,");
+    let output = topo.run(["plan", "--against", "empty", "--vhost", "b", "topology"]).expect_code(0);
+    output.expect_text("+ vhost b").expect_no_text("vhost a");
+    // The environment, only when nothing is named.
+    let topo = topo.env("TOPO_FILE", "topology/a.yaml");
+    counted(topo.run(["validate"]), "topology/a.yaml: vhost a: ");
+    topo.run(["validate", "topology.yaml"]).expect_code(0).expect_no_text("vhost a");
+    topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
+    // Standard input.
+    let topo = Topo::offline().input("version: 1\nvhost: typed\nqueues: {q: {type: clasic}}\n");
+    topo.run(["validate", "-"]).expect_code(65).expect_text("<stdin>:3:");
+    let topo = Topo::offline().input("version: 1\nvhost: typed\n");
+    counted(topo.run(["plan", "--against", "empty", "-f", "-"]), "+ vhost typed");
+}
+
+#[test]
+fn variables_come_from_flags_files_and_the_environment() {
+    let topo = Topo::offline().spec("version: 1\nvhost: ${SHOP}\n").file("vars", "# who\nSHOP=from-file\n");
+    let output = topo.run(["validate"]).expect_code(65).expect_no_result();
+    output.expect_text("SHOP");
+    let topo = topo.env("SHOP", "from-environment");
+    topo.run(["validate"]).expect_code(0).expect_text("vhost from-environment:");
+    topo.run(["validate", "--var-file", "vars"]).expect_code(0).expect_text("vhost from-file:");
+    let both = ["validate", "--var-file", "vars", "--var", "SHOP=from-flag"];
+    topo.run(both).expect_code(0).expect_text("vhost from-flag:");
+    topo.write("vars", "SHOP\n");
+    topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE");
+    topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
+}
+
+#[test]
+fn switches_in_the_environment_take_what_people_write() {
+    for (value, loud) in [("1", false), ("true", false), ("yes", false), ("0", true), ("false", true), ("", true)] {
+        let output = topo().env("TOPO_QUIET", value).run(["validate"]).expect_code(0);
+        assert_eq!(output.stdout.contains("Valid."), loud, "{value}: {output}");
+    }
+    // What is typed goes first, also where both cannot be.
+    let output = topo().env("TOPO_QUIET", "1").run(["-v", "validate"]).expect_code(0);
+    output.expect_text("Valid.");
+    topo().env("TOPO_QUIET", "perhaps").run(["validate"]).expect_code(64).expect_error("'perhaps'");
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    for line in ["topo schema", "topo schema --kind plan", "topo plan --against empty --format json", "topo --help"] {
+        let output = shell(&format!("set -o pipefail; {line} | head -1")).expect_code(0);
+        assert!(output.stdout.lines().count() == 1 && output.stderr.is_empty(), "{output}");
+        let output = shell(&format!("{line} | (exec 0<&-); echo \"${{PIPESTATUS[0]}}\"")).expect_code(0);
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("0\n", ""), "{output}");
+    }
+    // A full disk is another thing.
+    if Path::new("/dev/full").exists() {
+        shell("topo schema >/dev/full").expect_code(1).expect_error("cannot write to standard output");
+    }
+}
+
+#[test]
+fn colour_is_where_it_is_wanted() {
+    let coloured = |topo: &Topo, arguments: &[&str]| {
+        let output =
+            topo.run(["plan", "--against", "empty"].into_iter().chain(arguments.iter().copied())).expect_code(0);
+        output.stdout.contains('\u{1b}')
+    };
+    assert!(!coloured(&topo(), &[]));
+    assert!(coloured(&topo(), &["--color", "always"]));
+    assert!(coloured(&topo().env("CLICOLOR_FORCE", "1"), &[]));
+    assert!(coloured(&topo().env("TOPO_COLOR", "always"), &[]));
+    assert!(!coloured(&topo().env("CLICOLOR_FORCE", "1"), &["--color", "never"]));
+    assert!(!coloured(&topo().env("NO_COLOR", "1"), &[]));
+    for format in ["json", "markdown", "github"] {
+        assert!(!coloured(&topo(), &["--color", "always", "--format", format]), "{format}");
+    }
+    let wrong = Topo::offline().spec("queues: {orders: {type: clasic}}\n");
+    assert!(wrong.run(["validate", "--color", "always"]).expect_code(65).stderr.contains('\u{1b}'));
+    assert!(!wrong.run(["validate"]).expect_code(65).stderr.contains('\u{1b}'));
+}
+
+#[test]
+fn a_plan_fits_the_screen() {
+    let name = "a.rather.long.name.for.a.queue";
+    let topo = Topo::offline().spec(&format!(
+        "exchanges: {{orders: {{type: topic}}}}\nqueues: {{{name}: {{type: quorum, messageTtl: 30s, maxLength: 1000}}}}\n\
+         bindings: [{{source: orders, destination: {name}, routingKey: 'order.created.#'}}]\n"
+    ));
+    for columns in [60, 80, 120] {
+        let output = topo.run(["plan", "--against", "empty"]).expect_code(0);
+        assert!(output.stdout.contains(name));
+        let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(&topo.read("topology.yaml"));
+        let output = topo.run(["plan", "--against", "empty"]).expect_code(0);
+        let long = output.stdout.lines().find(|line| line.chars().count() > columns);
+        assert!(long.is_none(), "at {columns}: {output}");
+    }
+}
+
+#[test]
+fn twenty_thousand_queues_are_planned_in_bounded_time() {
+    let queues: String = (0..20_000).map(|n| format!("  queue.{n}: {{type: classic, messageTtl: 30s}}\n")).collect();
+    let topo = Topo::offline().spec(&format!("queues:\n{queues}")).timeout(Duration::from_secs(60));
+    let begun = Instant::now();
+    let output = topo.run(["plan", "--against", "empty", "--format", "github"]).expect_code(0);
+    assert!(output.stdout.contains("Plan: 20,001 to create"), "{}", &output.stdout[output.stdout.len() - 200..]);
+    // A debug build takes 5 s; with anything quadratic it is a minute.
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,259 @@
+//! The lock of an apply: one runs, the others say who does; it is gone when an apply is over, however it ended, and an
+//! apply that lost it changes nothing more.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, gets, posts, puts, until};
+
+const SPEC: &str = "\
+owns: ['*']
+exchanges: {orders: {type: topic}}
+queues: {orders.work: {type: classic}}
+bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
+";
+
+/// A road on which the binding takes so long: the lock is held for that time.
+fn slow(seconds: f32) -> Proxy {
+    Proxy::to(Node::shared()).on(posts(), Fault::Delay(Duration::from_secs_f32(seconds)))
+}
+
+fn through(proxy: &Proxy, vhost: &Vhost<'_>) -> Topo {
+    Topo::new(vhost).through(proxy).spec(SPEC)
+}
+
+fn until_locked(vhost: &Vhost<'_>, queue: &str) {
+    until("the lock", || vhost.queue(queue)["arguments"]["x-topo-holder"].is_string().then_some(()));
+}
+
+/// What another apply would have put there.
+fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
+    let arguments = json!({
+        "x-queue-type": "classic",
+        "x-expires": u64::try_from(lease.as_millis()).unwrap(),
+        "x-topo-holder": holder,
+        "x-topo-token": "another's",
+    });
+    let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
+    vhost.http().put(&vhost.path("queues", &[queue]), &body).expect_status(201);
+}
+
+fn is_done(vhost: &Vhost<'_>) {
+    assert_eq!(vhost.names("queues"), ["orders.work"]);
+    assert_eq!(vhost.list("bindings").len(), 1);
+}
+
+/// Starts that many at once; one has the broker changed, and none of the others has.
+fn race(contenders: usize) {
+    let vhost = Node::shared().vhost("race");
+    let proxy = slow(3.0);
+    let topos: Vec<Topo> = (0..contenders).map(|_| through(&proxy, &vhost)).collect();
+    let runs: Vec<_> = topos.iter().map(|topo| topo.start(["apply", "--yes"])).collect();
+    let pids: Vec<u32> = runs.iter().map(Running::pid).collect();
+    let outputs: Vec<Output> = runs.into_iter().map(Running::wait).collect();
+    let winners: Vec<u32> =
+        outputs.iter().zip(&pids).filter(|(output, _)| output.code == Some(0)).map(|(_, pid)| *pid).collect();
+    assert_eq!(winners.len(), 1, "{}", outputs.iter().map(ToString::to_string).collect::<String>());
+    for output in outputs.into_iter().filter(|output| output.code != Some(0)) {
+        let held = format!("vhost {} is locked by ", vhost.name());
+        let output = output.expect_code(6).expect_error(&held).expect_text("--lock-timeout");
+        assert!(output.stderr.contains(&format!("pid {},", winners[0])), "{output}");
+    }
+    is_done(&vhost);
+    assert_eq!(proxy.count(&posts()), 1);
+}
+
+#[test]
+fn of_two_at_once_one_runs() {
+    race(2);
+}
+
+#[test]
+fn of_eight_at_once_one_runs() {
+    race(8);
+}
+
+#[test]
+fn who_waits_does_the_rest_or_nothing() {
+    let vhost = Node::shared().vhost("patience");
+    let first = slow(2.0);
+    let topo = through(&first, &vhost);
+    let running = topo.start(["apply", "--yes"]);
+    until_locked(&vhost, "topo.lock");
+    let same = Topo::new(&vhost).spec(SPEC);
+    let more = Topo::new(&vhost).spec("queues: {orders.mail: {type: classic}, orders.work: {type: classic}}");
+    let waiting = [&same, &more].map(|topo| topo.start(["apply", "--yes", "--lock-timeout", "30s"]));
+    running.wait().expect_code(0);
+    for output in waiting.map(Running::wait) {
+        output.expect_code(0).expect_text("Read back: the broker is as the spec says.");
+    }
+    assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
+    // Patience has an end.
+    put_lock(&vhost, "topo.lock", "me@far-away", Duration::from_secs(60));
+    let begun = Instant::now();
+    vhost.http().delete(&vhost.path("exchanges", &["orders"])).expect_status(204);
+    let output = same.run(["apply", "--yes", "--lock-timeout", "2s"]).expect_code(6);
+    output.expect_error("is locked by me@far-away");
+    assert!(begun.elapsed() >= Duration::from_secs(2));
+}
+
+#[test]
+fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
+    let vhost = Node::shared().vhost("killed-apply");
+    let proxy = slow(2.0);
+    let topo = through(&proxy, &vhost);
+    let running = topo.start(["apply", "--yes"]);
+    until("the slow request", || (proxy.count(&posts()) == 1).then_some(()));
+    let pid = running.pid();
+    running.signal("KILL");
+    assert_eq!(running.wait().code, None);
+    let other = Topo::new(&vhost).spec("queues: {late: {type: classic}}");
+    let output = other.run(["apply", "--yes"]).expect_code(6).expect_error(&format!("pid {pid},"));
+    output.expect_text("a lock whose holder crashed is free again after a minute");
+    assert!(vhost.queue("late").is_null());
+    assert_eq!(vhost.queue("topo.lock")["arguments"]["x-expires"], 60_000);
+}
+
+#[test]
+fn a_lock_whose_lease_ended_is_free() {
+    let vhost = Node::shared().vhost("lease");
+    put_lock(&vhost, "topo.lock", "me@crashed", Duration::from_secs(3));
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["apply", "--yes"]).expect_code(6).expect_error("is locked by me@crashed");
+    let begun = Instant::now();
+    topo.run(["apply", "--yes", "--lock-timeout", "30s"]).expect_code(0);
+    assert!(begun.elapsed() < Duration::from_secs(15), "looking at it must not renew it: {:?}", begun.elapsed());
+    is_done(&vhost);
+}
+
+#[test]
+fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
+    for taken_over in [true, false] {
+        let vhost = Node::shared().vhost("stolen");
+        let wait = Fault::Delay(Duration::from_secs(2));
+        let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), wait);
+        let topo = through(&proxy, &vhost);
+        let running = topo.start(["apply", "--yes"]);
+        until("the slow request", || (proxy.count(&puts().path("/exchanges/")) == 1).then_some(()));
+        vhost.http().delete(&vhost.path("queues", &["topo.lock"])).expect_status(204);
+        if taken_over {
+            put_lock(&vhost, "topo.lock", "me@thief", Duration::from_secs(60));
+        }
+        let output =
+            running.wait().expect_code(4).expect_error("stopped halfway: 1 step done, 1 failed, 1 not attempted");
+        let why = if taken_over { "it is held by me@thief" } else { "somebody deleted it" };
+        let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
+        assert!(output.stdout.contains("not attempted bind"), "{output}");
+        assert!(vhost.queue("orders.work").is_null() && vhost.list("bindings").is_empty());
+        // Another's lock is left to the other.
+        assert_eq!(!vhost.queue("topo.lock").is_null(), taken_over);
+    }
+}
+
+#[test]
+fn another_name_is_another_lock() {
+    let vhost = Node::shared().vhost("name");
+    put_lock(&vhost, "topo.lock", "me@elsewhere", Duration::from_secs(60));
+    let proxy = slow(1.0);
+    let topo = through(&proxy, &vhost);
+    let running = topo.start(["apply", "--yes", "--prune", "--lock-name", "my.lock"]);
+    until_locked(&vhost, "my.lock");
+    // A plan sees neither, also where all names are owned.
+    let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune"]).expect_code(0);
+    plan.expect_no_text("topo.lock").expect_no_text("my.lock");
+    running.wait().expect_code(0).expect_no_text("my.lock");
+    assert_eq!(vhost.names("queues"), ["orders.work", "topo.lock"]);
+    let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0);
+    plan.expect_text("No changes").expect_no_text("topo.lock");
+}
+
+#[test]
+fn a_queue_of_an_application_is_no_lock() {
+    let vhost = Node::shared().vhost("no-lock");
+    vhost.http().put(&vhost.path("queues", &["jobs"]), &json!({"durable": true})).expect_status(201);
+    let output = Topo::new(&vhost).spec(SPEC).run(["apply", "--yes", "--lock-name", "jobs"]).expect_code(6);
+    output.expect_error("a queue named `jobs` that topo did not make");
+    assert!(!vhost.queue("jobs").is_null());
+}
+
+#[test]
+fn it_is_gone_after_success_failure_and_interruption() {
+    let vhost = Node::shared().vhost("gone");
+    let user = Node::shared().user("management").may(&vhost, "^(?!orders.work).*", ".*", ".*");
+    Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
+    assert!(vhost.queue("topo.lock").is_null());
+    let proxy = slow(1.0);
+    for signal in ["INT", "TERM"] {
+        let topo = through(&proxy, &vhost);
+        topo.rewrite(&format!("{SPEC}policies: {{after-{signal}: {{pattern: x, definition: {{max-length: 1}}}}}}"));
+        let requests = proxy.count(&posts());
+        let running = topo.start(["apply", "--yes", "--allow", "message-drop"]);
+        until("the slow request", || (proxy.count(&posts()) > requests).then_some(()));
+        running.signal(signal);
+        let output = running.wait();
+        // The step under way was the last one: then all is done.
+        assert!(matches!(output.code, Some(0 | 4)), "{output}");
+        let output = output.expect_text("stopping after the step under way");
+        assert!(!vhost.list("bindings").is_empty(), "the step under way was finished: {output}");
+        assert!(vhost.queue("topo.lock").is_null(), "{output}");
+        vhost.http().delete(&vhost.path("exchanges", &["orders"])).expect_status(204);
+    }
+    Topo::new(&vhost).spec(SPEC).run(["apply", "--yes"]).expect_code(0);
+    assert!(vhost.queue("topo.lock").is_null());
+}
+
+#[test]
+fn an_interruption_between_steps_is_reported() {
+    let vhost = Node::shared().vhost("interrupted");
+    let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), Fault::Delay(Duration::from_secs(1)));
+    let topo = through(&proxy, &vhost);
+    let running = topo.start(["apply", "--yes"]);
+    until("the slow request", || (proxy.count(&puts().path("/exchanges/")) == 1).then_some(()));
+    running.signal("INT");
+    let output = running.wait().expect_code(4).expect_error("interrupted: 1 step done, 0 failed, 2 not attempted");
+    assert!(output.stdout.contains("Interrupted: 1 done, 0 failed, 2 not attempted."), "{output}");
+    assert!(vhost.names("queues").is_empty() && !vhost.exchange("orders").is_null());
+}
+
+#[test]
+fn a_second_interruption_ends_it_at_once() {
+    let vhost = Node::shared().vhost("insisting");
+    let proxy = slow(25.0);
+    let topo = through(&proxy, &vhost);
+    let mut running = topo.start(["apply", "--yes"]);
+    until("the slow request", || (proxy.count(&posts()) == 1).then_some(()));
+    let begun = Instant::now();
+    until("the end", || {
+        running.signal("INT");
+        running.is_over().then_some(())
+    });
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was left behind");
+}
+
+#[test]
+fn waiting_for_it_can_be_interrupted() {
+    let vhost = Node::shared().vhost("no-patience");
+    put_lock(&vhost, "topo.lock", "me@elsewhere", Duration::from_secs(60));
+    let proxy = Proxy::to(Node::shared());
+    let topo = through(&proxy, &vhost);
+    let running = topo.start(["apply", "--yes", "--lock-timeout", "5m"]);
+    until("the second look", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
+    let begun = Instant::now();
+    running.signal("INT");
+    let output = running.wait().expect_code(130).expect_error("is locked by me@elsewhere");
+    output.expect_text("nothing was changed");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn who_may_not_declare_it_is_told_of_another_name() {
+    let vhost = Node::shared().vhost("no-permission");
+    let user = Node::shared().user("management").may(&vhost, "^orders", ".*", ".*");
+    let topo = Topo::new(&vhost).user(&user).spec(SPEC);
+    let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("Access refused.");
+    output.expect_text("caused by: the lock of an apply is a queue, topo.lock").expect_text("--lock-name NAME");
+    topo.run(["apply", "--yes", "--lock-name", "orders.lock"]).expect_code(0);
+    is_done(&vhost);
+}

@@ -1,0 +1,153 @@
+//! TLS against a node that requires client certificates: who trusts whom, and what is said when one does not.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::LazyLock;
+use std::thread;
+
+use crate::support::{Node, Options, Tls, Topo, Vhost};
+
+const SPEC: &str = "queues: {orders: {type: classic}}\n";
+
+/// One node for all of these; its pipe closes with the process.
+static SECURE: LazyLock<(Tls, Node)> = LazyLock::new(|| {
+    let tls = Tls::create();
+    let node = Node::start(Options::default().tls(&tls));
+    (tls, node)
+});
+
+fn path(tls: &Tls, file: &str) -> String {
+    tls.path(file).display().to_string()
+}
+
+/// With nothing about certificates.
+fn bare(vhost: &Vhost<'_>) -> Topo {
+    Topo::new(vhost).url(&SECURE.1.tls_url()).spec(SPEC)
+}
+
+/// With all of them.
+fn trusted(vhost: &Vhost<'_>) -> Topo {
+    shown(bare(vhost)).env("TOPO_CA_CERT", &path(&SECURE.0, "ca.pem"))
+}
+
+fn shown(topo: Topo) -> Topo {
+    topo.env("TOPO_CLIENT_CERT", &path(&SECURE.0, "client.pem")).env("TOPO_CLIENT_KEY", &path(&SECURE.0, "client.key"))
+}
+
+fn pipe(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
+    let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    });
+    Ok(())
+}
+
+/// The same port under an address that is not in the certificate.
+fn elsewhere(port: u16) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let piped = TcpStream::connect(("127.0.0.1", port))
+                .and_then(|broker| pipe(&client, &broker).and_then(|()| pipe(&broker, &client)));
+            assert!(piped.is_ok());
+        }
+    });
+    address
+}
+
+fn tls_port() -> u16 {
+    SECURE.1.tls_url().rsplit(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn with_its_own_authority_and_a_client_certificate() {
+    let vhost = SECURE.1.vhost("tls");
+    let [ca, cert, key] = ["ca.pem", "client.pem", "client.key"].map(|file| path(&SECURE.0, file));
+    let flags = ["--ca-cert", &ca, "--client-cert", &cert, "--client-key", &key];
+    let output = bare(&vhost).run(["plan"].into_iter().chain(flags)).expect_code(0);
+    // The line to paste works as it stands.
+    let line = output.stdout.lines().last().unwrap().to_owned();
+    let words: Vec<&str> = line.split(' ').skip(1).collect();
+    bare(&vhost).without_env("TOPO_URL").run(words.into_iter().chain(["--yes"])).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["orders"]);
+    trusted(&vhost).run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn without_a_client_certificate() {
+    let vhost = SECURE.1.vhost("anonymous");
+    let output = bare(&vhost).run(["plan", "--ca-cert", &path(&SECURE.0, "ca.pem")]).expect_code(1).expect_no_result();
+    output.expect_error("requires a client certificate").expect_text("--client-cert FILE --client-key FILE");
+    let half = bare(&vhost).run(["plan", "--client-cert", &path(&SECURE.0, "client.pem")]).expect_code(64);
+    half.expect_error("--client-cert needs its key: --client-key FILE");
+    let half = bare(&vhost).run(["plan", "--client-key", &path(&SECURE.0, "client.key")]).expect_code(64);
+    half.expect_error("--client-key needs its certificate: --client-cert FILE");
+}
+
+#[test]
+fn a_client_certificate_of_another_authority() {
+    let vhost = SECURE.1.vhost("foreign");
+    let other = Tls::create();
+    let topo = trusted(&vhost)
+        .env("TOPO_CLIENT_CERT", &path(&other, "client.pem"))
+        .env("TOPO_CLIENT_KEY", &path(&other, "client.key"));
+    let output = topo.run(["plan"]).expect_code(1).expect_no_result();
+    output.expect_error("does not accept the client certificate").expect_text("--client-cert FILE");
+}
+
+#[test]
+fn an_authority_that_is_not_trusted() {
+    let vhost = SECURE.1.vhost("untrusted");
+    let other = Tls::create();
+    for topo in [shown(bare(&vhost)), shown(bare(&vhost)).env("TOPO_CA_CERT", &path(&other, "ca.pem"))] {
+        let output = topo.run(["plan"]).expect_code(1).expect_no_result();
+        output.expect_error("an authority that is not trusted here").expect_text("hint: give the authority");
+        for insecure in ["1", "true", "yes"] {
+            topo.run(["plan", "--insecure"]).expect_code(0);
+            trusted(&vhost).without_env("TOPO_CA_CERT").env("TOPO_INSECURE", insecure).run(["plan"]).expect_code(0);
+        }
+    }
+    assert_eq!(shown(bare(&vhost)).env("TOPO_INSECURE", "0").run(["plan"]).code, Some(1));
+}
+
+#[test]
+fn a_name_that_is_not_in_the_certificate() {
+    let vhost = SECURE.1.vhost("name");
+    let address = elsewhere(tls_port());
+    let topo = trusted(&vhost).url(&format!("https://{address}"));
+    let output = topo.run(["plan"]).expect_code(1).expect_no_result();
+    output.expect_error("is not for this host name").expect_text("use a name that is in the certificate");
+    topo.run(["plan", "--insecure"]).expect_code(0);
+    trusted(&vhost).url(&format!("https://127.0.0.1:{}", tls_port())).run(["plan"]).expect_code(0);
+}
+
+#[test]
+fn http_to_the_port_of_https() {
+    let vhost = SECURE.1.vhost("plain");
+    let topo = bare(&vhost).url(&format!("http://127.0.0.1:{}", tls_port()));
+    let output = topo.run(["plan"]).expect_code(1).expect_no_result();
+    output.expect_error("https:// instead of http://").expect_text("hint: check --url");
+}
+
+#[test]
+fn rubbish_instead_of_certificates() {
+    let vhost = SECURE.1.vhost("rubbish");
+    let topo = trusted(&vhost)
+        .file("rubbish.pem", "not a certificate")
+        .file("broken.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+        .file("empty.pem", "");
+    for (flag, what) in [
+        ("--ca-cert", "CA certificate"),
+        ("--client-cert", "client certificate"),
+        ("--client-key", "client certificate with its key"),
+    ] {
+        for file in ["rubbish.pem", "broken.pem", "empty.pem"] {
+            let output = topo.run(["plan", flag, file]).expect_code(1).expect_no_result();
+            output.expect_error(what).expect_error("cannot be used").expect_text(file);
+        }
+        let output = topo.run(["plan", flag, "missing.pem"]).expect_code(64).expect_no_result();
+        output.expect_error("cannot read missing.pem");
+    }
+}
