@@ -166,7 +166,7 @@ impl Layout<'_> {
             }
             Action::PutPolicy { .. } => vec![ObjectId::Vhost],
             Action::Bind { binding } => {
-                vec![ObjectId::Exchange(binding.source.clone()), destination(binding)]
+                vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
             // What replaces a binding comes first.
             Action::Unbind { binding, .. } => self
@@ -219,7 +219,8 @@ impl Layout<'_> {
     fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
         for (name, id, bindings) in recreate::unfinished(self.situation, options) {
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
-            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings are restored");
+            let are = if missing == 1 { "is" } else { "are" };
+            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
             draft.note(&self.situation.address(&id), text);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
             let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| touches(binding, &id));
@@ -336,12 +337,5 @@ fn touches(binding: &Binding, id: &ObjectId) -> bool {
         ObjectId::Queue(name) => binding.touches_queue(name),
         ObjectId::Exchange(name) => binding.touches_exchange(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-    }
-}
-
-fn destination(binding: &Binding) -> ObjectId {
-    match &binding.destination {
-        Destination::Queue(name) => ObjectId::Queue(name.clone()),
-        Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
     }
 }

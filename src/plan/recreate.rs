@@ -284,8 +284,9 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
         ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     };
-    // What would be deleted if it were still there is not bound again.
+    // What would be deleted if it were still there is not bound again; what is never touched would not be deleted.
     let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
+        Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
         Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
         None => true,

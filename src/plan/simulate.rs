@@ -113,7 +113,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
                 let id = object.id();
                 let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
                 !protected
-                    && !situation.untouchable.contains(&id)
+                    && !situation.is_untouchable(&id)
                     && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
             }
         })

@@ -36,6 +36,18 @@ impl Situation<'_> {
         }
     }
 
+    /// Whether topo leaves it alone, whatever the flags: it is such an object itself, or bound to one.
+    pub(super) fn is_untouchable(&self, id: &ObjectId) -> bool {
+        self.untouchable.contains(id)
+            || match id {
+                ObjectId::Binding(binding) => {
+                    self.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
+                        || self.untouchable.contains(&binding.destination.id())
+                }
+                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+            }
+    }
+
     fn source(&self, id: &ObjectId) -> Option<Source> {
         let sources = &self.wanted.sources;
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())

@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod apply_report;
 mod conflicts;
 mod convergence;
 mod credentials;
