@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod confirm;
 mod conflicts;
 mod convergence;
 mod credentials;
