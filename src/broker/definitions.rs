@@ -20,8 +20,9 @@ pub enum DefinitionsError {
 
 #[derive(Deserialize)]
 struct File {
-    #[serde(alias = "rabbitmq_version")]
+    /// An export of the whole broker has both from 3.8 on, that of one vhost the first alone.
     rabbit_version: Option<String>,
+    rabbitmq_version: Option<String>,
     vhosts: Option<Vec<wire::Vhost>>,
     queues: Option<Vec<Value>>,
     exchanges: Option<Vec<Value>>,
@@ -38,7 +39,7 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
 /// vhost does not name it: then everything in it is taken for that vhost's.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     let file: File = serde_json::from_str(text)?;
-    let said = file.rabbit_version.as_deref().and_then(|version| version.parse().ok());
+    let said = file.rabbit_version.or(file.rabbitmq_version).and_then(|version| version.parse().ok());
     let cluster = cluster(version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN));
     if file.vhosts.is_none() && file.queues.is_none() && file.exchanges.is_none() && file.bindings.is_none() {
         return Err(DefinitionsError::Nothing);

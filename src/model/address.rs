@@ -1,8 +1,10 @@
 //! Addresses: how a person names one object on the command line, and how plans, hazards and reports name it back.
 //!
 //! `queues/shop/a%2Fb`: kind, vhost and name, each percent-encoded, because names may hold `/`, `:`, `@`, `,` and `*`.
-//! A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with its arguments as JSON behind it when it has any.
+//! A binding is `bindings/VHOST/SOURCE/queues/DESTINATION/KEY`, with its arguments (`n=1,region=eu`, one
+//! segment) behind it when it has any.
 
+use super::units::unmistakable;
 use super::{Destination, ObjectId, VhostName};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
@@ -44,7 +46,7 @@ impl Address {
                 );
                 if !binding.arguments.is_empty() {
                     let arguments: Vec<_> =
-                        binding.arguments.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                        binding.arguments.iter().map(|(key, value)| format!("{key}={}", unmistakable(value))).collect();
                     text.push('/');
                     text.push_str(&encode(&arguments.join(",")));
                 }

@@ -1,5 +1,6 @@
 //! A binding: its identity is all of it, so there is nothing that could change in place.
 
+use super::units::unmistakable;
 use super::{Arguments, ExchangeName, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ impl fmt::Display for KeyAndArguments<'_> {
         if !arguments.is_empty() {
             f.write_str(if routing_key.is_empty() { "{" } else { " {" })?;
             for (index, (key, value)) in arguments.iter().enumerate() {
-                write!(f, "{}{key}: {value}", if index == 0 { "" } else { ", " })?;
+                write!(f, "{}{key}: {}", if index == 0 { "" } else { ", " }, unmistakable(value))?;
             }
             f.write_str("}")?;
         }

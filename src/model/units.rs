@@ -22,13 +22,17 @@ pub fn unit_of(name: &str) -> Unit {
         .map_or(Unit::None, KnownArgument::unit)
 }
 
-/// A value as people read it: the bare value, and its meaning behind it where it has a unit.
-pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
-    let bare = match value.as_text().filter(|text| is_ambiguous(text)) {
-        // Quotes where it could be taken for something else: the broker tells `"30000"` and `30000` apart.
+/// A value with quotes where it could be taken for something else: the broker tells `"30000"` and `30000` apart.
+pub fn unmistakable(value: &ArgumentValue) -> String {
+    match value.as_text().filter(|text| is_ambiguous(text)) {
         Some(text) => format!("{text:?}"),
         None => value.to_string(),
-    };
+    }
+}
+
+/// A value as people read it: the bare value, and its meaning behind it where it has a unit.
+pub fn with_unit(name: &str, value: &ArgumentValue) -> String {
+    let bare = unmistakable(value);
     let meaning = value.as_integer().and_then(|number| match unit_of(name) {
         Unit::Milliseconds => duration(number),
         Unit::Bytes => size(number),

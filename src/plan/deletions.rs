@@ -53,7 +53,6 @@ pub(super) fn plan(
         planned.reason = Some(reason);
         draft.changes.push(planned);
     }
-    last_bindings(draft, situation);
 }
 
 fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
@@ -81,13 +80,17 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
 }
 
 /// A queue that loses its last binding gets nothing any more.
-fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
+pub(super) fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
     let queue = |binding: &Binding| match &binding.destination {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
     let unwanted = unwanted_bindings(draft);
-    let stay = situation.current.bindings.difference(&unwanted).chain(&situation.wanted.topology.bindings);
+    let new = draft.changes.iter().filter_map(|change| match (change.kind, &change.after) {
+        (ChangeKind::Create, Some(Object::Binding(binding))) => Some(binding),
+        (_, _) => None,
+    });
+    let stay = situation.current.bindings.difference(&unwanted).chain(new);
     let bound: BTreeSet<_> = stay.filter_map(queue).collect();
     let unbound: BTreeSet<_> = unwanted.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
     for name in unbound {

@@ -6,6 +6,7 @@
 pub mod action;
 pub mod activity;
 mod advice;
+mod auto_delete;
 mod deletions;
 pub mod document;
 mod effects;
@@ -20,6 +21,7 @@ pub mod schema;
 mod simulate;
 mod target;
 pub mod verdict;
+mod work;
 
 pub use action::{Action, Guard};
 pub use activity::{Activity, QueueActivity};

@@ -3,12 +3,11 @@
 //!
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
-use super::document::{ChangeKind, Options, PlannedChange, Step};
+use super::document::{Options, Step};
 use super::planner::{Draft, Situation};
-use super::{Action, Guard, deletions, recreate, request::request};
-use crate::model::{
-    Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost,
-};
+use super::work::Work;
+use super::{Action, Guard, auto_delete, deletions, recreate, request::request};
+use crate::model::{Binding, Destination, Exchange, ExchangeName, Object, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps of all changes that are not conflicts.
@@ -20,7 +19,8 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         wave: 0,
         made: BTreeMap::new(),
         bound: situation.current.bindings.clone(),
-        exchanges: situation.current.exchanges.keys().cloned().collect(),
+        exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
+        fallen: Vec::new(),
         queues: situation.current.queues.keys().cloned().collect(),
         unwanted: deletions::unwanted_bindings(draft),
     };
@@ -49,73 +49,8 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     });
     layout.wave(Layout::unbind);
     layout.deletions(&work.deletions);
+    layout.fallen();
     layout.steps
-}
-
-/// The changes by what is to be done with them.
-#[derive(Default)]
-struct Work {
-    vhost: Option<Vhost>,
-    exchanges: BTreeMap<ExchangeName, Exchange>,
-    policies: BTreeMap<PolicyName, Policy>,
-    queues: BTreeMap<QueueName, Queue>,
-    bindings: BTreeSet<Binding>,
-    recreates: Vec<Object>,
-    deletions: Vec<Object>,
-}
-
-impl Work {
-    fn sort(changes: &[PlannedChange]) -> Self {
-        let mut work = Self::default();
-        for change in changes {
-            match (change.kind, &change.before, &change.after) {
-                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => work.put(before.as_ref(), after),
-                (ChangeKind::Recreate, _, Some(after)) => work.recreates.push(after.clone()),
-                (ChangeKind::Delete, Some(before), _) => work.deletions.push(before.clone()),
-                (
-                    ChangeKind::Create
-                    | ChangeKind::Change
-                    | ChangeKind::Recreate
-                    | ChangeKind::Delete
-                    | ChangeKind::Conflict,
-                    _,
-                    _,
-                ) => {}
-            }
-        }
-        work
-    }
-
-    fn put(&mut self, before: Option<&Object>, after: &Object) {
-        match after {
-            Object::Vhost(wanted) => {
-                let live = match before {
-                    Some(Object::Vhost(live)) => live.clone(),
-                    Some(Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
-                        Vhost::default()
-                    }
-                };
-                // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
-                self.vhost = Some(Vhost {
-                    description: wanted.description.clone().or(live.description),
-                    tags: live.tags,
-                    default_queue_type: wanted.default_queue_type.clone().or(live.default_queue_type),
-                });
-            }
-            Object::Exchange(name, exchange) => {
-                self.exchanges.insert(name.clone(), exchange.clone());
-            }
-            Object::Policy(name, policy) => {
-                self.policies.insert(name.clone(), policy.clone());
-            }
-            Object::Queue(name, queue) => {
-                self.queues.insert(name.clone(), queue.clone());
-            }
-            Object::Binding(binding) => {
-                self.bindings.insert(binding.clone());
-            }
-        }
-    }
 }
 
 /// The steps so far, and what the vhost holds after them.
@@ -126,7 +61,10 @@ struct Layout<'a> {
     /// The step that made an object.
     made: BTreeMap<ObjectId, usize>,
     bound: BTreeSet<Binding>,
-    exchanges: BTreeSet<ExchangeName>,
+    /// By name, whether it goes with its last binding.
+    exchanges: BTreeMap<ExchangeName, bool>,
+    /// Those that went so, and the bindings that led to them.
+    fallen: Vec<(ExchangeName, BTreeSet<Binding>)>,
     queues: BTreeSet<QueueName>,
     unwanted: BTreeSet<Binding>,
 }
@@ -151,8 +89,8 @@ impl Layout<'_> {
         after.sort_unstable();
         after.dedup();
         match &action {
-            Action::DeclareExchange { name, .. } => {
-                self.exchanges.insert(name.clone());
+            Action::DeclareExchange { name, exchange } => {
+                self.exchanges.insert(name.clone(), exchange.auto_delete);
                 self.made.insert(object.clone(), id);
             }
             Action::DeclareQueue { name, .. } => {
@@ -161,19 +99,17 @@ impl Layout<'_> {
             }
             Action::DeleteExchange { name } => {
                 self.exchanges.remove(name);
-                self.bound.retain(|binding| !binding.touches_exchange(name));
+                self.lose(|binding| binding.touches_exchange(name));
             }
             Action::DeleteQueue { name, .. } => {
                 self.queues.remove(name);
-                self.bound.retain(|binding| !binding.touches_queue(name));
+                self.lose(|binding| binding.touches_queue(name));
             }
             Action::Bind { binding } => {
                 self.bound.insert(binding.clone());
                 self.made.insert(object.clone(), id);
             }
-            Action::Unbind { binding, .. } => {
-                self.bound.remove(binding);
-            }
+            Action::Unbind { binding, .. } => self.lose(|other| other == binding),
             Action::PutVhost { .. } | Action::PutPolicy { .. } => {
                 self.made.insert(object.clone(), id);
             }
@@ -187,6 +123,30 @@ impl Layout<'_> {
             address: self.situation.address(&object),
             request: request(&self.situation.current.vhost, &action),
             action,
+        });
+    }
+
+    fn lose(&mut self, goes: impl Fn(&Binding) -> bool) {
+        let Self { bound, exchanges, fallen, .. } = self;
+        let went = auto_delete::unbind(bound, goes, |name| exchanges.get(name) == Some(&true));
+        exchanges.retain(|name, _| !went.iter().any(|(gone, _)| gone == name));
+        fallen.extend(went);
+    }
+
+    /// Declared exchanges that went with a binding that was not wanted: made again, with what led to them. Nothing that
+    /// is wanted leads away from them, or that binding would have held them.
+    fn fallen(&mut self) {
+        let declared = &self.situation.wanted.topology.exchanges;
+        let mut fallen = std::mem::take(&mut self.fallen);
+        fallen.retain(|(name, _)| declared.contains_key(name));
+        let exchanges = fallen.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
+        self.exchanges(&exchanges);
+        self.wave(|layout| {
+            for binding in fallen.iter().flat_map(|(_, into)| into) {
+                if !layout.unwanted.contains(binding) {
+                    layout.bind(binding, None);
+                }
+            }
         });
     }
 
@@ -225,7 +185,7 @@ impl Layout<'_> {
     }
 
     fn has_both_ends(&self, binding: &Binding) -> bool {
-        let exchange = |name: &ExchangeName| name.is_predeclared() || self.exchanges.contains(name);
+        let exchange = |name: &ExchangeName| name.is_predeclared() || self.exchanges.contains_key(name);
         exchange(&binding.source)
             && match &binding.destination {
                 Destination::Queue(name) => self.queues.contains(name),

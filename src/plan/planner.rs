@@ -104,6 +104,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     target::restrict(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
+    deletions::last_bindings(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
     let steps = order::steps(&mut draft, situation, options);
     simulate::check(&mut draft, situation, options, &steps);

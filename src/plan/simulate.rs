@@ -3,9 +3,9 @@
 use super::document::{ChangeKind, Options, Step};
 use super::planner::{Draft, Situation};
 use super::verdict::{Verdict, verdict};
-use super::{Action, recreate};
+use super::{Action, auto_delete, recreate};
 use crate::diff::{Change, DeleteReason, diff};
-use crate::model::{Address, Destination, ExchangeName, ObjectId, Topology};
+use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
 use std::collections::BTreeSet;
 
 /// What a topology is after these steps; a step that could not be done is an error that names it.
@@ -37,21 +37,28 @@ fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
             state.bindings.insert(binding.clone());
         }
         Action::Unbind { binding, .. } => {
-            state.bindings.remove(binding);
+            unbind(state, |other| other == binding);
         }
         Action::DeleteQueue { name, .. } => {
             state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
-            state.bindings.retain(|binding| !binding.touches_queue(name));
+            unbind(state, |binding| binding.touches_queue(name));
         }
         Action::DeleteExchange { name } => {
             state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
-            state.bindings.retain(|binding| !binding.touches_exchange(name));
+            unbind(state, |binding| binding.touches_exchange(name));
         }
         Action::DeletePolicy { name } => {
             state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
         }
     }
     Ok(())
+}
+
+fn unbind(state: &mut Topology, goes: impl Fn(&Binding) -> bool) {
+    let Topology { bindings, exchanges, .. } = state;
+    let fallen =
+        auto_delete::unbind(bindings, goes, |name| exchanges.get(name).is_some_and(|exchange| exchange.auto_delete));
+    exchanges.retain(|name, _| !fallen.iter().any(|(gone, _)| gone == name));
 }
 
 /// Blocks the plan when its steps would not lead to what is wanted: a defect of topo, and no reason to try.
@@ -128,14 +135,14 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
     left
 }
 
-fn diff_removes(situation: &Situation<'_>, binding: &crate::model::Binding) -> bool {
+fn diff_removes(situation: &Situation<'_>, binding: &Binding) -> bool {
     let wanted = situation.wanted;
     let id = ObjectId::Binding(binding.clone());
     wanted.scope.removed.contains(&id)
         || wanted.scope.owns(binding.destination.name()) && !wanted.topology.bindings.contains(binding)
 }
 
-fn ends_stay(after: &Topology, binding: &crate::model::Binding) -> bool {
+fn ends_stay(after: &Topology, binding: &Binding) -> bool {
     let exchange = |name: &ExchangeName| name.is_predeclared() || after.exchanges.contains_key(name);
     exchange(&binding.source)
         && match &binding.destination {

@@ -6,7 +6,8 @@ use crate::model::{Address, Destination, ExchangeName, Object, ObjectId};
 use std::collections::BTreeSet;
 
 /// Drops every change that no target asks for. A queue or an exchange brings the bindings into it; what is created
-/// brings what it needs: the vhost, its alternate or dead-letter exchange, both ends of a binding.
+/// brings what it needs: the vhost, both ends of a binding, and its alternate or dead-letter exchange with the bindings from
+/// there: without these, what comes there would be dropped in silence.
 pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
@@ -30,7 +31,7 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
             .changes
             .iter()
             .filter(|change| change.id().is_some_and(|id| kept.contains(&id)) && change.kind != ChangeKind::Delete)
-            .flat_map(needs)
+            .flat_map(|change| needs(change, &draft.changes))
             .filter(|id| !kept.contains(id))
             .filter(|id| {
                 draft.changes.iter().any(|change| change.id().as_ref() == Some(id) && change.kind == ChangeKind::Create)
@@ -56,18 +57,16 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
     draft.undeclared.retain(|undeclared| wanted(&undeclared.address));
     if !dropped.is_empty() {
         let address = situation.address(&ObjectId::Vhost);
-        draft.note(&address, format!("--target leaves out {} changes", dropped.len()));
+        draft.note(&address, format!("--target leaves out {} of the changes", dropped.len()));
     }
 }
 
-fn needs(change: &PlannedChange) -> Vec<ObjectId> {
-    let exchange = |name: &str| ObjectId::Exchange(ExchangeName::from(name));
+fn needs(change: &PlannedChange, all: &[PlannedChange]) -> Vec<ObjectId> {
     let mut needed = vec![ObjectId::Vhost];
-    match &change.after {
-        Some(Object::Exchange(_, made)) => needed.extend(made.alternate_exchange().map(exchange)),
+    let fallback = match &change.after {
+        Some(Object::Exchange(_, made)) => made.alternate_exchange(),
         Some(Object::Queue(_, queue)) => {
-            let dead_letters = queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text());
-            needed.extend(dead_letters.map(exchange));
+            queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text())
         }
         Some(Object::Binding(binding)) => {
             needed.push(ObjectId::Exchange(binding.source.clone()));
@@ -75,8 +74,17 @@ fn needs(change: &PlannedChange) -> Vec<ObjectId> {
                 Destination::Queue(name) => ObjectId::Queue(name.clone()),
                 Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
             });
+            None
         }
-        Some(Object::Vhost(_) | Object::Policy(..)) | None => {}
+        Some(Object::Vhost(_) | Object::Policy(..)) | None => None,
+    };
+    if let Some(fallback) = fallback {
+        let from_there = |id: &ObjectId| match id {
+            ObjectId::Binding(binding) => binding.source.as_str() == fallback,
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Policy(_) => false,
+        };
+        needed.push(ObjectId::Exchange(ExchangeName::from(fallback)));
+        needed.extend(all.iter().filter_map(PlannedChange::id).filter(from_there));
     }
     needed
 }

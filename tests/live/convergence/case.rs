@@ -80,7 +80,7 @@ pub(super) fn draw(seed: u64, possible: Possible) -> Case {
                 kinds
             }
         },
-        allow: random.chance(92),
+        allow: random.chance(95),
     };
     scope(&mut random, &mut case.second);
     strangers(&mut random, &mut case);
@@ -327,7 +327,7 @@ fn strangers(random: &mut Random, case: &mut Case) {
         if random.chance(35) {
             list(&mut case.others, "queues").push(json!({"name": name, "arguments": {"x-queue-type": "classic"}}));
             if random.chance(30) {
-                case.others["messages"][name] = random.pick(&[1, 3]).clone().into();
+                case.others["messages"][name] = (*random.pick(&[1, 3])).into();
             }
         }
     }
@@ -390,7 +390,8 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         );
     }
     if random.chance(24) {
-        both(case, "queues", "own.busy", classic(), classic());
+        let queue = json!({"type": *random.pick(&["classic", "quorum"])});
+        both(case, "queues", "own.busy", queue.clone(), queue);
         case.others["messages"]["own.busy"] = 4.into();
         let definition = json!({"maxLength": 2, "overflow": "reject-publish"});
         table(&mut case.second, "policies").insert(
@@ -434,7 +435,7 @@ fn features(random: &mut Random, case: &mut Case, possible: Possible) {
         list(&mut case.first, "bindings").push(binding.clone());
         list(&mut case.second, "bindings").push(binding);
     }
-    if possible.keys_too_new && random.chance(17) {
+    if possible.keys_too_new && random.chance(15) {
         both(case, "queues", "own.new", json!({"type": "quorum"}), json!({"type": "quorum", "consumerTimeout": "1h"}));
     }
     if possible.untyped_queues && random.chance(24) {

@@ -299,7 +299,8 @@ fn untouched(snapshot: &Snapshot, after: &Topology, wanted: &Wanted, options: &O
             None => {
                 // An auto-delete one went with its last binding: whether that was right is said of the bindings.
                 let unused = exchange.auto_delete && before.bindings.iter().any(|binding| binding.source == *name);
-                if !unused && !(may_go(&id, declared) && !snapshot.untouchable.contains(&id)) {
+                let asked = may_go(&id, declared) && !snapshot.untouchable.contains(&id);
+                if !unused && !asked {
                     return wrong("was deleted", &id);
                 }
                 gone.insert(id);

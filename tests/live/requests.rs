@@ -1,0 +1,73 @@
+//! What is asked of the broker, and how long proofs of emptiness take.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::scenarios::make_live;
+use crate::support::{Fault, Node, Proxy, Topo, Vhost, gets};
+
+#[test]
+fn a_plan_asks_for_lists_and_nothing_else() {
+    let vhost = Node::shared().vhost("lists");
+    let proxy = Proxy::to(Node::shared());
+    let queue = |number: usize| {
+        let ttl = if number.is_multiple_of(2) { "messageTtl: 1h, " } else { "" };
+        format!("  q{number:02}: {{type: classic, {ttl}bindings: [{{exchange: amq.topic, routingKey: k{number}}}]}}\n")
+    };
+    let queues: String = (0..60).map(queue).collect();
+    let topo = Topo::new(&vhost).through(&proxy).spec(&format!("queues:\n{queues}"));
+    topo.run(["apply", "-y"]).expect_code(0);
+    // Every other queue differs, so that counts and consumers are asked for, too.
+    topo.rewrite(&format!("queues:\n{}", queues.replace("1h", "2h")));
+    proxy.reset();
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text("30 in conflict");
+    let requests = proxy.requests();
+    assert_eq!(proxy.count(&gets()), requests.len());
+    assert!(requests.len() <= 10, "{requests:#?}");
+    assert_eq!(proxy.count(&gets().path("/api/definitions")), 0);
+    // `/api/KIND/VHOST` or shorter.
+    let deep = requests.iter().find(|request| request.path.split('?').next().unwrap().split('/').count() > 4);
+    assert_eq!(deep, None, "a request for one object");
+}
+
+fn five_quorum_queues(vhost: &Vhost<'_>) -> Topo {
+    let arguments = json!({"x-queue-type": "quorum"});
+    let queues: Vec<_> =
+        (1..6).map(|number| json!({"name": format!("own.q{number}"), "arguments": arguments})).collect();
+    make_live(vhost, &json!({"queues": queues}));
+    Topo::new(vhost).spec("owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n")
+}
+
+#[test]
+fn deletions_of_quorum_queues_wait_for_their_ticks_together() {
+    let vhost = Node::shared().vhost("ticks");
+    let topo = five_quorum_queues(&vhost);
+    let started = Instant::now();
+    topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
+    let took = started.elapsed();
+    assert_eq!(vhost.names("queues"), ["other"]);
+    assert!(took >= Duration::from_secs(12), "two ticks must pass: {took:?}");
+    assert!(took < Duration::from_secs(25), "one by one it would be a minute: {took:?}");
+    println!("five empty quorum queues were deleted in {took:.1?}");
+}
+
+#[test]
+fn a_message_that_comes_while_others_are_proven_empty_is_seen() {
+    let node = Node::shared();
+    let vhost = node.vhost("late-message");
+    let topo = five_quorum_queues(&vhost);
+    // The vhost is the test's, and outlives the proxy; a fault must be `'static`.
+    let (http, path) = (node.http(), vhost.path("exchanges", &["amq.default", "publish"]));
+    let publish = move || {
+        let body = json!({"properties": {}, "routing_key": "own.q3", "payload": "m", "payload_encoding": "string"});
+        http.post(&path, &body).expect_status(200);
+    };
+    // The plans read the totals, too; the fourth look is one of the guard's. Deletions go from own.q5 to own.q1.
+    let looks = gets().path("enable_queue_totals").nth(4);
+    let proxy = Proxy::to(node).on(looks, Fault::Meanwhile(Box::new(publish)));
+    let output = topo.through(&proxy).run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(4);
+    assert!(output.to_string().contains("own.q3"), "{output}");
+    assert_eq!(vhost.names("queues"), ["other", "own.q1", "own.q2", "own.q3"]);
+    assert_eq!(vhost.amqp().ready("own.q3"), 1);
+}

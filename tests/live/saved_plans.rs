@@ -1,0 +1,309 @@
+//! A plan that was saved is what is applied, or nothing; and a plan is the same in every format.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, any, gets, posts, puts, valid_plan};
+
+const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  orders.work:\n    type: classic\n    bindings: \
+                    [{exchange: orders, routingKey: \"order.#\"}]\n  orders.mail: {type: classic}\n";
+/// A spec that nobody can read any more.
+const GONE: &str = "version: 1\nnothing: here\n";
+/// Nothing answers there: such an address is for documentation (RFC 5737).
+const NOWHERE: &str = "http://192.0.2.1:15672";
+
+fn saved(topo: &Topo) -> Value {
+    let plan = serde_json::from_str(&topo.read("plan.json")).unwrap();
+    valid_plan(&plan);
+    plan
+}
+
+#[test]
+fn a_saved_plan_is_applied_without_its_spec() {
+    let vhost = Node::shared().vhost("saved");
+    let user = Node::shared().user("administrator").may_everything(&vhost);
+    let topo = Topo::new(&vhost).user(&user).spec(SPEC);
+    let made = topo.run(["plan", "--out=plan.json", "--allow=message-loss"]).expect_code(0);
+    made.expect_text("\ntopo apply --plan plan.json\n").expect_no_text(&user.password);
+    let text = topo.read("plan.json");
+    assert!(!text.contains(&user.password) && !text.contains("allow"), "{text}");
+    let printed = topo.run(["plan", "--format=json"]).expect_code(0);
+    assert_eq!(printed.plan(), saved(&topo), "--out and --format json write the same");
+    topo.rewrite(GONE);
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("Applied: 4 steps done.");
+    assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
+    // What is done is no reason to complain.
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn a_change_in_between_makes_it_stale() {
+    let vhost = Node::shared().vhost("stale");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("orders.extra", NONE).unwrap();
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).spec(&format!("owns: [\"orders.*\"]\n{SPEC}"));
+    topo.run(["plan", "--prune", "--out=plan.json"]).expect_code(0);
+    amqp.declare_queue("orders.new", NONE).unwrap();
+    let stale = topo.run(["apply", "--plan", "plan.json", "--allow=mass-delete"]).expect_code(5);
+    let stale = stale.expect_text("the broker no longer matches the plan; nothing was changed");
+    stale
+        .expect_text(&format!("queues/{}/orders.new: DELETE /api/queues/", vhost.name()))
+        .expect_no_text("orders.extra:");
+    assert_eq!(proxy.count(&any()), proxy.count(&gets()));
+    assert_eq!(vhost.names("queues"), ["orders.extra", "orders.new"]);
+    vhost.http().delete(&vhost.path("queues", &["orders.new"])).expect_status(204);
+
+    // A conflict that came up is new, too.
+    amqp.declare_queue("orders.mail", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(5).expect_text("orders.mail");
+    vhost.http().delete(&vhost.path("queues", &["orders.mail"])).expect_status(204);
+
+    // And what changes while it is being applied: after the plan, before the plan under the lock.
+    let late = vhost.amqp();
+    proxy.add(
+        puts().path("topo.lock").nth(1),
+        Fault::Meanwhile(Box::new(move || late.declare_queue("orders.late", NONE).unwrap())),
+    );
+    topo.run(["apply", "--plan", "plan.json", "--allow=mass-delete"]).expect_code(5).expect_text("orders.late");
+    assert_eq!(vhost.names("queues"), ["orders.extra", "orders.late"], "no lock is left");
+}
+
+#[test]
+fn what_is_left_of_it_is_done() {
+    let vhost = Node::shared().vhost("rest");
+    let proxy = Proxy::to(Node::shared()).on(posts().nth(1), Fault::Status(400));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let partial = topo.run(["apply", "--plan", "plan.json"]).expect_code(4);
+    partial.expect_text("failed        bind").expect_text("topo apply --plan plan.json");
+    assert_eq!((vhost.names("queues").len(), vhost.list("bindings").len()), (2, 0));
+    let rest = topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
+    rest.expect_text("Applied: 1 step done.");
+    assert_eq!(vhost.list("bindings").len(), 1);
+}
+
+#[test]
+fn a_fingerprint_pins_a_plan_without_a_file() {
+    let vhost = Node::shared().vhost("expect");
+    let topo = Topo::new(&vhost).spec(SPEC);
+    let print = |topo: &Topo| topo.run(["plan", "--format=json"]).plan()["fingerprint"].as_str().unwrap().to_owned();
+    let first = print(&topo);
+    assert_eq!(first, print(&topo), "the same twice");
+    let elsewhere = Node::shared().vhost("expect");
+    assert_ne!(first, print(&Topo::new(&elsewhere).spec(SPEC)), "the target is in it");
+    topo.run(["apply", "-y", "--expect", "0123"]).expect_code(5).expect_text(&first);
+    assert_eq!(vhost.names("queues"), [""; 0]);
+    // Messages come and go; that alone makes no plan stale.
+    vhost.amqp().declare_queue("orders.mail", NONE).unwrap();
+    let second = print(&topo);
+    assert_ne!(first, second);
+    vhost.amqp().fill("orders.mail", 1);
+    assert_eq!(second, print(&topo));
+    topo.run(["apply", "-y", "--expect", &first]).expect_code(5);
+    topo.run(["apply", "-y", "--expect", &second]).expect_code(0);
+}
+
+#[test]
+fn a_file_that_is_no_plan_says_so() {
+    let vhost = Node::shared().vhost("garbage");
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let mut plan = saved(&topo);
+    plan["formatVersion"] = json!(99);
+    let cases = [
+        ("garbage", "not json".to_owned(), "garbage.json is not a plan"),
+        ("empty", String::new(), "empty.json is not a plan"),
+        ("other", "{\"a\": 1}".to_owned(), "other.json is not a plan"),
+        ("version", plan.to_string(), "has format version 99, this topo reads 1"),
+    ];
+    for (name, text, words) in cases {
+        topo.write(&format!("{name}.json"), &text);
+        let refused = topo.run(["apply", "--plan", &format!("{name}.json")]).expect_code(65);
+        refused.expect_text(words).expect_text("topo plan --out plan.json");
+    }
+    topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_text("cannot read missing.json");
+    topo.run(["plan", "--against=empty", "--out=offline.json"]).expect_code(0);
+    topo.run(["apply", "--plan", "offline.json"]).expect_code(64).expect_text("made without a broker");
+    topo.run(["apply", "--plan", "plan.json", "--prune"]).expect_code(64);
+    assert_eq!(vhost.names("queues"), [""; 0]);
+}
+
+#[test]
+fn a_plan_for_another_cluster_is_refused() {
+    let vhost = Node::shared().vhost("cluster");
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let mut plan = saved(&topo);
+    plan["target"]["cluster"] = json!("rabbit@elsewhere");
+    topo.write("plan.json", &plan.to_string());
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(5).expect_text("the plan is for cluster rabbit@elsewhere");
+}
+
+/// A plan with a bit of everything: creates, a conflict, a recreate, hazards, prunes, notes.
+fn everything(hint: &str) -> (crate::support::Vhost<'static>, Topo) {
+    let vhost = Node::shared().vhost(hint);
+    let amqp = vhost.amqp();
+    amqp.declare_queue("differs", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+    amqp.declare_queue("again", &[("x-max-length", Argument::LongInt(1)), ("x-own", Argument::LongInt(1))]).unwrap();
+    amqp.declare_queue("un|de`cl`ared<b>", NONE).unwrap();
+    amqp.bind_queue("amq.topic", "again", "```", NONE);
+    amqp.fill("again", 1);
+    let topo = Topo::new(&vhost).spec(
+        "owns: [\"*\"]\nexchanges: {new: {type: topic}}\nqueues:\n  differs: {type: classic, maxLength: 2}\n  again:\n    \
+         type: classic\n    maxLength: 2\n    onConflict: discard\n    bindings: [{exchange: new, routingKey: a@b|c}]\n",
+    );
+    (vhost, topo)
+}
+
+#[test]
+fn markdown_is_a_comment_that_nothing_breaks_out_of() {
+    let (_vhost, topo) = everything("markdown");
+    let comment = topo.run(["plan", "--prune", "--format=markdown"]).expect_code(0);
+    for part in [
+        "| ! | queue differs | **conflict**: x-max-length 1 → 2 |",
+        "| -/+ | queue again | **recreate**: ",
+        "| - | queue un\\|de\\`cl\\`ared&lt;b&gt; | **delete** |",
+        "| + | binding new ─ a@\u{200b}b\\|c → again | create |",
+        "- **message-loss** `queues/",
+        "<details><summary>The whole plan</summary>\n\n````diff\n",
+        "\n````\n\n</details>\n",
+        "\nFingerprint `",
+    ] {
+        assert!(comment.stdout.contains(part), "no {part}: {comment}");
+    }
+    assert!(!comment.stdout.contains('\u{1b}'));
+    // Every row has its three cells.
+    for row in comment.stdout.lines().filter(|line| line.starts_with("| ")) {
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
+    }
+}
+
+#[test]
+fn a_huge_comment_is_cut_where_it_stays_whole() {
+    let topo = Topo::offline();
+    let mut spec = "version: 1\nvhost: big\nqueues:\n".to_owned();
+    for number in 0..2000 {
+        spec.push_str(&format!(
+            "  queue-number-{number:04}: {{type: quorum, bindings: [{{exchange: amq.topic, routingKey: k}}]}}\n"
+        ));
+    }
+    topo.write("topology.yaml", &spec);
+    let comment = topo.run(["plan", "--against=empty", "--format=markdown"]).expect_code(0).stdout;
+    let length = comment.chars().count();
+    assert!((40_000..60_000).contains(&length), "{length}");
+    assert_eq!(comment.matches("```").count() % 2, 0);
+    assert!(comment.contains(" more |\n") && comment.contains("… cut: run `topo plan`"));
+    assert!(
+        comment.contains("Plan: 2,001 to create") || comment.contains("Plan: 2001 to create"),
+        "{}",
+        &comment[..300]
+    );
+    assert!(comment.contains("\n```\n\n</details>\n\nFingerprint `"), "{}", &comment[comment.len() - 300..]);
+    let plan = topo.run(["plan", "--against=empty", "--format=json"]).expect_code(0).plan();
+    assert_eq!((&plan["summary"]["create"], &plan["summary"]["bind"]), (&json!(2001), &json!(2000)));
+}
+
+#[test]
+fn annotations_stand_at_their_lines() {
+    let (vhost, topo) = everything("github");
+    let text = topo.run(["plan", "--prune", "--format=github"]).expect_code(0).stdout;
+    let again = format!("queues/{}/again", vhost.name());
+    for (start, part) in [
+        ("::notice file=topology.yaml,line=4,col=13,title=topo plan::exchanges/", "/new is created"),
+        ("::notice file=topology.yaml,line=7,col=3,title=topo plan::queues/", "/again is recreated"),
+        ("::error file=topology.yaml,line=7,col=3,title=message-loss::", &format!("(--allow message-loss@{again})")),
+        ("::error file=topology.yaml,line=6,col=3,title=conflict::", "%0APRECONDITION_FAILED - inequivalent arg"),
+        ("::error title=topo plan::Plan: 1 to create", ""),
+    ] {
+        let found = text.lines().any(|line| line.starts_with(start) && line.contains(part));
+        assert!(found, "no {start} … {part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.starts_with("::")), "{text}");
+}
+
+#[test]
+fn json_is_what_the_schema_says_and_the_same_twice() {
+    let (vhost, topo) = everything("json");
+    let run = || topo.run(["plan", "--prune", "--format=json"]).expect_code(0);
+    let (one, two) = (run(), run());
+    assert_eq!(one.stdout, two.stdout);
+    let plan = one.plan();
+    assert_eq!(plan["formatVersion"], 1);
+    assert_eq!(plan["vhosts"][0]["vhost"], vhost.name());
+    assert_eq!(plan["target"]["version"], Node::shared().version());
+    let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
+    let kinds: Vec<&str> = changes.iter().filter_map(|change| change["kind"].as_str()).collect();
+    for kind in ["create", "recreate", "delete", "conflict"] {
+        assert!(kinds.contains(&kind), "{kind} in {kinds:?}");
+    }
+    assert_eq!(topo.run(["plan", "--prune"]).stdout, topo.run(["diff", "--prune"]).stdout, "diff is plan");
+}
+
+#[test]
+fn a_target_brings_what_it_needs_and_nothing_else() {
+    let vhost = Node::shared().vhost("target");
+    let topo = Topo::new(&vhost).spec(
+        "exchanges:\n  orders: {type: topic, alternateExchange: unrouted}\n  unrouted: {type: fanout}\n  other: {type: \
+         topic}\nqueues:\n  orders.work: {type: classic, deadLetter: orders.dead, bindings: [{exchange: orders, routingKey: \
+         a}]}\n  orders.mail: {type: classic, bindings: [{exchange: other, routingKey: a}]}\ndeadLetterQueues: \
+         {orders.dead: {type: classic}}\n",
+    );
+    let work = format!("queues/{}/orders.work", vhost.name());
+    let limited = topo.run(["plan", "--target", &work]).expect_code(0);
+    limited.expect_text(&format!("--target {work}")).expect_text("--target leaves out").expect_no_text("orders.mail");
+    topo.run(["apply", "-y", "--target", &work]).expect_code(0);
+    assert_eq!(vhost.names("exchanges"), ["orders", "orders.dead.dlx", "unrouted"]);
+    // Also what keeps its dead letters from being dropped in silence.
+    assert_eq!(
+        (vhost.names("queues"), vhost.list("bindings").len()),
+        (vec!["orders.dead".to_owned(), "orders.work".to_owned()], 2)
+    );
+    topo.run(["apply", "-y", "--target", &format!("exchanges/{}/*", vhost.name())]).expect_code(0);
+    assert_eq!(vhost.names("exchanges"), ["orders", "orders.dead.dlx", "other", "unrouted"]);
+    topo.run(["plan", "--target", "orders.work"]).expect_code(64).expect_text("write queues/VHOST/NAME");
+    topo.run(["apply", "-y"]).expect_code(0);
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn a_plan_can_be_made_with_no_network() {
+    let vhost = Node::shared().vhost("against");
+    let online = Topo::new(&vhost).spec(SPEC);
+    online.run(["apply", "-y"]).expect_code(0);
+    vhost.amqp().declare_queue("differs", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
+    let all = vhost.http().get("/api/definitions").expect_status(200);
+    let own = vhost.http().get(&vhost.path("definitions", &[])).expect_status(200);
+
+    let topo = Topo::offline().url(NOWHERE);
+    let spec = |more: &str| format!("version: 1\nvhost: {}\n{SPEC}{more}", vhost.name());
+    topo.write("topology.yaml", &spec(""));
+    topo.write("all.json", &all.to_string());
+    topo.write("own.json", &own.to_string());
+    let empty = topo.run(["plan", "--against=empty", "--detailed-exitcode"]).expect_code(2);
+    empty.expect_text("Plan: 4 to create").expect_no_text("192.0.2.1");
+    for file in ["all.json", "own.json"] {
+        topo.write("topology.yaml", &spec(""));
+        topo.run(["plan", "--against", file, "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+        topo.write("topology.yaml", &spec("  differs: {type: classic, messageTtl: 30s}\n"));
+        let conflict = topo.run(["plan", "--against", file, "--detailed-exitcode"]).expect_code(3);
+        conflict.expect_text("60000 (1m) → 30000 (30s)").expect_text("recreate it if it is empty");
+        topo.run(["plan", "--against", file, "--format=json"]).expect_code(0).plan();
+    }
+    topo.write("topology.yaml", &format!("version: 1\nvhost: v\nqueues: {{s: {{type: stream}}}}\n"));
+    let version =
+        |version: &'static str| ["plan", "--against=empty", "--detailed-exitcode", "--broker-version", version];
+    topo.run(version("3.8.9")).expect_code(3).expect_text("streams exist since RabbitMQ 3.9, this is 3.8.9");
+    topo.run(version("3.10.8")).expect_code(2).expect_text("3.10.8");
+    topo.run(["plan", "--broker-version=3.8.9"]).expect_code(64);
+    topo.write("wrong.json", "[1]");
+    topo.run(["plan", "--against=wrong.json"]).expect_code(65).expect_text("wrong.json");
+    topo.run(["plan", "--against=missing.json"]).expect_code(64).expect_text("cannot read missing.json");
+}
+
+#[test]
+fn the_schema_that_is_printed_is_the_committed_one() {
+    let committed = std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json"));
+    assert_eq!(Topo::offline().run(["schema", "--kind=plan"]).expect_code(0).stdout, committed.unwrap());
+}
