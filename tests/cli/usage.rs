@@ -54,6 +54,7 @@ fn every_usage_error_is_64_and_one_sentence() {
         ("apply --plan p.json topology.yaml", "cannot be used with"),
         ("-q -v plan", "cannot be used with"),
         ("plan --color sometimes", "invalid value 'sometimes'"),
+        ("apply -y --lock-name=", "a value is required"),
         ("destroy", "does not destroy"),
         ("-V", "unexpected argument '-V'"),
     ] {
