@@ -53,11 +53,14 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
     no_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
+    // A node that was asked for goes before what rabbitmqadmin's variables say of another.
+    let asked = arguments.node.as_ref().map(|_| &node);
     // In each place, what is said apart goes before what stands in the URL.
     let username = arguments
         .username
         .clone()
         .or(login.ours.0)
+        .or_else(|| asked.and_then(|node| node.username.clone()))
         .or_else(|| operators("USERNAME"))
         .or(login.operators.0)
         .or_else(|| node.username.clone())
@@ -67,6 +70,7 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
         None => environment("TOPO_PASSWORD")
             .map(SecretString::from)
             .or(login.ours.1)
+            .or_else(|| asked.and_then(|node| node.password.clone()))
             .or_else(|| operators("PASSWORD").map(SecretString::from))
             .or(login.operators.1)
             .or_else(|| node.password.clone()),
@@ -131,12 +135,20 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
         let said = parse(url)?;
         return Ok((said.url, UrlLogin { ours: (said.username, said.password), operators: none() }));
     }
+    let node_url = || {
+        let known = node.hostname.is_some() || node.base_uri.is_some();
+        known.then(|| node.base_url().map_err(|error| Failure::usage(error.to_string()))).transpose()
+    };
+    if arguments.node.is_some()
+        && let Some(url) = node_url()?
+    {
+        return Ok((url, UrlLogin::default()));
+    }
     if let Some(url) = said_by_operators() {
         let said = parse(&url)?;
         return Ok((said.url, UrlLogin { ours: none(), operators: (said.username, said.password) }));
     }
-    if node.hostname.is_some() || node.base_uri.is_some() {
-        let url = node.base_url().map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(url) = node_url()? {
         return Ok((url, UrlLogin::default()));
     }
     Ok((parse(DEFAULT_URL)?.url, UrlLogin::default()))

@@ -38,6 +38,10 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
     let target = &plan.target;
     let at = match target.version.as_str() {
         "" => target.url.clone(),
+        // Without a cluster, nothing was asked.
+        version if target.cluster.is_empty() => {
+            format!("no broker: against {} as {} {version}", target.url, target.product)
+        }
         version => format!("{} {version} at {}", target.product, target.url),
     };
     let line = format!("vhost {} · {} · spec {}", clean(part.vhost.as_str()), clean(&at), clean(view.specs));

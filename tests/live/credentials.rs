@@ -123,6 +123,11 @@ fn a_node_of_both_generations_of_the_file() {
         let topo = topo.env("TOPO_NODE", "default");
         logged_in(&topo, &[], &default);
         logged_in(&topo, &["--node", "other"], &other);
+        // Who types a node means it, whatever broker the environment is for.
+        let elsewhere =
+            topo.url("http://no-such-host.invalid").env("RABBITMQADMIN_BASE_URI", "http://no-such-host.invalid");
+        logged_in(&elsewhere, &["-N", "other"], &other);
+        let topo = elsewhere.without_env("TOPO_URL").without_env("RABBITMQADMIN_BASE_URI");
         // The file itself, elsewhere.
         topo.write("elsewhere.conf", &write("third", &other, ""));
         logged_in(&topo, &["--config", "elsewhere.conf", "-N", "third"], &other);
