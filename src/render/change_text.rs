@@ -4,7 +4,7 @@ use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
 use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue};
-use crate::plan::{ChangeKind, Conflict, FieldVerdict, PlannedChange, QueueActivity, Verdict};
+use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
         for field in &change.fields {
             field_line(text, field);
         }
-        consequences(text, change);
+        consequences(text, change, width);
     }
     for binding in &entry.bindings {
         binding_line(text, binding);
@@ -191,9 +191,9 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
 }
 
 /// What the broker says, what is live, and what is done about it or can be done.
-fn consequences(text: &mut String, change: &PlannedChange) {
+fn consequences(text: &mut String, change: &PlannedChange, width: usize) {
     let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "        {:<8} {value}", label);
+        let _ = writeln!(text, "        {label:<8} {value}");
     };
     let Some(conflict) = &change.conflict else { return };
     if let Some(sentence) = &conflict.sentence {
@@ -217,14 +217,19 @@ fn consequences(text: &mut String, change: &PlannedChange) {
         line("bindings", format!("{all}{others}"));
     }
     if change.kind == ChangeKind::Recreate {
-        line(conflict.on_conflict.as_str(), recreate_stages(change, conflict));
+        line(conflict.on_conflict.as_str(), recreate_stages(change));
     }
-    for (index, way) in conflict.ways_out.iter().enumerate() {
-        line(if index == 0 { "ways out" } else { "" }, clean(way));
+    let mut label = "ways out";
+    for way in &conflict.ways_out {
+        let words: Vec<String> = clean(way).split(' ').map(str::to_owned).collect();
+        for (index, part) in wrap(&words, " ", width.saturating_sub(19)).into_iter().enumerate() {
+            line(label, if index == 0 { part } else { format!("  {part}") });
+            label = "";
+        }
     }
 }
 
-fn recreate_stages(change: &PlannedChange, _conflict: &Conflict) -> String {
+fn recreate_stages(change: &PlannedChange) -> String {
     let bindings = change.kept.as_ref().map_or(0, |kept| kept.declared + kept.undeclared.len());
     let delete = match change.live.as_ref().and_then(|live| live.messages) {
         Some(0) | None => "delete".to_owned(),

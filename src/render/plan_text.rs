@@ -172,8 +172,11 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     } else {
         let blocked = blocked_by(view.obstacles);
-        let gap = view.width.saturating_sub(columns(&line) + columns(&blocked)).clamp(2, 8);
-        let _ = writeln!(text, "{}{}{}", Painted(BOLD, line), " ".repeat(gap), Painted(RED, blocked));
+        let gap = match view.width.checked_sub(columns(&line) + columns(&blocked)) {
+            Some(room) if room >= 2 => " ".repeat(room.min(8)),
+            Some(_) | None => "\n".to_owned(),
+        };
+        let _ = writeln!(text, "{}{gap}{}", Painted(BOLD, line), Painted(RED, blocked));
     }
     if let Some(apply) = view.apply {
         let _ = writeln!(text, "{}", next_line(apply, view.obstacles));
