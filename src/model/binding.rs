@@ -1,7 +1,7 @@
 //! A binding: its identity is all of it, so there is nothing that could change in place.
 
 use super::units::unmistakable;
-use super::{Arguments, ExchangeName, QueueName};
+use super::{Arguments, ExchangeName, ObjectId, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,6 +35,14 @@ impl Destination {
         match self {
             Self::Queue(name) => name.as_str(),
             Self::Exchange(name) => name.as_str(),
+        }
+    }
+
+    /// The object that it is.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Self::Queue(name) => ObjectId::Queue(name.clone()),
+            Self::Exchange(name) => ObjectId::Exchange(name.clone()),
         }
     }
 }

@@ -4,9 +4,10 @@
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
 use super::document::{Options, Step};
-use super::planner::{Draft, Situation};
+use super::draft::Draft;
+use super::situation::Situation;
 use super::work::Work;
-use super::{Action, Guard, auto_delete, deletions, recreate, request::request};
+use super::{Action, Guard, auto_delete, recreate, request::request};
 use crate::model::{Binding, Destination, Exchange, ExchangeName, Object, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
         queues: situation.current.queues.keys().cloned().collect(),
-        unwanted: deletions::unwanted_bindings(draft),
+        unwanted: draft.unwanted_bindings(),
     };
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
@@ -165,7 +166,7 @@ impl Layout<'_> {
             }
             Action::PutPolicy { .. } => vec![ObjectId::Vhost],
             Action::Bind { binding } => {
-                vec![ObjectId::Exchange(binding.source.clone()), destination(binding)]
+                vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
             // What replaces a binding comes first.
             Action::Unbind { binding, .. } => self
@@ -218,7 +219,8 @@ impl Layout<'_> {
     fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
         for (name, id, bindings) in recreate::unfinished(self.situation, options) {
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
-            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings are restored");
+            let are = if missing == 1 { "is" } else { "are" };
+            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
             draft.note(&self.situation.address(&id), text);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
             let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| touches(binding, &id));
@@ -335,12 +337,5 @@ fn touches(binding: &Binding, id: &ObjectId) -> bool {
         ObjectId::Queue(name) => binding.touches_queue(name),
         ObjectId::Exchange(name) => binding.touches_exchange(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-    }
-}
-
-fn destination(binding: &Binding) -> ObjectId {
-    match &binding.destination {
-        Destination::Queue(name) => ObjectId::Queue(name.clone()),
-        Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
     }
 }

@@ -1,9 +1,10 @@
 //! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
 
 use super::document::{KeptBindings, Options, PlannedChange};
+use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::planner::{Draft, Situation};
-use super::{QueueActivity, Verdict, deletions};
+use super::situation::Situation;
+use super::{QueueActivity, Verdict};
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
@@ -151,7 +152,7 @@ pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) 
 
 /// What is pruned or removed is not restored first: it goes with the old object.
 pub(super) fn keep_no_unwanted(draft: &mut Draft) {
-    let unwanted = deletions::unwanted_bindings(draft);
+    let unwanted = draft.unwanted_bindings();
     for kept in draft.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
         kept.undeclared.retain(|binding| !unwanted.contains(binding));
     }
@@ -283,8 +284,9 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
         ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     };
-    // What would be deleted if it were still there is not bound again.
+    // What would be deleted if it were still there is not bound again; what is never touched would not be deleted.
     let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
+        Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
         Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
         None => true,

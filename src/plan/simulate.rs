@@ -1,7 +1,8 @@
 //! A plan is checked before it is shown: its steps are run on a topology in memory, and what is left must be nothing.
 
 use super::document::{ChangeKind, Options, Step};
-use super::planner::{Draft, Situation};
+use super::draft::Draft;
+use super::situation::Situation;
 use super::verdict::{Verdict, verdict};
 use super::{Action, auto_delete, recreate};
 use crate::diff::{Change, DeleteReason, diff};
@@ -112,7 +113,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
                 let id = object.id();
                 let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
                 !protected
-                    && !situation.untouchable.contains(&id)
+                    && !situation.is_untouchable(&id)
                     && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
             }
         })

@@ -1,8 +1,9 @@
 //! `--target`: keeps only what the addresses match, and what that needs to exist.
 
 use super::document::{ChangeKind, Options, PlannedChange};
-use super::planner::{Draft, Situation};
-use crate::model::{Address, Destination, ExchangeName, Object, ObjectId};
+use super::draft::Draft;
+use super::situation::Situation;
+use crate::model::{Address, ExchangeName, Object, ObjectId};
 use std::collections::BTreeSet;
 
 /// Drops every change that no target asks for. A queue or an exchange brings the bindings into it; what is created
@@ -16,14 +17,10 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
     let mut kept: BTreeSet<ObjectId> =
         draft.changes.iter().filter(|change| matches(&change.address)).filter_map(PlannedChange::id).collect();
     for change in &draft.changes {
-        if let Some(ObjectId::Binding(binding)) = change.id() {
-            let destination = match &binding.destination {
-                Destination::Queue(name) => ObjectId::Queue(name.clone()),
-                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
-            };
-            if matches(&situation.address(&destination)) {
-                kept.insert(ObjectId::Binding(binding));
-            }
+        if let Some(ObjectId::Binding(binding)) = change.id()
+            && matches(&situation.address(&binding.destination.id()))
+        {
+            kept.insert(ObjectId::Binding(binding));
         }
     }
     loop {
@@ -70,10 +67,7 @@ fn needs(change: &PlannedChange, all: &[PlannedChange]) -> Vec<ObjectId> {
         }
         Some(Object::Binding(binding)) => {
             needed.push(ObjectId::Exchange(binding.source.clone()));
-            needed.push(match &binding.destination {
-                Destination::Queue(name) => ObjectId::Queue(name.clone()),
-                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
-            });
+            needed.push(binding.destination.id());
             None
         }
         Some(Object::Vhost(_) | Object::Policy(..)) | None => None,

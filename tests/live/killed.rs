@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lapin::options::ExchangeDeclareOptions;
 
 use super::ownership::objects;
-use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, until};
+use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, until};
 
 /// Something to recreate, and who depends on it.
 struct Story {
@@ -159,4 +159,46 @@ fn a_queues_recreate_is_finished_after_a_kill_at_any_request() {
 #[test]
 fn an_exchanges_recreate_is_finished_after_a_kill_at_any_request() {
     EXCHANGE.killed_everywhere();
+}
+
+/// A run of that story, killed when the old object was just deleted.
+fn killed_when_deleted(story: &Story, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
+    let (vhost, expected, proxy) = story.begin();
+    let topo = story.topo(&vhost).through(&proxy);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    proxy.add(deletes().path(&format!("/{}/q?", vhost.name())).nth(1), Fault::HangAfter);
+    let running = topo.start(arguments.iter().copied());
+    until("a request that hangs", || proxy.hangs().then_some(()));
+    running.signal("KILL");
+    assert_eq!(running.wait().code, None);
+    assert_eq!(vhost.names("queues"), ["topo.lock"]);
+    vhost.http().delete(&vhost.path("queues", &["topo.lock"])).expect_status(204);
+    (vhost, expected, topo.url(&Node::shared().url()))
+}
+
+#[test]
+fn a_saved_plan_finishes_what_a_kill_left() {
+    let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
+    let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
+    topo.run(apply).expect_code(0).expect_text("an earlier recreate of queue q was cut short");
+    assert_eq!(objects(&vhost), expected);
+    assert!((QUEUE.is_new)(&vhost));
+}
+
+#[test]
+fn what_is_pruned_by_now_is_not_restored() {
+    let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &QUEUE.apply());
+    topo.rewrite(&format!("owns: [\"*\"]\n{}", QUEUE.spec));
+    let mut prune = QUEUE.apply();
+    prune.push("--prune=bindings");
+    topo.run(prune).expect_code(0);
+    let theirs = ["amq.topic -somebody.else-> queue q", "amq.headers -{\"n\":1}-> queue q"].map(str::to_owned).into();
+    let left = objects(&vhost);
+    assert!(left.is_disjoint(&theirs) && left.contains("mine -new-> queue q"), "{left:?}");
+    // An auto-delete exchange is never touched, and so neither is what is bound to it.
+    assert!(left.contains("passing -theirs-> queue q"), "{left:?}");
+    assert!(left.contains("lonely -k-> queue q") && !left.iter().any(|line| line.contains(".topo.")), "{left:?}");
+    assert!(left.is_subset(&expected));
+    let again = topo.run(["plan", "--prune=bindings", "--detailed-exitcode"]);
+    assert_eq!(again.code, Some(0), "{again}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use serde_json::{Value, json};
 
-use crate::support::{Argument, NONE, Node, Proxy, Topo, Vhost, deletes, text};
+use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, deletes, gets, text};
 
 /// Leave for everything that leave can be given for.
 const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,\
@@ -269,12 +269,15 @@ fn a_recreated_queue_keeps_every_binding() {
     amqp.bind_queue("theirs", "q", "", &[("x-match", text("all")), ("tier", text("2"))]);
     amqp.bind_queue("short", "q", "a", NONE);
     amqp.bind_queue("short", "q", "b", NONE);
+    // What is ignored is not reported, and kept all the same.
+    amqp.declare_exchange("hidden", "topic", NONE).unwrap();
+    amqp.bind_queue("hidden", "q", "h", NONE);
     let before = objects(&vhost);
     let spec =
         "exchanges: {mine: {type: topic}}\nqueues:\n  q: {type: classic, maxLength: 2, bindings: [{exchange: mine}]}\n";
     let topo = Topo::new(&vhost).spec(spec);
     let recreate = format!("--recreate=queues/{}/q=ifEmpty", vhost.name());
-    topo.run(["plan", &recreate]).expect_code(0).expect_text("0 declared, 4 not (");
+    topo.run(["plan", &recreate]).expect_code(0).expect_text("0 declared, 5 not (");
     topo.run(["apply", "-y", &recreate, ALLOW_ALL]).expect_code(0);
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 2);
     assert_eq!(objects(&vhost), &before | &lines(&["exchanges mine", "mine --> queue q"]));
@@ -306,4 +309,23 @@ fn a_recreated_exchange_keeps_every_binding() {
     assert_eq!(vhost.exchange("next")["type"], "fanout");
     assert_eq!(objects(&vhost), before);
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn a_binding_that_somebody_makes_meanwhile_stops_the_recreate() {
+    let vhost = Node::shared().vhost("meanwhile");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+    amqp.bind_queue("amq.topic", "q", "before", NONE);
+    // The plan, the plan under the lock, and then a look just before the delete.
+    let bind = Fault::Meanwhile(Box::new(move || amqp.bind_queue("amq.topic", "q", "meanwhile", NONE)));
+    let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/bindings/{}", vhost.name())).nth(3), bind);
+    let topo =
+        Topo::new(&vhost).through(&proxy).spec("queues: {q: {type: classic, maxLength: 2, onConflict: ifEmpty}}");
+    let stopped = topo.run(["apply", "-y", ALLOW_ALL]).expect_code(3);
+    stopped.expect_text("queue q was left alone: somebody bound it meanwhile (amq.topic ─ meanwhile → q)");
+    assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
+    assert_eq!((vhost.list("bindings").len(), vhost.names("exchanges")), (2, Vec::new()));
+    topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);
+    assert_eq!((vhost.queue("q")["arguments"]["x-max-length"].as_i64(), vhost.list("bindings").len()), (Some(2), 2));
 }

@@ -30,7 +30,7 @@ pub(crate) use self::{
     amqp::{Amqp, Argument, NONE, Outcome, text},
     http::Http,
     node::{Node, Options},
-    proxy::{Fault, Proxy, any, deletes, gets, posts, puts, writes},
+    proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     tls::Tls,
     topo::{Output, Running, Topo, valid_plan},
     vhost::{User, Vhost},

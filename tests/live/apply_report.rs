@@ -1,0 +1,238 @@
+//! What a person and a pipeline are told about an apply that did not go to its end, and that running it again helps.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, puts, until};
+
+const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  a: {type: classic, bindings: [{exchange: orders, \
+                    routingKey: a}]}\n  b: {type: classic, bindings: [{exchange: orders, routingKey: b}]}\n";
+
+/// The command that a report ends with, without its first word, as a shell would split it.
+fn next_command(output: &str) -> Vec<String> {
+    let line = output.lines().rev().find(|line| line.trim_start().starts_with("topo apply")).expect("a line to paste");
+    line.split_whitespace().skip(1).map(|word| word.trim_matches('\'').to_owned()).collect()
+}
+
+fn what<'a>(report: &'a Value, list: &str) -> Vec<&'a str> {
+    let steps = report["vhosts"][0][list].as_array().expect("a list");
+    steps.iter().filter_map(|step| step["what"].as_str()).collect()
+}
+
+#[test]
+fn a_partial_run_lists_everything_and_can_be_run_again() {
+    let vhost = Node::shared().vhost("partial");
+    let path = format!("/{}/b", vhost.name());
+    let proxy = Proxy::to(Node::shared()).on(puts().path(&path), Fault::Status(400));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let partial = topo.run(["apply", "-y"]).expect_code(4);
+    let partial = partial
+        .expect_text("  done          declare exchange orders\n")
+        .expect_text("  done          declare queue a\n")
+        .expect_text("  failed        declare queue b\n")
+        .expect_text("status 400 for the test")
+        .expect_text("  not attempted bind orders ─ a → a\n")
+        .expect_text("  not attempted bind orders ─ b → b\n")
+        .expect_text("Stopped: 2 done, 1 failed, 2 not attempted.");
+    assert_eq!((vhost.names("queues"), vhost.list("bindings").len()), (vec!["a".to_owned()], 0), "no lock is left");
+    proxy.reset();
+    let mut again = next_command(&partial.stdout);
+    assert_eq!(again[0], "apply");
+    again.push("-y".to_owned());
+    topo.run(again.iter().map(String::as_str)).expect_code(0).expect_text("Applied: 3 steps done. Read back");
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+}
+
+#[test]
+fn the_command_to_go_on_has_the_same_flags() {
+    let vhost = Node::shared().vhost("flags");
+    vhost.amqp().declare_queue("it's old", NONE).unwrap();
+    let path = format!("/{}/b", vhost.name());
+    let proxy = Proxy::to(Node::shared()).on(puts().path(&path), Fault::Status(400));
+    let topo = Topo::new(&vhost).through(&proxy);
+    topo.write("my spec.yaml", &format!("version: 1\nvhost: {{vhost}}\nowns: [\"*\"]\n{SPEC}"));
+    let partial = topo.run(["apply", "-y", "my spec.yaml", "--prune=queues", "--allow=routing-gap"]).expect_code(4);
+    let last = partial.stdout.trim_end().lines().last().unwrap().trim();
+    assert!(last.starts_with("topo apply 'my spec.yaml' "), "{last}");
+    assert!(last.contains(" --prune=queues") && last.contains(" --allow routing-gap"), "{last}");
+}
+
+#[test]
+fn nothing_done_is_no_partial_run() {
+    let vhost = Node::shared().vhost("first");
+    let proxy = Proxy::to(Node::shared()).on(puts().path("/orders"), Fault::Status(400));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let failed = topo.run(["apply", "-y"]).expect_code(1);
+    failed.expect_text("Stopped: 0 done, 1 failed, 4 not attempted.");
+    assert_eq!((vhost.names("exchanges"), vhost.names("queues")), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn the_report_for_machines_says_the_same() {
+    let vhost = Node::shared().vhost("machines");
+    let path = format!("/{}/e/orders/q/a", vhost.name());
+    let proxy = Proxy::to(Node::shared()).on(posts().path(&path), Fault::Status(400));
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let plan = topo.run(["plan", "--format=json"]).expect_code(0).plan();
+    let partial = topo.run(["apply", "-y", "--format=json"]).expect_code(4).json();
+    assert_eq!(partial["result"], "partial");
+    assert_eq!(partial["fingerprint"], plan["fingerprint"]);
+    assert_eq!(what(&partial, "failed"), ["bind orders ─ a → a"], "{partial:#}");
+    let error = partial["vhosts"][0]["failed"][0]["error"].as_str().unwrap();
+    assert!(error.contains("status 400 for the test"), "{error}");
+}
+
+#[test]
+fn json_reports_are_complete() {
+    let vhost = Node::shared().vhost("json");
+    let topo = Topo::new(&vhost).spec(SPEC);
+    let done = topo.run(["apply", "-y", "--format=json"]).expect_code(0).json();
+    assert_eq!((&done["result"], &done["formatVersion"], &done["left"]), (&json!("applied"), &json!(1), &json!([])));
+    // Steps of one wave end as they like.
+    let mut steps = what(&done, "done");
+    assert_eq!(steps[0], "declare exchange orders");
+    steps.sort_unstable();
+    assert_eq!(
+        steps,
+        ["bind orders ─ a → a", "bind orders ─ b → b", "declare exchange orders", "declare queue a", "declare queue b"]
+    );
+    assert_eq!((what(&done, "failed"), what(&done, "notAttempted")), (Vec::new(), Vec::new()));
+    let nothing = topo.run(["apply", "-y", "--format=json"]).expect_code(0).json();
+    assert_eq!((&nothing["result"], &nothing["vhosts"]), (&json!("nothing to do"), &json!([])));
+    topo.rewrite("queues: {a: {type: classic, maxLength: 1}}");
+    let blocked = topo.run(["apply", "-y", "--format=json"]).expect_code(3);
+    assert_eq!(blocked.json()["result"], "blocked");
+}
+
+#[test]
+fn without_a_terminal_somebody_must_have_said_yes() {
+    // At once: before the spec is read, before anybody is asked.
+    let topo = Topo::offline().url("http://192.0.2.1:15672").timeout(Duration::from_secs(5));
+    let refused = topo.run(["apply", "missing.yaml"]).expect_code(64);
+    refused.expect_text("there is no terminal to ask on").expect_text("topo apply --yes");
+    let vhost = Node::shared().vhost("yes");
+    let topo = Topo::new(&vhost).spec(SPEC).env("TOPO_YES", "true").env("TOPO_ALLOW", "message-loss");
+    topo.run(["apply"]).expect_code(64);
+    assert_eq!(vhost.names("queues"), [""; 0]);
+    topo.run(["apply", "-auto-approve"]).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["a", "b"]);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let vhost = Node::shared().vhost("dry");
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    topo.run(["apply", "--dry-run"]).expect_code(0).expect_text("Plan: 3 to create");
+    assert_eq!(proxy.count(&any()), proxy.count(&gets()));
+    let destroy = topo.run(["destroy"]).expect_code(64);
+    destroy.expect_text("list what shall go under `removed:`").expect_text("topo apply --prune");
+    assert_eq!(vhost.names("queues"), [""; 0]);
+}
+
+/// A request that takes long enough for a signal to come in it.
+const A_MOMENT: Fault = Fault::Delay(Duration::from_millis(600));
+
+/// Starts an apply, and signals it while its first request that matches is under way.
+fn interrupted(
+    topo: &Topo,
+    proxy: &Proxy,
+    at: crate::support::Matching,
+    signal: &str,
+    flags: &[&str],
+) -> crate::support::Output {
+    proxy.add(at.clone().nth(1), A_MOMENT);
+    let running = topo.start(["apply", "-y"].into_iter().chain(flags.iter().copied()));
+    until("the request in which the signal comes", || (proxy.count(&at) > 0).then_some(()));
+    running.signal(signal);
+    let output = running.wait();
+    proxy.reset();
+    output
+}
+
+#[test]
+fn a_signal_lets_the_step_end_and_the_report_come() {
+    for signal in ["INT", "TERM"] {
+        let vhost = Node::shared().vhost("signal");
+        let proxy = Proxy::to(Node::shared());
+        let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+        let at = puts().path(&format!("/{}/orders", vhost.name()));
+        let stopped = interrupted(&topo, &proxy, at, signal, &[]).expect_code(4);
+        let stopped = stopped
+            .expect_text("stopping after the step under way")
+            .expect_text("  done          declare exchange orders\n")
+            .expect_text("  not attempted declare queue a\n");
+        stopped.expect_text("Interrupted: 1 done, 0 failed, 4 not attempted.");
+        assert_eq!((vhost.names("exchanges"), vhost.names("queues")), (vec!["orders".to_owned()], Vec::new()));
+        topo.run(["apply", "-y"]).expect_code(0);
+    }
+}
+
+#[test]
+fn a_signal_before_the_first_step_changes_nothing() {
+    for signal in ["INT", "TERM"] {
+        let vhost = Node::shared().vhost("early");
+        let proxy = Proxy::to(Node::shared());
+        let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+        let stopped = interrupted(&topo, &proxy, puts().path("topo.lock"), signal, &["--format=json"]);
+        assert_eq!(stopped.code, Some(130), "{stopped}");
+        assert_eq!((vhost.names("exchanges"), vhost.names("queues")), (Vec::new(), Vec::new()), "no lock is left");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_lock() {
+    let vhost = Node::shared().vhost("waits");
+    let holder = [("x-topo-holder", crate::support::text("somebody")), ("x-expires", Argument::LongInt(600_000))];
+    vhost.amqp().declare_queue("topo.lock", &holder).unwrap();
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
+    let running = topo.start(["apply", "-y", "--lock-timeout=50s"]);
+    until("the second look at the lock", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
+    let started = Instant::now();
+    running.signal("INT");
+    let stopped = running.wait();
+    assert!(started.elapsed() < Duration::from_secs(10), "{stopped}");
+    assert_eq!(stopped.code, Some(130), "{stopped}");
+    assert_eq!(vhost.names("queues"), ["topo.lock"]);
+}
+
+/// A queue that is to be recreated, with a binding of somebody else's, and another queue that is new.
+fn to_recreate(vhost: &Vhost<'_>, proxy: &Proxy) -> Topo {
+    let amqp = vhost.amqp();
+    amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+    amqp.bind_queue("amq.topic", "q", "theirs", NONE);
+    Topo::new(vhost).through(proxy).spec(
+        "queues:\n  q: {type: classic, maxLength: 2, onConflict: ifEmpty, bindings: [{exchange: amq.topic, routingKey: \
+         mine}]}\nbindings: [{source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: last}]\n",
+    )
+}
+
+#[test]
+fn a_signal_inside_a_recreate_lets_it_be_finished() {
+    let vhost = Node::shared().vhost("inside");
+    let proxy = Proxy::to(Node::shared());
+    let topo = to_recreate(&vhost, &proxy);
+    let at = deletes().path("/q?");
+    let stopped = interrupted(&topo, &proxy, at, "INT", &["--allow=routing-gap"]).expect_code(4);
+    let stopped = stopped.expect_text("  done          bind amq.topic ─ theirs → q\n");
+    stopped.expect_text("  not attempted bind amq.topic ─ last → amq.fanout\n");
+    assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 2);
+    assert_eq!((vhost.names("exchanges"), vhost.list("bindings").len()), (Vec::new(), 2));
+    topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!(vhost.list("bindings").len(), 3);
+}
+
+#[test]
+fn a_signal_before_a_recreate_deletes_takes_back_what_was_prepared() {
+    let vhost = Node::shared().vhost("before");
+    let proxy = Proxy::to(Node::shared());
+    let topo = to_recreate(&vhost, &proxy);
+    let at = puts().path("q.topo.keep");
+    let stopped = interrupted(&topo, &proxy, at, "TERM", &["--allow=routing-gap"]);
+    assert_eq!(stopped.code, Some(130), "{stopped}");
+    stopped.expect_text("  taken back    declare exchange q.topo.keep\n");
+    assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
+    assert_eq!((vhost.names("exchanges"), vhost.list("bindings").len()), (Vec::new(), 1));
+}
