@@ -57,12 +57,8 @@ fn a_message_that_comes_while_others_are_proven_empty_is_seen() {
     let node = Node::shared();
     let vhost = node.vhost("late-message");
     let topo = five_quorum_queues(&vhost);
-    // The vhost is the test's, and outlives the proxy; a fault must be `'static`.
-    let (http, path) = (node.http(), vhost.path("exchanges", &["amq.default", "publish"]));
-    let publish = move || {
-        let body = json!({"properties": {}, "routing_key": "own.q3", "payload": "m", "payload_encoding": "string"});
-        http.post(&path, &body).expect_status(200);
-    };
+    let amqp = vhost.amqp();
+    let publish = move || amqp.fill("own.q3", 1);
     // The plans read the totals, too; the fourth look is one of the guard's. Deletions go from own.q5 to own.q1.
     let looks = gets().path("enable_queue_totals").nth(4);
     let proxy = Proxy::to(node).on(looks, Fault::Meanwhile(Box::new(publish)));

@@ -20,7 +20,7 @@ use topo::spec::{SourceFile, Variables, parse};
 
 use super::case::Case;
 use super::replay::replay;
-use crate::scenarios::{everything, make_live, until_counted};
+use crate::scenarios::{everything, fill, make_live, until_counted};
 use crate::support::{Argument, Http, Node, Vhost, until};
 
 /// What did not hold: which check, and what it saw.
@@ -206,9 +206,9 @@ fn others(others: &Value, vhost: &Vhost<'_>) -> Option<(crate::support::Amqp, Ve
     let mut counts = Vec::new();
     for (queue, count) in others["messages"].as_object().unwrap() {
         let count = usize::try_from(count.as_u64().unwrap()).unwrap();
-        crate::scenarios::fill(vhost, queue, count);
         counts.push((queue.clone(), count));
     }
+    fill(vhost, &counts);
     let (int32, eaten) = (others["int32"].as_array().unwrap(), others["consumers"].as_array().unwrap());
     let mut held = None;
     if !int32.is_empty() || !eaten.is_empty() {
