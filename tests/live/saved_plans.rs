@@ -291,7 +291,7 @@ fn a_plan_can_be_made_with_no_network() {
         conflict.expect_text("60000 (1m) → 30000 (30s)").expect_text("recreate it if it is empty");
         topo.run(["plan", "--against", file, "--format=json"]).expect_code(0).plan();
     }
-    topo.write("topology.yaml", &format!("version: 1\nvhost: v\nqueues: {{s: {{type: stream}}}}\n"));
+    topo.write("topology.yaml", "version: 1\nvhost: v\nqueues: {s: {type: stream}}\n");
     let version =
         |version: &'static str| ["plan", "--against=empty", "--detailed-exitcode", "--broker-version", version];
     topo.run(version("3.8.9")).expect_code(3).expect_text("streams exist since RabbitMQ 3.9, this is 3.8.9");
