@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::locking::{self, Locks};
 use super::progress::Progress;
+use super::shell;
 use super::{confirm, connection, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
 use crate::broker::Broker;
@@ -91,7 +92,7 @@ async fn intent(
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection);
-    let again = format!("topo apply --plan {}{connection}{}", input::quoted(&path), lock_flag(arguments));
+    let again = format!("topo apply --plan {}{connection}{}", shell::quoted(&path), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again })
 }
 
@@ -104,7 +105,7 @@ fn again(arguments: &ApplyArguments, specs: &str) -> String {
 fn lock_flag(arguments: &ApplyArguments) -> String {
     match arguments.lock_name.as_str() {
         LOCK_QUEUE => String::new(),
-        name => format!(" --lock-name {}", input::quoted(name)),
+        name => format!(" --lock-name {}", shell::quoted(name)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -231,7 +231,7 @@ pub(super) struct ApplyArguments {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
     pub(super) lock_timeout: Duration,
     /// The queue that is the lock; for those who may not configure the default
-    #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, env = "TOPO_LOCK_NAME", help_heading = "Applying")]
+    #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
     /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]

@@ -2,7 +2,7 @@
 
 use super::arguments::ConnectionArguments;
 use super::failure::Failure;
-use super::input::quoted;
+use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions};
 use secrecy::SecretString;

@@ -1,7 +1,7 @@
 //! Everything that ends a run early, printed in one place: `error:`, `caused by:`, and hints that can be pasted.
 
 use super::exit::Exit;
-use super::input::quoted;
+use super::shell::quoted;
 use crate::broker::{BrokerError, ConnectProblem};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;

@@ -3,10 +3,10 @@
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
-use super::planning;
-use crate::expand::expand;
+use super::shell;
+use crate::expand::{Expansion, Origin, expand};
 use crate::plan::document::FORMAT_VERSION;
-use crate::plan::{Plan, Wanted};
+use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Variables, parse};
@@ -35,7 +35,7 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     let mut findings = Diagnostics::new();
     for spec in parse(&files, &variables).map_err(refuse)? {
         match expand(&spec) {
-            Ok(expansion) => wanted.push(planning::wanted(expansion)),
+            Ok(expansion) => wanted.push(wanted_by(expansion)),
             Err(more) => findings.extend(more),
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
-    let specs: Vec<String> = paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
     Ok(Loaded { wanted, specs: specs.join(" ") })
 }
 
@@ -173,7 +173,7 @@ fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
 /// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = format!(" {specs}");
-    let mut flag = |name: &str, value: &str| line.push_str(&format!(" --{name} {}", quoted(value)));
+    let mut flag = |name: &str, value: &str| line.push_str(&format!(" --{name} {}", shell::quoted(value)));
     if let Some(vhost) = &arguments.vhost {
         flag("vhost", vhost);
     }
@@ -222,12 +222,12 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
 }
 
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+/// What a plan keeps of an expanded spec.
+fn wanted_by(expansion: Expansion) -> Wanted {
+    let source = |origin: Origin| Source { file: origin.file, line: origin.line, column: origin.column };
+    Wanted {
+        topology: expansion.topology,
+        scope: expansion.scope,
+        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
     }
 }

@@ -18,6 +18,7 @@ mod plan;
 mod planning;
 mod progress;
 mod schema;
+mod shell;
 mod validate;
 
 use arguments::Command;

@@ -4,6 +4,7 @@ use super::arguments::{Global, PlanArguments, PlanFormat};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
+use super::shell;
 use super::{against, connection, input, output, planning};
 use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
@@ -25,7 +26,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
         Some(path) => {
-            let path = input::quoted(&path.to_string_lossy());
+            let path = shell::quoted(&path.to_string_lossy());
             format!("topo apply --plan {path}{}", connection::flags(&arguments.connection))
         }
         None => apply_line(arguments, &loaded.specs),

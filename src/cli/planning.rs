@@ -2,14 +2,13 @@
 
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
-use super::input;
 use super::progress::Progress;
+use super::shell;
 use crate::broker::{Broker, Snapshot};
-use crate::expand::Expansion;
 use crate::model::{ObjectKind, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Source, Target, VhostPlan, Wanted, needs_activity,
-    plan_vhost, seal,
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, needs_activity, plan_vhost,
+    seal,
 };
 
 /// What the flags ask for beyond the spec.
@@ -30,10 +29,10 @@ pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
-        line.push_str(&format!(" --target {}", input::quoted(target.as_str())));
+        line.push_str(&format!(" --target {}", shell::quoted(target.as_str())));
     }
     for recreate in &arguments.recreate {
-        line.push_str(&format!(" --recreate {}", input::quoted(&format!("{}={}", recreate.0, recreate.1))));
+        line.push_str(&format!(" --recreate {}", shell::quoted(&format!("{}={}", recreate.0, recreate.1))));
     }
     if !arguments.prune.is_empty() {
         let kinds = [
@@ -50,19 +49,9 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
         }
     }
     for allowance in allowances(arguments) {
-        line.push_str(&format!(" --allow {}", input::quoted(&allowance.to_string())));
+        line.push_str(&format!(" --allow {}", shell::quoted(&allowance.to_string())));
     }
     line
-}
-
-/// What a plan keeps of an expanded spec.
-pub(super) fn wanted(expansion: Expansion) -> Wanted {
-    let source = |origin: crate::expand::Origin| Source { file: origin.file, line: origin.line, column: origin.column };
-    Wanted {
-        topology: expansion.topology,
-        scope: expansion.scope,
-        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
-    }
 }
 
 /// Reads the vhosts and plans them.

@@ -4,7 +4,6 @@
 //! `rabbit_classic_queue`, `rabbit_quorum_queue` and `rabbit_stream_queue` and `declare_args()` of `rabbit_amqqueue`,
 //! at 3.8, 3.10, 3.13, 4.0, 4.2 and 4.3, and live brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
-use super::units::Unit;
 use super::{BrokerVersion, QueueType};
 
 /// What a value of an argument looks like.
@@ -24,6 +23,17 @@ pub enum ValueKind {
     OneOf(&'static [&'static str]),
     /// RabbitMQ's own notation, `7D`: digits and one of `Y M D h m s`.
     MaxAge,
+}
+
+/// The unit of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Milliseconds,
+    /// Bytes.
+    Bytes,
+    /// A count, or no number at all.
+    None,
 }
 
 /// Since when a type of queue takes an argument, and since when the broker compares it on a redeclare.

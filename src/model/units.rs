@@ -1,18 +1,7 @@
 //! Numbers with their units, as people read them.
 
 use super::ArgumentValue;
-use super::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-
-/// The unit of an integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Milliseconds.
-    Milliseconds,
-    /// Bytes.
-    Bytes,
-    /// A count, or no number at all.
-    None,
-}
+use super::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
 
 /// The unit of an argument (`x-message-ttl`) or of a policy key (`message-ttl`).
 pub fn unit_of(name: &str) -> Unit {

@@ -1,9 +1,10 @@
 //! Live objects that are not wanted: deleted, or only reported.
 
 use super::document::{ChangeKind, Options, Undeclared};
+use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::planner::{Draft, Situation, change};
 use super::recreate;
+use super::situation::Situation;
 use crate::diff::DeleteReason;
 use crate::model::{Address, Binding, Destination, Object, ObjectId};
 use std::collections::BTreeSet;
@@ -48,7 +49,7 @@ pub(super) fn plan(
             continue;
         }
         hazards(draft, situation, &address, &object);
-        let mut planned = change(situation, ChangeKind::Delete, Some(object), None);
+        let mut planned = situation.change(ChangeKind::Delete, Some(object), None);
         planned.live = situation.live(&id).cloned();
         planned.reason = Some(reason);
         draft.changes.push(planned);
@@ -85,7 +86,7 @@ pub(super) fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
-    let unwanted = unwanted_bindings(draft);
+    let unwanted = draft.unwanted_bindings();
     let new = draft.changes.iter().filter_map(|change| match (change.kind, &change.after) {
         (ChangeKind::Create, Some(Object::Binding(binding))) => Some(binding),
         (_, _) => None,
@@ -126,17 +127,4 @@ pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
         let text = format!("{deleted} of {all} owned objects are deleted");
         draft.hazard(HazardKind::MassDelete, &address, text, None);
     }
-}
-
-/// The bindings that are taken away by themselves, not with the object at one of their ends.
-pub(super) fn unwanted_bindings(draft: &Draft) -> BTreeSet<Binding> {
-    draft
-        .changes
-        .iter()
-        .filter(|change| change.kind == ChangeKind::Delete)
-        .filter_map(|change| match &change.before {
-            Some(Object::Binding(binding)) => Some(binding.clone()),
-            Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
-        })
-        .collect()
 }

@@ -1,8 +1,9 @@
 //! What changed policies do to live queues: who governs, which limits hold, and what the broker would drop at once.
 
 use super::document::ChangeKind;
+use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::planner::{Draft, Situation};
+use super::situation::Situation;
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Object, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType,
 };

@@ -4,9 +4,10 @@
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
 use super::document::{Options, Step};
-use super::planner::{Draft, Situation};
+use super::draft::Draft;
+use super::situation::Situation;
 use super::work::Work;
-use super::{Action, Guard, auto_delete, deletions, recreate, request::request};
+use super::{Action, Guard, auto_delete, recreate, request::request};
 use crate::model::{Binding, Destination, Exchange, ExchangeName, Object, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
         queues: situation.current.queues.keys().cloned().collect(),
-        unwanted: deletions::unwanted_bindings(draft),
+        unwanted: draft.unwanted_bindings(),
     };
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));

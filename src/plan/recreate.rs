@@ -1,9 +1,10 @@
 //! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
 
 use super::document::{KeptBindings, Options, PlannedChange};
+use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::planner::{Draft, Situation};
-use super::{QueueActivity, Verdict, deletions};
+use super::situation::Situation;
+use super::{QueueActivity, Verdict};
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
@@ -151,7 +152,7 @@ pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) 
 
 /// What is pruned or removed is not restored first: it goes with the old object.
 pub(super) fn keep_no_unwanted(draft: &mut Draft) {
-    let unwanted = deletions::unwanted_bindings(draft);
+    let unwanted = draft.unwanted_bindings();
     for kept in draft.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
         kept.undeclared.retain(|binding| !unwanted.contains(binding));
     }

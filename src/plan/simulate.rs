@@ -1,7 +1,8 @@
 //! A plan is checked before it is shown: its steps are run on a topology in memory, and what is left must be nothing.
 
 use super::document::{ChangeKind, Options, Step};
-use super::planner::{Draft, Situation};
+use super::draft::Draft;
+use super::situation::Situation;
 use super::verdict::{Verdict, verdict};
 use super::{Action, auto_delete, recreate};
 use crate::diff::{Change, DeleteReason, diff};

@@ -1,7 +1,8 @@
 //! `--target`: keeps only what the addresses match, and what that needs to exist.
 
 use super::document::{ChangeKind, Options, PlannedChange};
-use super::planner::{Draft, Situation};
+use super::draft::Draft;
+use super::situation::Situation;
 use crate::model::{Address, ExchangeName, Object, ObjectId};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Stories on a real RabbitMQ.
 
 mod apply_report;
+mod confirm;
 mod conflicts;
 mod convergence;
 mod credentials;

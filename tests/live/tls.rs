@@ -65,12 +65,12 @@ fn tls_port() -> u16 {
 fn with_its_own_authority_and_a_client_certificate() {
     let vhost = SECURE.1.vhost("tls");
     let [ca, cert, key] = ["ca.pem", "client.pem", "client.key"].map(|file| path(&SECURE.0, file));
-    let flags = ["--ca-cert", &ca, "--client-cert", &cert, "--client-key", &key];
-    let output = bare(&vhost).run(["plan"].into_iter().chain(flags)).expect_code(0);
+    let flags = ["--url", &SECURE.1.tls_url(), "--ca-cert", &ca, "--client-cert", &cert, "--client-key", &key];
+    let topo = bare(&vhost).without_env("TOPO_URL");
+    let output = topo.run(["plan"].into_iter().chain(flags)).expect_code(0);
     // The line to paste works as it stands.
     let line = output.stdout.lines().last().unwrap().to_owned();
-    let words: Vec<&str> = line.split(' ').skip(1).collect();
-    bare(&vhost).without_env("TOPO_URL").run(words.into_iter().chain(["--yes"])).expect_code(0);
+    topo.run(line.split(' ').skip(1).chain(["--yes"])).expect_code(0);
     assert_eq!(vhost.names("queues"), ["orders"]);
     trusted(&vhost).run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 }

@@ -1,0 +1,141 @@
+//! Objects that differ: changed in place where the broker can, recreated where the spec or a flag says so, else a conflict
+//! that blocks the plan.
+
+use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, PlannedChange};
+use super::draft::Draft;
+use super::recreate::Refusal;
+use super::situation::Situation;
+use super::verdict::{self, Verdict, rank, sentence};
+use super::{advice, recreate};
+use crate::diff::{Field, FieldChange};
+use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
+
+/// A fresh declare that this version would refuse is said now, not by a 400 in the middle of an apply.
+pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
+    let Some(Object::Queue(_, queue)) = &planned.after else { return };
+    let version = situation.version;
+    if queue.queue_type() == Some(QueueType::Stream) && !version.is_at_least(3, 9) {
+        draft.block(&planned.address, format!("streams exist since RabbitMQ 3.9, this is {version}"), None);
+        return;
+    }
+    for (known, queue_type) in verdict::refused_on_declare(queue, version) {
+        let since = known.support_for(queue_type).map(|support| support.taken);
+        let text = match since {
+            Some((major, minor)) => {
+                format!("{queue_type} queues take {} since RabbitMQ {major}.{minor}, this is {version}", known.name)
+            }
+            None => format!("{queue_type} queues do not take {}", known.name),
+        };
+        draft.block(&planned.address, text, Some(format!("take `{}` out of the spec", known.key)));
+    }
+}
+
+/// Plans what becomes of an object that differs.
+pub(super) fn alter(
+    draft: &mut Draft,
+    situation: &Situation<'_>,
+    options: &Options,
+    (before, after): (Object, Object),
+    fields: &[FieldChange],
+) {
+    let mut judged: Vec<(&FieldChange, Verdict)> = fields
+        .iter()
+        .map(|field| (field, verdict::verdict(field, &before, &after, situation.version)))
+        .filter(|(_, verdict)| *verdict != Verdict::Equal)
+        .collect();
+    judged.sort_by_key(|(field, _)| rank(&field.field));
+    let id = after.id();
+    let address = situation.address(&id);
+    for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
+        let text = format!(
+            "argument {} differs ({} → {}); no broker knows it, and it stays as it is",
+            field.field,
+            shown(field.before.as_ref()),
+            shown(field.after.as_ref())
+        );
+        draft.note(&address, text);
+    }
+    if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
+        return;
+    }
+    let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
+    planned.fields = judged
+        .iter()
+        .map(|(field, verdict)| FieldVerdict {
+            field: field.field.to_string(),
+            before: field.before.clone(),
+            after: field.after.clone(),
+            verdict: *verdict,
+        })
+        .collect();
+    if judged.iter().all(|(_, verdict)| matches!(verdict, Verdict::InPlace | Verdict::Unknown)) {
+        if judged.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
+            draft.note(
+                &address,
+                "applications that declare existing queues without x-queue-type are refused once the default type changes"
+                    .to_owned(),
+            );
+        }
+        draft.changes.push(planned);
+        return;
+    }
+    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
+    let conflict = Conflict {
+        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        on_conflict: on_conflict(situation, options, &id, &address),
+        ways_out: Vec::new(),
+    };
+    planned.live = situation.live(&id).cloned();
+    resolve(draft, situation, planned, conflict);
+}
+
+/// The flag first, then the spec, then "refuse".
+fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
+    let in_spec = || situation.wanted.scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, said)| *said);
+    options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
+}
+
+/// Makes a recreate of the change, or a conflict with a block that says why not.
+fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
+    match recreate::refusal(situation, &planned, conflict.on_conflict) {
+        Some(Refusal { text, lift, may_recreate }) => {
+            if let Some(before) = &planned.before {
+                let instead = lift.clone().filter(|_| !may_recreate);
+                let (fields, live) = (&planned.fields, planned.live.as_ref());
+                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
+            }
+            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            draft.blocks.push(Block {
+                address: planned.address.clone(),
+                text,
+                lift,
+                flag: may_recreate.then(|| gentle_flag(&planned)).flatten(),
+            });
+            planned.kind = ChangeKind::Conflict;
+        }
+        None => {
+            planned.kind = ChangeKind::Recreate;
+            refuse_invalid(draft, situation, &planned);
+            planned.kept = Some(recreate::kept_bindings(situation, &planned));
+            recreate::hazards(draft, situation, &planned);
+        }
+    }
+    planned.conflict = Some(conflict);
+    draft.changes.push(planned);
+}
+
+/// The recreate that loses nothing: of an empty queue, or of an exchange.
+fn gentle_flag(planned: &PlannedChange) -> Option<String> {
+    match &planned.before {
+        Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
+        Some(Object::Queue(_, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
+            let empty = planned.live.as_ref()?.messages == Some(0);
+            empty.then(|| format!("--recreate {}=ifEmpty", planned.address))
+        }
+        Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => None,
+    }
+}
+
+fn shown(value: Option<&ArgumentValue>) -> String {
+    value.map_or_else(|| "absent".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,72 @@
+//! All that a plan of one vhost is computed from.
+
+use super::document::{ChangeKind, PlannedChange, Source, Wanted};
+use super::{Activity, QueueActivity};
+use crate::model::{Address, Binding, BrokerVersion, Object, ObjectId, Policy, PolicyName, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All that a plan of one vhost is computed from.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// What is live; every object, also those that are not to be touched, but predeclared exchanges.
+    pub current: &'a Topology,
+    /// What the spec wants.
+    pub wanted: &'a Wanted,
+    /// What the live queues were doing.
+    pub activity: &'a Activity,
+    /// The broker's own keys of each live binding.
+    pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
+    /// Live objects that topo never touches: exclusive, auto-delete, server-named, a plugin's, topo's own.
+    pub untouchable: &'a BTreeSet<ObjectId>,
+    /// Policies of the operator: they bound what users' policies say.
+    pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
+    /// The broker's version.
+    pub version: BrokerVersion,
+}
+
+impl Situation<'_> {
+    pub(super) fn address(&self, id: &ObjectId) -> Address {
+        Address::of(&self.current.vhost, id)
+    }
+
+    pub(super) fn live(&self, id: &ObjectId) -> Option<&QueueActivity> {
+        match id {
+            ObjectId::Queue(name) => self.activity.queues.get(name),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        }
+    }
+
+    /// Whether topo leaves it alone, whatever the flags: it is such an object itself, or bound to one.
+    pub(super) fn is_untouchable(&self, id: &ObjectId) -> bool {
+        self.untouchable.contains(id)
+            || match id {
+                ObjectId::Binding(binding) => {
+                    self.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
+                        || self.untouchable.contains(&binding.destination.id())
+                }
+                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+            }
+    }
+
+    fn source(&self, id: &ObjectId) -> Option<Source> {
+        let sources = &self.wanted.sources;
+        sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
+    }
+
+    /// A change with nothing but its ends.
+    pub(super) fn change(&self, kind: ChangeKind, before: Option<Object>, after: Option<Object>) -> PlannedChange {
+        let id = after.as_ref().or(before.as_ref()).map_or(ObjectId::Vhost, Object::id);
+        PlannedChange {
+            address: self.address(&id),
+            kind,
+            source: self.source(&id),
+            before,
+            after,
+            fields: Vec::new(),
+            conflict: None,
+            live: None,
+            kept: None,
+            reason: None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is asked on a terminal before an apply, and what counts as a yes. The terminal is a real one, from `script`
+//! (bsdutils, which every Debian has).
+
+use std::path::Path;
+
+use crate::support::{Argument, Node, Output, Topo, Vhost};
+
+const SPEC: &str = "queues: {orders: {type: classic}}\n";
+
+/// Runs it on a terminal on which somebody types this. Both streams are one there.
+fn typed(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
+    let vhost_line = serde_json::json!(vhost.name());
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
+    Topo::of(Path::new("/usr/bin/script"))
+        .url(&vhost.node().url())
+        .env("SHELL", "/bin/sh")
+        .file("topology.yaml", &format!("version: 1\nvhost: {vhost_line}\n{spec}"))
+        .input(keys)
+        .run(["-qec", &command, "/dev/null"])
+}
+
+#[test]
+fn nothing_but_a_yes_is_one() {
+    let vhost = Node::shared().vhost("ask");
+    for keys in ["n\n", "\n", "no\n", "yellow\n", "\u{4}"] {
+        let output = typed(&vhost, SPEC, "apply", keys).expect_code(1);
+        output.expect_text("[y/N]").expect_text("error: not confirmed; nothing was changed");
+        assert!(vhost.names("queues").is_empty(), "{keys:?}");
+    }
+    for keys in ["y\n", "Y\n", "yes\n"] {
+        let output = typed(&vhost, SPEC, "apply", keys).expect_code(0);
+        output
+            .expect_text(&format!("Apply this to {}? [y/N]", vhost.node().url()))
+            .expect_text("Applied: 1 step done.");
+        vhost.http().delete(&vhost.path("queues", &["orders"])).expect_status(204);
+    }
+}
+
+#[test]
+fn nothing_is_asked_when_there_is_nothing_to_ask() {
+    let vhost = Node::shared().vhost("ask-not");
+    typed(&vhost, SPEC, "apply --yes", "").expect_code(0).expect_no_text("[y/N]").expect_text("Applied");
+    typed(&vhost, SPEC, "apply", "").expect_code(0).expect_no_text("[y/N]").expect_text("No changes.");
+    // What is blocked is not asked about.
+    let refused = "queues: {orders: {type: classic, messageTtl: 30s}}\n";
+    typed(&vhost, refused, "apply", "y\n").expect_code(3).expect_no_text("[y/N]");
+}
+
+#[test]
+fn where_messages_can_be_lost_the_vhosts_name_is_typed() {
+    let vhost = Node::shared().vhost("ask-more");
+    let spec = "queues: {orders: {type: classic, messageTtl: 30s, onConflict: discard}}\n";
+    let amqp = vhost.amqp();
+    amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
+    amqp.fill("orders", 1);
+    let apply = "apply --allow message-loss,routing-gap,consumer-disruption";
+    for keys in ["y\n", "\n", "yes\n", "other\n"] {
+        let output = typed(&vhost, spec, apply, keys).expect_code(1);
+        output.expect_text(&format!("Type the vhost's name ({}) to go on:", vhost.name())).expect_text("not confirmed");
+        assert_eq!(amqp.ready("orders"), 1, "{keys:?}");
+    }
+    typed(&vhost, spec, apply, &format!("{}\n", vhost.name())).expect_code(0);
+    assert_eq!(amqp.ready("orders"), 0);
+    assert_eq!(vhost.queue("orders")["arguments"]["x-message-ttl"], 30_000);
+}
