@@ -59,7 +59,12 @@ impl<'node> Vhost<'node> {
     /// All objects of a kind (`queues`, `exchanges`, `bindings`, `policies`) as the management API lists them, without
     /// the exchanges that every vhost has and without the bindings of the default exchange.
     pub(crate) fn list(&self, kind: &str) -> Vec<Value> {
-        let listed = self.http().get(&self.path(kind, &[])).expect_status(200);
+        // A node that has just started answers 500 for as long as it has no statistics of a new queue (seen on 3.10.8).
+        let answer = until(&format!("a list of {kind}"), || {
+            let answer = self.http().get(&self.path(kind, &[]));
+            (answer.status != 500).then_some(answer)
+        });
+        let listed = answer.expect_status(200);
         let mut objects = listed.as_array().expect("lists are arrays").clone();
         objects.retain(|object| match kind {
             "exchanges" => object["name"] != "" && !object["name"].as_str().unwrap_or("").starts_with("amq."),
