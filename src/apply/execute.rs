@@ -66,7 +66,12 @@ pub async fn apply(
                 Outcome::Failed(step, error) => {
                     observe(Progress::Failed(&step, &error));
                     stopped = true;
-                    recreates.failed(&step, &error);
+                    if error.is_after_doing() {
+                        // The old one is deleted, whatever is there now: its bindings are restored all the same.
+                        recreates.done(&step);
+                    } else {
+                        recreates.failed(&step, &error);
+                    }
                     report.failed.push(FailedStep { step, error });
                 }
                 Outcome::NotAttempted(step) => {
@@ -87,14 +92,20 @@ struct Recreates {
     begun: BTreeSet<ObjectId>,
     /// The keep is there and the old one, too: after a stop, the keep goes again.
     prepared: BTreeSet<ObjectId>,
+    /// A binding could not be restored: the keep stays, because it alone knows of it, and the next run tries again.
+    owing: BTreeSet<ObjectId>,
 }
 
 impl Recreates {
     /// Whether a step is done also after a stop.
     fn must_run(&self, step: &Step) -> bool {
-        step.recreate
-            .as_ref()
-            .is_some_and(|id| self.begun.contains(id) || self.prepared.contains(id) && deletes_keep(step))
+        step.recreate.as_ref().is_some_and(|id| {
+            let keep = deletes_keep(step);
+            if keep && self.owing.contains(id) {
+                return false;
+            }
+            self.begun.contains(id) || self.prepared.contains(id) && keep
+        })
     }
 
     /// Whether this step took back what was prepared for a recreate that did not come.
@@ -128,8 +139,10 @@ impl Recreates {
 
     fn failed(&mut self, step: &Step, error: &BrokerError) {
         let Some(id) = &step.recreate else { return };
-        // Without the object there is nothing to bind.
-        if !matches!(step.action, Action::Bind { .. }) {
+        if matches!(step.action, Action::Bind { .. }) {
+            self.owing.insert(id.clone());
+        } else if !matches!(error, BrokerError::Inequivalent { .. }) {
+            // Without the object there is nothing to bind. (An application that was faster has made one.)
             self.begun.remove(id);
         }
         // The answer may be all that was lost: then only the keep knows of the bindings.
@@ -165,7 +178,9 @@ async fn run(
         return Outcome::NotAttempted(step.clone());
     }
     let performed = match refusal.take() {
-        None => perform(part, broker, step).await,
+        // What a recreate deleted is made again also when the lock is lost: a PUT harms nobody, and a missing queue does.
+        None if must_finish => perform(part, broker, step, Lock::Either).await,
+        None => perform(part, broker, step, Lock::Held).await,
         Some(error) => Err(error),
     };
     match performed {
@@ -180,17 +195,82 @@ async fn run(
     }
 }
 
-async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step) -> Result<Performed, BrokerError> {
-    broker.check()?;
-    let deletes = is_deletion(&step.action);
-    if let Some(id) = step.recreate.as_ref().filter(|id| deletes && **id == step.action.object()) {
-        nothing_new_is_bound(part, broker, id).await?;
+/// Whether a step needs the lock.
+enum Lock {
+    Held,
+    Either,
+}
+
+async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step, lock: Lock) -> Result<Performed, BrokerError> {
+    if let Lock::Held = lock {
+        broker.check()?;
     }
-    let performed = broker.perform(&step.action).await?;
+    let deletes = is_deletion(&step.action);
+    let id = step.action.object();
+    if deletes && step.recreate.as_ref() == Some(&id) {
+        nothing_new_is_bound(part, broker, &id).await?;
+        rehearse(part, broker, &id).await?;
+    } else if deletes && step.recreate.is_none() && !part.may_be_bound(&step.address) {
+        nothing_new_is_bound(part, broker, &id).await?;
+    }
+    let performed = broker.broker().perform(broker.vhost(), &step.action).await?;
     if deletes || step.recreate.is_some() {
         verify(broker, &step.action).await?;
     }
     Ok(performed)
+}
+
+/// Binds again what is bound already, as far as it is somebody else's: that changes nothing, and a refusal (no permission
+/// on the other exchange, an exclusive queue) comes while everything is still there.
+async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
+    let restored: BTreeSet<&Binding> = bound_by(part).collect();
+    let declared = &part.wanted.topology.bindings;
+    let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
+    let theirs: Vec<&Binding> = live
+        .iter()
+        .filter(|binding| binding.touches(id) && restored.contains(binding) && !declared.contains(*binding))
+        .collect();
+    let mut refusal = None;
+    for binding in &theirs {
+        let again = Action::Bind { binding: (*binding).clone() };
+        if let Err(error) = broker.perform(&again).await {
+            refusal = Some(BrokerError::NotRestorable {
+                object: id.to_string(),
+                binding: binding.to_string(),
+                reason: error.to_string(),
+            });
+            break;
+        }
+    }
+    if theirs.is_empty() {
+        return Ok(());
+    }
+    // An AMQP client's int32 and the int64 that HTTP sends are two bindings: the second one goes again.
+    let after = broker.broker().bindings(broker.vhost()).await?.1;
+    for binding in theirs {
+        let known = keys.get(binding);
+        for key in after.get(binding).into_iter().flatten() {
+            if !known.is_some_and(|known| known.contains(key)) {
+                let unbind = Action::Unbind { binding: binding.clone(), properties_key: key.clone() };
+                broker.perform(&unbind).await?;
+            }
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
+    part.steps.iter().filter_map(|step| match &step.action {
+        Action::Bind { binding } => Some(binding),
+        Action::PutVhost { .. }
+        | Action::DeclareExchange { .. }
+        | Action::PutPolicy { .. }
+        | Action::DeclareQueue { .. }
+        | Action::Unbind { .. }
+        | Action::DeleteQueue { .. }
+        | Action::DeleteExchange { .. }
+        | Action::DeletePolicy { .. } => None,
+    })
 }
 
 fn is_deletion(action: &Action) -> bool {
@@ -199,21 +279,7 @@ fn is_deletion(action: &Action) -> bool {
 
 /// A binding that appeared since the plan was made would be lost with the object, and nobody would know of it.
 async fn nothing_new_is_bound(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
-    let known: BTreeSet<&Binding> = part
-        .steps
-        .iter()
-        .filter_map(|step| match &step.action {
-            Action::Bind { binding } => Some(binding),
-            Action::PutVhost { .. }
-            | Action::DeclareExchange { .. }
-            | Action::PutPolicy { .. }
-            | Action::DeclareQueue { .. }
-            | Action::Unbind { .. }
-            | Action::DeleteQueue { .. }
-            | Action::DeleteExchange { .. }
-            | Action::DeletePolicy { .. } => None,
-        })
-        .collect();
+    let known: BTreeSet<&Binding> = bound_by(part).collect();
     let unwanted: BTreeSet<&Binding> = part
         .changes
         .iter()
@@ -224,14 +290,8 @@ async fn nothing_new_is_bound(part: &VhostPlan, broker: &LockedBroker, id: &Obje
         })
         .collect();
     let live = broker.broker().bindings(broker.vhost()).await?.0;
-    let new = live.into_iter().find(|binding| {
-        let touches = match id {
-            ObjectId::Queue(name) => binding.touches_queue(name),
-            ObjectId::Exchange(name) => binding.touches_exchange(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-        };
-        touches && !known.contains(binding) && !unwanted.contains(binding)
-    });
+    let new =
+        live.into_iter().find(|binding| binding.touches(id) && !known.contains(binding) && !unwanted.contains(binding));
     match new {
         Some(binding) => Err(BrokerError::BoundMeanwhile { object: id.to_string(), binding: binding.to_string() }),
         None => Ok(()),
@@ -249,8 +309,10 @@ async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerErro
         | Action::Unbind { .. }
         | Action::DeletePolicy { .. } => return Ok(()),
     };
-    if broker.broker().exists(broker.vhost(), &id).await? == expected {
-        return Ok(());
+    let object = id.to_string();
+    match broker.broker().exists(broker.vhost(), &id).await {
+        Ok(there) if there == expected => Ok(()),
+        Ok(_) => Err(BrokerError::NotVerified { object, expected }),
+        Err(error) => Err(BrokerError::Unverifiable { object, reason: error.to_string() }),
     }
-    Err(BrokerError::NotVerified { object: id.to_string(), expected })
 }

@@ -212,6 +212,24 @@ pub enum BrokerError {
         /// Whether it should be there.
         expected: bool,
     },
+    /// The broker took a request, and whether it did it could not be read.
+    #[error("the broker said done, but {object} could not be looked at afterwards: {reason}")]
+    Unverifiable {
+        /// The queue or exchange.
+        object: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A binding of somebody else could not be made again after a recreate. Nothing was deleted.
+    #[error("{object} was left alone: its binding {binding} could not be restored ({reason})")]
+    NotRestorable {
+        /// The queue or exchange.
+        object: String,
+        /// The binding.
+        binding: String,
+        /// The broker's words.
+        reason: String,
+    },
     /// A binding that would make the list of bindings of its whole vhost unreadable. It was not sent.
     #[error(
         "binding {binding} was not created: with a `~` in the routing key and arguments beside it, the management API \
@@ -266,6 +284,8 @@ impl BrokerError {
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
             | Self::NotVerified { .. }
+            | Self::Unverifiable { .. }
+            | Self::NotRestorable { .. }
             | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
@@ -276,7 +296,11 @@ impl BrokerError {
     pub fn leaves_doubt(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_after_sending(),
-            Self::Timeout { .. } | Self::Unavailable { .. } | Self::NotManagementApi { .. } => true,
+            Self::NotVerified { .. }
+            | Self::Unverifiable { .. }
+            | Self::Timeout { .. }
+            | Self::Unavailable { .. }
+            | Self::NotManagementApi { .. } => true,
             Self::Certificate { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
@@ -294,7 +318,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
-            | Self::NotVerified { .. }
+            | Self::NotRestorable { .. }
             | Self::Unlistable { .. }
             | Self::LockHeld { .. }
             | Self::LockLost { .. } => false,
@@ -309,7 +333,13 @@ impl BrokerError {
                 | Self::MoreThanAllowed { .. }
                 | Self::EmptinessUnknown { .. }
                 | Self::BoundMeanwhile { .. }
+                | Self::NotRestorable { .. }
         )
+    }
+
+    /// Whether the broker had done what was asked when it came.
+    pub fn is_after_doing(&self) -> bool {
+        matches!(self, Self::NotVerified { .. } | Self::Unverifiable { .. })
     }
 }
 

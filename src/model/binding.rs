@@ -58,6 +58,15 @@ impl Binding {
         !self.arguments.is_empty() && self.routing_key.trim_end_matches('~').contains('~')
     }
 
+    /// Whether it goes when this object goes.
+    pub fn touches(&self, id: &ObjectId) -> bool {
+        match id {
+            ObjectId::Queue(name) => self.touches_queue(name),
+            ObjectId::Exchange(name) => self.touches_exchange(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+        }
+    }
+
     /// Whether it starts or ends at this queue.
     pub fn touches_queue(&self, queue: &QueueName) -> bool {
         matches!(&self.destination, Destination::Queue(name) if name == queue)

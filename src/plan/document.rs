@@ -1,6 +1,6 @@
 //! The plan as a value: what is shown, saved, gated and carried out. `--format json` and `--out` write it as it is.
 
-use super::hazard::Hazard;
+use super::hazard::{Hazard, HazardKind};
 use super::{Action, QueueActivity, Request, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Scope, Topology, VhostName,
@@ -279,6 +279,19 @@ pub struct Step {
     pub action: Action,
     /// The request that is sent for it.
     pub request: Request,
+}
+
+impl VhostPlan {
+    /// Whether the plan knows that an object to be deleted is bound, and says so as a hazard (or deletes a queue, whose
+    /// bindings are expected to go with it).
+    pub fn may_be_bound(&self, address: &Address) -> bool {
+        let exchange = self
+            .changes
+            .iter()
+            .any(|change| change.address == *address && matches!(change.before, Some(Object::Exchange(..))));
+        let known = |hazard: &Hazard| hazard.kind == HazardKind::RoutingGap && hazard.address == *address;
+        !exchange || self.hazards.iter().any(known)
+    }
 }
 
 impl Plan {

@@ -1,9 +1,9 @@
 //! The fingerprint of a plan, and whether one plan is what is left of another.
 
-use super::document::{Plan, Step};
+use super::document::{Plan, PlannedChange, Step};
 use super::{Action, Guard};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A hash of the target, the options, the wanted topology and every step; counts are not in it, so that traffic alone
 /// does not make a plan stale.
@@ -67,6 +67,13 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
             .filter(|block| !known.contains(&(&block.address, &block.text)))
             .map(|block| format!("{}: {}", block.address, block.text)),
     );
+    // What is changed or deleted must be what the reviewed plan saw; what is done already is not there any more.
+    let seen: BTreeMap<_, _> = changes(saved).map(|change| (&change.address, &change.before)).collect();
+    news.extend(changes(now).filter_map(|change| {
+        let known = seen.get(&change.address)?.as_ref()?;
+        let is = change.before.as_ref()?;
+        (is != known).then(|| format!("{}: it is no longer what it was", change.address))
+    }));
     if saved.target.cluster != now.target.cluster {
         news.push(format!("the plan is for cluster {}, this is {}", saved.target.cluster, now.target.cluster));
     }
@@ -77,6 +84,10 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     } else {
         Staleness::Rest
     }
+}
+
+fn changes(plan: &Plan) -> impl Iterator<Item = &PlannedChange> {
+    plan.vhosts.iter().flat_map(|part| &part.changes)
 }
 
 /// JSON as bytes, for values of different types in one list.

@@ -32,6 +32,8 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     }
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
+    recreate::orphans(&mut draft, situation);
+    exclusive_queues(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     effects::hazards(&mut draft, situation);
@@ -93,6 +95,19 @@ fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
     }
     conflict::refuse_invalid(draft, situation, &planned);
     draft.changes.push(planned);
+}
+
+/// A queue that is exclusive to a connection refuses every declare but that connection's own, equal or not.
+fn exclusive_queues(draft: &mut Draft, situation: &Situation<'_>) {
+    for name in situation.wanted.topology.queues.keys() {
+        let id = ObjectId::Queue(name.clone());
+        let address = situation.address(&id);
+        let is_exclusive = situation.current.queues.get(name).is_some_and(|queue| queue.exclusive);
+        if is_exclusive && !draft.blocks.iter().any(|block| block.address == address) {
+            let lift = "wait until that connection is closed, or use another name".to_owned();
+            draft.block(&address, format!("{id} is live, and exclusive to a connection"), Some(lift));
+        }
+    }
 }
 
 /// What belongs to somebody else must be there, or bindings to it could not be made.

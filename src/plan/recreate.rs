@@ -276,6 +276,30 @@ pub(super) fn kept_by(exchange: &Exchange) -> Option<(ObjectId, Vec<Binding>)> {
     Some((id, serde_json::from_str(text(KEPT_BINDINGS)?).ok()?))
 }
 
+fn is_targeted(address: &Address, options: &Options) -> bool {
+    options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
+}
+
+/// Says of keeps whose object the spec does not declare: their bindings wait for somebody else's apply.
+pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
+    let topology = &situation.wanted.topology;
+    for (name, exchange) in &situation.current.exchanges {
+        let Some((id, bindings)) = kept_by(exchange) else { continue };
+        let declared = match &id {
+            ObjectId::Queue(name) => topology.queues.contains_key(name),
+            ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
+        };
+        if !declared {
+            let text = format!(
+                "a recreate of {id} was cut short, and this spec does not declare it; {name} still remembers {} of its bindings",
+                bindings.len()
+            );
+            draft.note(&situation.address(&id), text);
+        }
+    }
+}
+
 /// The keeps that killed runs left, of objects that the spec wants: the exchange, whose it is, and what to bind again.
 pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, ObjectId, Vec<Binding>)> {
     let wanted = situation.wanted;
@@ -293,7 +317,12 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
     };
     let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
         let (id, mut bindings) = kept_by(exchange).filter(|(id, _)| is_wanted(id))?;
-        bindings.retain(stays);
+        // Whoever may declare an exchange can write what looks like a keep: only one of the right name is believed, and
+        // only what it says of its own object.
+        if keep(&id, &[]).0 != *name || !is_targeted(&situation.address(&id), options) {
+            return None;
+        }
+        bindings.retain(|binding| binding.touches(&id) && stays(binding));
         Some((name.clone(), id, bindings))
     });
     keeps.collect()
