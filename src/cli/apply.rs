@@ -84,6 +84,7 @@ async fn intent(
         let loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
         let seen = planning::plan(broker, &loaded.wanted, &options, progress).await?;
+        planning::known_addresses(&seen)?;
         let again = again(arguments, &loaded.specs);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };

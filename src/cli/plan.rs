@@ -21,6 +21,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             planning::plan(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
         }
     };
+    planning::known_addresses(&plan)?;
     if let Some(path) = &arguments.out {
         output::write_file(path, &json(&plan))?;
     }

@@ -5,11 +5,12 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::shell;
 use crate::broker::{Broker, Snapshot};
-use crate::model::{ObjectKind, VhostName};
+use crate::model::{Address, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, needs_activity, plan_vhost,
     seal,
 };
+use std::collections::BTreeSet;
 
 /// What the flags ask for beyond the spec.
 pub(super) fn options(arguments: &PlanningArguments) -> Options {
@@ -85,6 +86,40 @@ pub(super) async fn plan(
         },
     );
     Ok(seal(target, options.clone(), parts))
+}
+
+/// An address that is nobody's is a typing error, and a plan without what was meant would look like "no changes".
+pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
+    let options = &plan.options;
+    if options.targets.is_empty() && options.recreate.is_empty() {
+        return Ok(());
+    }
+    let mut addresses: BTreeSet<Address> = BTreeSet::new();
+    for part in &plan.vhosts {
+        let topology = &part.wanted.topology;
+        let address = |id: ObjectId| Address::of(&topology.vhost, &id);
+        addresses.insert(address(ObjectId::Vhost));
+        addresses.extend(topology.exchanges.keys().map(|name| address(ObjectId::Exchange(name.clone()))));
+        addresses.extend(topology.queues.keys().map(|name| address(ObjectId::Queue(name.clone()))));
+        addresses.extend(topology.policies.keys().map(|name| address(ObjectId::Policy(name.clone()))));
+        addresses.extend(topology.bindings.iter().map(|binding| address(ObjectId::Binding(binding.clone()))));
+        addresses.extend(part.wanted.scope.removed.iter().map(|id| address(id.clone())));
+        addresses.extend(part.changes.iter().map(|change| change.address.clone()));
+        addresses.extend(part.undeclared.iter().map(|undeclared| undeclared.address.clone()));
+    }
+    let target = options.targets.iter().find(|glob| !addresses.iter().any(|known| glob.matches(known.as_str())));
+    let recreate = options.recreate.keys().find(|address| !addresses.contains(*address));
+    let (flag, said) = match (target, recreate) {
+        (Some(glob), _) => ("--target", glob.as_str()),
+        (None, Some(address)) => ("--recreate", address.as_str()),
+        (None, None) => return Ok(()),
+    };
+    let near = addresses.iter().min_by_key(|known| strsim::damerau_levenshtein(known.as_str(), said));
+    let failure = Failure::usage(format!("{flag} {said}: the spec has no such object, and owns none"));
+    Err(match near {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure,
+    })
 }
 
 /// The plan of one vhost that was read.

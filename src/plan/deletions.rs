@@ -1,12 +1,13 @@
 //! Live objects that are not wanted: deleted, or only reported.
 
-use super::document::{ChangeKind, Options, Undeclared};
+use super::auto_delete;
+use super::document::{ChangeKind, Options, PlannedChange, Undeclared};
 use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::recreate;
 use super::situation::Situation;
 use crate::diff::DeleteReason;
-use crate::model::{Address, Binding, Destination, Object, ObjectId};
+use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::BTreeSet;
 
 /// Below so many owned objects, deleting a third of them is daily life.
@@ -98,6 +99,36 @@ pub(super) fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
         let address = situation.address(&ObjectId::Queue(name));
         let text = "its last binding goes: nothing is routed to it any more".to_owned();
         draft.hazard(HazardKind::RoutingGap, &address, text, None);
+    }
+}
+
+/// The broker deletes an auto-delete exchange with its last binding. One that is somebody else's is not topo's to end.
+pub(super) fn foreign_auto_delete(draft: &mut Draft, situation: &Situation<'_>) {
+    let gone: BTreeSet<ObjectId> =
+        draft.changes.iter().filter(|change| change.kind == ChangeKind::Delete).filter_map(PlannedChange::id).collect();
+    if gone.is_empty() {
+        return;
+    }
+    let live = &situation.current.exchanges;
+    let end = |name: &ExchangeName| ObjectId::Exchange(name.clone());
+    let goes = |binding: &Binding| {
+        gone.contains(&ObjectId::Binding(binding.clone()))
+            || gone.contains(&end(&binding.source))
+            || gone.contains(&binding.destination.id())
+    };
+    let mut bound = situation.current.bindings.clone();
+    let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
+    let desired = &situation.wanted.topology;
+    for (name, _) in auto_delete::unbind(&mut bound, goes, is_auto_delete) {
+        let bound_anew = desired.bindings.iter().any(|binding| binding.source == name);
+        if desired.exchanges.contains_key(&name) || gone.contains(&end(&name)) || bound_anew {
+            continue;
+        }
+        draft.block(
+            &situation.address(&end(&name)),
+            format!("exchange {name} is auto-delete and somebody else's, and this would take its last binding"),
+            Some("have its owner bind it elsewhere first, or leave what it is bound to".to_owned()),
+        );
     }
 }
 

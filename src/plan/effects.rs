@@ -2,17 +2,16 @@
 
 use super::document::ChangeKind;
 use super::draft::Draft;
+use super::governing::{Governing, Policies};
 use super::hazard::HazardKind;
 use super::situation::Situation;
-use crate::model::{
-    ApplyTo, ArgumentValue, Arguments, Object, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType,
-};
-use fancy_regex::Regex;
+use crate::model::units::with_unit;
+use crate::model::{ArgumentValue, Arguments, Object, ObjectId, Policy, PolicyName, Queue, QueueName, QueueType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the hazards of policies that are created, changed or deleted.
 pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
-    let before = Policies::new(situation.current.policies.clone());
+    let before = Policies::new(situation.current.policies.clone(), situation.version);
     let mut after = situation.current.policies.clone();
     let mut touched = BTreeSet::new();
     for change in &draft.changes {
@@ -31,8 +30,8 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     if touched.is_empty() {
         return;
     }
-    let after = Policies::new(after);
-    let operator = Policies::new(situation.operator_policies.clone());
+    let after = Policies::new(after, situation.version);
+    let operator = Policies::new(situation.operator_policies.clone(), situation.version);
     for (name, policy) in after.0.iter().filter(|(_, matcher)| matcher.regex.is_none()) {
         let address = situation.address(&ObjectId::Policy(name.clone()));
         draft.note(
@@ -79,8 +78,6 @@ fn shadowed(draft: &mut Draft, situation: &Situation<'_>, policies: &Policies, t
     }
 }
 
-type Governing<'a> = Option<(&'a PolicyName, &'a Policy)>;
-
 fn one_queue(
     draft: &mut Draft,
     situation: &Situation<'_>,
@@ -99,15 +96,31 @@ fn one_queue(
     let new = Limits::of(queue, is.map(|(_, policy)| policy), operator);
     let live = situation.live(&id);
     let messages = live.and_then(|live| live.messages);
-    if messages == Some(0) {
-        return;
-    }
-    let holds = messages.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string());
     let lowered = |old: Option<i64>, new: Option<i64>| match (old, new) {
         (_, None) => false,
         (None, Some(_)) => true,
         (Some(old), Some(new)) => new < old,
     };
+    if lowered(old.expires, new.expires) {
+        let value = with_unit("expires", &ArgumentValue::Integer(new.expires.unwrap_or(0)));
+        let text = format!("expires becomes {value}: the queue itself is deleted when nobody uses it for so long");
+        draft.hazard(HazardKind::MessageDrop, &address, text, messages.filter(|count| *count > 0));
+    }
+    if queue.queue_type() == Some(QueueType::Stream) {
+        let age = |governing: Governing<'_>| {
+            governing
+                .and_then(|(_, policy)| policy.definition.get("max-age"))
+                .or(queue.arguments.get("x-max-age"))
+                .cloned()
+        };
+        if let Some(after) = age(is).filter(|after| Some(after) != age(was).as_ref()) {
+            let text = format!("max-age becomes {after}: what is older is deleted");
+            draft.hazard(HazardKind::MessageDrop, &address, text, None);
+        }
+    } else if messages == Some(0) {
+        return;
+    }
+    let holds = messages.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string());
     let limit = new.max_length.unwrap_or(i64::MAX);
     let over = messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit);
     if over && new.max_length.is_some() && (lowered(old.max_length, new.max_length) || old.rejects && !new.rejects) {
@@ -127,10 +140,9 @@ fn one_queue(
     for (key, old, new) in [
         ("max-length-bytes", old.max_length_bytes, new.max_length_bytes),
         ("message-ttl", old.message_ttl, new.message_ttl),
-        ("expires", old.expires, new.expires),
     ] {
         if lowered(old, new) {
-            let value = crate::model::units::with_unit(key, &ArgumentValue::Integer(new.unwrap_or(0)));
+            let value = with_unit(key, &ArgumentValue::Integer(new.unwrap_or(0)));
             let text = format!("{key} becomes {value}, and it holds {holds} messages: some of them can go");
             draft.hazard(HazardKind::MessageDrop, &address, text, messages);
         }
@@ -160,8 +172,13 @@ impl Limits {
         let empty = Arguments::new();
         let policy = policy.map_or(&empty, |policy| &policy.definition);
         let operator = operator.map_or(&empty, |policy| &policy.definition);
+        let stream = queue.queue_type() == Some(QueueType::Stream);
         let smallest = |key: &str| {
             let argument = queue.arguments.get(&format!("x-{key}"));
+            // On a stream the policy holds, whatever the argument says (`rabbit_stream_queue`).
+            if let Some(policy) = policy.get(key).filter(|_| stream) {
+                return policy.as_integer();
+            }
             [argument, policy.get(key), operator.get(key)]
                 .into_iter()
                 .flatten()
@@ -181,47 +198,5 @@ impl Limits {
             expires: smallest("expires"),
             rejects: overflow.and_then(ArgumentValue::as_text).is_some_and(|text| text.starts_with("reject-publish")),
         }
-    }
-}
-
-/// A policy whose pattern has been read; `None` where it is not one that can be evaluated here.
-struct Matcher {
-    policy: Policy,
-    regex: Option<Regex>,
-}
-
-impl Matcher {
-    /// Patterns are not anchored.
-    fn matches(&self, name: &QueueName, queue: &Queue) -> bool {
-        applies(self.policy.apply_to, queue)
-            && self.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
-    }
-}
-
-struct Policies(BTreeMap<PolicyName, Matcher>);
-
-impl Policies {
-    fn new(policies: BTreeMap<PolicyName, Policy>) -> Self {
-        let matcher = |policy: Policy| Matcher { regex: Regex::new(&policy.pattern).ok(), policy };
-        Self(policies.into_iter().map(|(name, policy)| (name, matcher(policy))).collect())
-    }
-
-    /// The policy of the highest priority that matches.
-    fn governing(&self, name: &QueueName, queue: &Queue) -> Governing<'_> {
-        self.0
-            .iter()
-            .filter(|(_, matcher)| matcher.matches(name, queue))
-            .max_by_key(|(_, matcher)| matcher.policy.priority)
-            .map(|(name, matcher)| (name, &matcher.policy))
-    }
-}
-
-fn applies(apply_to: ApplyTo, queue: &Queue) -> bool {
-    match apply_to {
-        ApplyTo::All | ApplyTo::Queues => true,
-        ApplyTo::Exchanges => false,
-        ApplyTo::ClassicQueues => queue.queue_type() == Some(QueueType::Classic),
-        ApplyTo::QuorumQueues => queue.queue_type() == Some(QueueType::Quorum),
-        ApplyTo::Streams => queue.queue_type() == Some(QueueType::Stream),
     }
 }

@@ -14,6 +14,7 @@ mod draft;
 mod effects;
 pub mod fingerprint;
 pub mod gate;
+mod governing;
 pub mod hazard;
 mod order;
 mod planner;

@@ -36,6 +36,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     exclusive_queues(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
+    deletions::foreign_auto_delete(&mut draft, situation);
     effects::hazards(&mut draft, situation);
     deletions::last_bindings(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);

@@ -44,8 +44,11 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
         }
         version => format!("{} {version} at {}", target.product, target.url),
     };
-    let line = format!("vhost {} · {} · spec {}", clean(part.vhost.as_str()), clean(&at), clean(view.specs));
-    let _ = writeln!(text, "{}\n", Painted(BOLD, line));
+    let parts = [format!("vhost {}", clean(part.vhost.as_str())), clean(&at), format!("spec {}", clean(view.specs))];
+    for line in wrap(&parts, " · ", view.width) {
+        let _ = writeln!(text, "{}", Painted(BOLD, line));
+    }
+    text.push('\n');
 }
 
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
