@@ -11,6 +11,7 @@ mod killed;
 mod lock;
 mod message_loss;
 mod names;
+mod others;
 mod ownership;
 mod quickstart;
 mod requests;
