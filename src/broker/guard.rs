@@ -16,7 +16,7 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::perform::{Performed, gone_is_done};
+use super::perform::Performed;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
@@ -40,11 +40,29 @@ impl Broker {
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
         match guard {
-            Guard::Nothing => gone_is_done(self.send(delete).await),
+            Guard::Nothing => {
+                self.retrying_when(BrokerError::is_untouched, || self.try_to_delete(vhost, name, delete)).await
+            }
             // No message may be lost: that is what "empty" proves better than one number does.
-            Guard::Empty | Guard::AtMost(0) => self.retrying(|| self.delete_if_empty(vhost, name, delete)).await,
-            Guard::AtMost(allowed) => self.retrying(|| self.delete_if_at_most(vhost, name, allowed, delete)).await,
+            Guard::Empty | Guard::AtMost(0) => {
+                self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete)).await
+            }
+            Guard::AtMost(allowed) => {
+                let check = || self.delete_if_at_most(vhost, name, allowed, delete);
+                self.retrying_when(BrokerError::is_untouched, check).await
+            }
         }
+    }
+
+    /// What was seen of the queue before says nothing about what is there after this, even if the answer is lost.
+    async fn try_to_delete(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        self.emptiness().forget(vhost, name);
+        self.delete_once(delete).await
     }
 
     async fn delete_if_at_most(
@@ -56,7 +74,7 @@ impl Broker {
     ) -> Result<Performed, BrokerError> {
         let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
         match totals.messages {
-            Some(messages) if messages <= allowed => gone_is_done(self.send_once(delete).await),
+            Some(messages) if messages <= allowed => self.try_to_delete(vhost, name, delete).await,
             Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
             None => Err(unknown(name, "the broker does not say how many messages it holds")),
         }
@@ -72,16 +90,17 @@ impl Broker {
         match queue_type(&totals) {
             Some(QueueType::Classic) => {
                 must_be_empty(name, &totals)?;
-                match self.send_once(&delete.clone().with_query("if-empty=true&if-unused=true")).await {
+                let unused = delete.clone().with_query("if-empty=true&if-unused=true");
+                match self.try_to_delete(vhost, name, &unused).await {
                     Err(BrokerError::Refused { reason, .. }) if reason.ends_with("in use") => {}
-                    answer => return gone_is_done(full_is_not_empty(name, answer)),
+                    answer => return full_is_not_empty(name, answer),
                 }
                 let Some(totals) = self.totals_of(vhost, name, delete).await? else {
                     return Ok(Performed::AlreadyGone);
                 };
                 must_be_empty(name, &totals)?;
-                let answer = self.send_once(&delete.clone().with_query("if-empty=true")).await;
-                gone_is_done(full_is_not_empty(name, answer))
+                let used = delete.clone().with_query("if-empty=true");
+                full_is_not_empty(name, self.try_to_delete(vhost, name, &used).await)
             }
             Some(QueueType::Quorum) => {
                 must_be_empty(name, &totals)?;
@@ -96,7 +115,7 @@ impl Broker {
                     };
                     must_be_empty(name, &totals)?;
                 }
-                gone_is_done(self.send_once(delete).await)
+                self.try_to_delete(vhost, name, delete).await
             }
             Some(QueueType::Stream) => {
                 Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))

@@ -1,6 +1,6 @@
 //! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, text};
 
@@ -282,4 +282,44 @@ fn removed_queues_have_the_same_guards() {
     assert!(amqp.get("older").is_some());
     topo.run(["apply", "-y", mass, &loss]).expect_code(0);
     assert_eq!(vhost.names("queues"), [""; 0]);
+}
+
+#[test]
+fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
+    let vhost = Node::shared().vhost("lost-answer");
+    let http = vhost.http();
+    let (queue, exchange) = (vhost.path("queues", &["old"]), vhost.path("exchanges", &["old"]));
+    for (path, kind) in [(&queue, "queues"), (&exchange, "exchanges")] {
+        let body = if kind == "queues" { json!({"durable": true}) } else { json!({"type": "fanout", "durable": true}) };
+        for allowed in ["--allow=mass-delete", "--allow=mass-delete,message-loss"] {
+            http.put(path, &body);
+            let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").nth(1), Fault::CutAfter);
+            let topo = Topo::new(&vhost).through(&proxy).spec(&format!("removed: {{{kind}: [old]}}\n"));
+            // Gone: that is what was asked for.
+            topo.run(["apply", "-y", allowed]).expect_code(0);
+            assert_eq!(proxy.count(&deletes().path("/old")), 1);
+            // There again: whose it is now, nobody can tell.
+            http.put(path, &body);
+            proxy.reset();
+            let (again, path, body) = (vhost.http(), path.clone(), body.clone());
+            proxy.add(deletes().path("/old").nth(1), Fault::CutAfter);
+            let remade = Fault::Meanwhile(Box::new(move || drop(again.put(&path, &body))));
+            proxy.add(gets().path("/old?").nth(1), remade);
+            let output = topo.run(["apply", "-y", allowed]);
+            println!("{:?} {output}", proxy.requests());
+            output.expect_text("may have done it all the same");
+            assert_eq!(proxy.count(&deletes().path("/old")), 1);
+            assert_eq!(vhost.names(kind), ["old"]);
+        }
+    }
+}
+
+#[test]
+fn a_delete_that_was_turned_away_is_sent_again() {
+    let vhost = Node::shared().vhost("turned-away");
+    vhost.amqp().declare_queue("old", NONE).unwrap();
+    let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").first(2), Fault::Status(503));
+    let topo = Topo::new(&vhost).through(&proxy).spec("removed: {queues: [old]}\n");
+    topo.run(["apply", "-y", "--allow=mass-delete"]).expect_code(0);
+    assert_eq!(proxy.count(&deletes().path("/old")), 3);
 }
