@@ -10,9 +10,13 @@
 //! | stream | ignored: deleted with all that is in it (`rabbit_stream_queue:delete`) | ignored |
 //!
 //! So a classic queue is asked for its total and deleted with both flags, which one process checks at once: with no
-//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`. A quorum
+//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`: a guard is
+//! about messages, and the plan may have leave to disrupt consumers. So a consumer that came after the plan read the
+//! consumers (or up to 5 s before: they come from statistics) is cancelled without leave, and what it takes between the
+//! last look at the total and the delete is unacknowledged, which `if-empty` does not see. A quorum
 //! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 for two ticks; every
-//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)).
+//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)). What
+//! came after the last tick is found by asking the queue for a message right before the delete.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -20,7 +24,9 @@ use super::perform::Performed;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
-use crate::plan::request::Request;
+use crate::plan::request::{Method, Request};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -115,12 +121,39 @@ impl Broker {
                     };
                     must_be_empty(name, &totals)?;
                 }
+                self.must_have_nothing_ready(name, delete).await?;
                 self.try_to_delete(vhost, name, delete).await
             }
             Some(QueueType::Stream) => {
                 Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))
             }
             None => Err(unknown(name, "its type is a plugin's, and topo cannot prove that it is empty")),
+        }
+    }
+
+    /// Asks a quorum queue itself, right before it goes: totals do not show what came after its last tick.
+    ///
+    /// An empty queue is not changed by it. A message that is there goes back to its place, marked as redelivered, and its
+    /// delivery count goes up by one, so that one at its delivery limit is dead-lettered: a rejection more, against all
+    /// that is in the queue. What a consumer took since the last tick is not seen.
+    async fn must_have_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
+        let get = Request {
+            method: Method::Post,
+            path: format!("{}/get", delete.path),
+            body: Some(json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 0})),
+        };
+        let answer = match self.send_once(&get).await {
+            // Who may delete a queue need not be one who may read it, and a queue with a single active consumer answers
+            // nobody. Both had their two ticks, and would otherwise never be deleted.
+            Err(BrokerError::AccessRefused { .. }) => return Ok(()),
+            Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
+            // It went meanwhile: the delete says so.
+            Err(BrokerError::NotFound { .. }) => return Ok(()),
+            answer => answer?,
+        };
+        match answer.json::<Vec<IgnoredAny>>(&get)?.is_empty() {
+            true => Ok(()),
+            false => Err(BrokerError::NotEmpty { queue: name.clone(), messages: None }),
         }
     }
 

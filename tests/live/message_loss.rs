@@ -1,8 +1,10 @@
 //! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
-use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, text};
+use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
 /// What a recreate of a queue needs to be allowed beside the loss of messages.
 const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
@@ -247,6 +249,55 @@ fn a_quorum_queue_is_watched_before_it_goes() {
     refused.expect_text("not empty");
     assert_eq!(scene.deletions(), 0);
     scene.is_as_it_was(1);
+}
+
+/// In the path of the request for a message, the last before the delete.
+const ASKED: &str = "/q/get";
+
+#[test]
+fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
+    thread::scope(|scope| {
+        for last_total in [false, true] {
+            scope.spawn(move || {
+                let scene = Scene::of("quorum");
+                let publish = Fault::Meanwhile(scene.publisher());
+                if last_total {
+                    // Two looks of the plans, and one a second: some ten seconds into the wait.
+                    scene.proxy.add(gets().path(TOTALS).nth(13), publish);
+                } else {
+                    scene.proxy.add(posts().path(ASKED).nth(1), publish);
+                }
+                let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+                refused.expect_text("not empty");
+                assert_eq!((scene.deletions(), scene.proxy.count(&posts().path(ASKED)) <= 1), (0, true));
+                scene.vhost.until_counted("q", 1);
+                scene.is_as_it_was(1);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_quorum_queue_that_nobody_may_ask_is_watched_only() {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let scene = Scene::of("quorum");
+            let user = Node::shared().user("management").may(&scene.vhost, ".*", ".*", "^(?!q$).*");
+            let topo = scene.topo.user(&user);
+            topo.run(["apply", "-y", &format!("--recreate=queues/{}/q=ifEmpty", scene.vhost.name()), ALL_BUT_LOSS])
+                .expect_code(0);
+            assert_eq!(scene.proxy.count(&posts().path(ASKED)), 1);
+            assert_eq!(scene.vhost.queue("q")["arguments"]["x-max-length-bytes"], 2_000_000);
+        });
+        scope.spawn(|| {
+            let vhost = Node::shared().vhost("single-active");
+            let arguments = [("x-queue-type", text("quorum")), ("x-single-active-consumer", Argument::Boolean(true))];
+            vhost.amqp().declare_queue("q", &arguments).unwrap();
+            let topo = Topo::new(&vhost).spec("removed: {queues: [q]}\n");
+            topo.run(["apply", "-y", "--allow=mass-delete"]).expect_code(0);
+            assert_eq!(vhost.names("queues"), [""; 0]);
+        });
+    });
 }
 
 #[test]
