@@ -251,6 +251,21 @@ fn a_quorum_queue_is_watched_before_it_goes() {
     scene.is_as_it_was(1);
 }
 
+#[test]
+fn a_quorum_queue_is_watched_for_its_bound_too() {
+    let scene = Scene::with("quorum", 2);
+    scene.vhost.until_counted("q", 2);
+    scene.proxy.add(gets().path(TOTALS).nth(5), Fault::Meanwhile(scene.publisher()));
+    let bound = "--allow=message-loss:2";
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS, bound]).expect_code(3);
+    refused.expect_text("3 messages");
+    assert_eq!(scene.deletions(), 0);
+    scene.is_as_it_was(3);
+    let bound = "--allow=message-loss:3";
+    scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS, bound]).expect_code(0);
+    assert!(scene.is_recreated());
+}
+
 /// In the path of the request for a message, the last before the delete.
 const ASKED: &str = "/q/get";
 
