@@ -116,7 +116,8 @@ impl Broker {
         self.send(&request).await?.json(&request)
     }
 
-    /// Sends a request, and sends it again when that may help. Every request that topo makes can be repeated.
+    /// Sends a request, and sends it again when that may help. Not for deletes: what is there by then may be somebody's
+    /// new object of the same name ([`Self::delete_once`]).
     pub(super) async fn send(&self, request: &Request) -> Result<Answer, BrokerError> {
         self.retrying(|| self.send_once(request)).await
     }
@@ -124,6 +125,18 @@ impl Broker {
     /// Repeats what fails for a reason that may go away. An attempt that may have been carried out is not forgotten over
     /// a last one that never reached the broker, because the broker is gone by then.
     pub(super) async fn retrying<T, F>(&self, operation: impl FnMut() -> F) -> Result<T, BrokerError>
+    where
+        F: Future<Output = Result<T, BrokerError>>,
+    {
+        self.retrying_when(BrokerError::is_transient, operation).await
+    }
+
+    /// [`Self::retrying`], but only after such errors.
+    pub(super) async fn retrying_when<T, F>(
+        &self,
+        again: fn(&BrokerError) -> bool,
+        operation: impl FnMut() -> F,
+    ) -> Result<T, BrokerError>
     where
         F: Future<Output = Result<T, BrokerError>>,
     {
@@ -136,7 +149,7 @@ impl Broker {
         let mut doubtful = None;
         let result = operation
             .retry(pauses)
-            .when(BrokerError::is_transient)
+            .when(again)
             .notify(|error: &BrokerError, _| {
                 if error.leaves_doubt() {
                     doubtful = Some(error.clone());

@@ -325,6 +325,15 @@ impl BrokerError {
         }
     }
 
+    /// Whether the broker certainly did not do what was asked, but may do it if asked again: nothing was sent, or it was
+    /// turned away at the door. The only errors after which a delete is sent again.
+    pub(super) fn is_untouched(&self) -> bool {
+        if let Self::Connect { problem, .. } = self {
+            return problem.is_transient() && !problem.is_after_sending();
+        }
+        matches!(self, Self::Unavailable { status: 429 | 503, .. })
+    }
+
     /// Whether a deletion was not even tried, because what must hold for it did not.
     pub fn is_guard(&self) -> bool {
         matches!(

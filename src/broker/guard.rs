@@ -10,19 +10,25 @@
 //! | stream | ignored: deleted with all that is in it (`rabbit_stream_queue:delete`) | ignored |
 //!
 //! So a classic queue is asked for its total and deleted with both flags, which one process checks at once: with no
-//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`. A quorum
-//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 for two ticks; every
-//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)).
+//! consumer, nothing is unacknowledged but what a `basic.get` took. With consumers it goes without `if-unused`: a guard is
+//! about messages, and the plan may have leave to disrupt consumers. So a consumer that came after the plan read the
+//! consumers (or up to 5 s before: they come from statistics) is cancelled without leave, and what it takes between the
+//! last look at the total and the delete is unacknowledged, which `if-empty` does not see. A quorum
+//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 (or within what may be lost) for two ticks; every
+//! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)). What
+//! came after the last tick is found by asking the queue for a message right before the delete.
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use super::perform::{Performed, gone_is_done};
+use super::perform::Performed;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
-use crate::plan::request::Request;
+use crate::plan::request::{Method, Request};
+use serde::de::IgnoredAny;
+use serde_json::json;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Two ticks of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000) and some.
 const TWO_TICKS: Duration = Duration::from_secs(12);
@@ -40,11 +46,29 @@ impl Broker {
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
         match guard {
-            Guard::Nothing => gone_is_done(self.send(delete).await),
+            Guard::Nothing => {
+                self.retrying_when(BrokerError::is_untouched, || self.try_to_delete(vhost, name, delete)).await
+            }
             // No message may be lost: that is what "empty" proves better than one number does.
-            Guard::Empty | Guard::AtMost(0) => self.retrying(|| self.delete_if_empty(vhost, name, delete)).await,
-            Guard::AtMost(allowed) => self.retrying(|| self.delete_if_at_most(vhost, name, allowed, delete)).await,
+            Guard::Empty | Guard::AtMost(0) => {
+                self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete)).await
+            }
+            Guard::AtMost(allowed) => {
+                let check = || self.delete_if_at_most(vhost, name, allowed, delete);
+                self.retrying_when(BrokerError::is_untouched, check).await
+            }
         }
+    }
+
+    /// What was seen of the queue before says nothing about what is there after this, even if the answer is lost.
+    async fn try_to_delete(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        self.emptiness().forget(vhost, name);
+        self.delete_once(delete).await
     }
 
     async fn delete_if_at_most(
@@ -54,12 +78,24 @@ impl Broker {
         allowed: u64,
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
-        let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
-        match totals.messages {
-            Some(messages) if messages <= allowed => gone_is_done(self.send_once(delete).await),
-            Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
-            None => Err(unknown(name, "the broker does not say how many messages it holds")),
+        let mut first = None;
+        loop {
+            let asked = Instant::now();
+            let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
+            must_be_at_most(allowed, name, &totals)?;
+            if queue_type(&totals) != Some(QueueType::Quorum) {
+                break;
+            }
+            // One number of a quorum queue is that of its last tick. What comes after the last look is not seen: a `get`
+            // of so many messages would count as a delivery of each.
+            let missing =
+                TWO_TICKS.saturating_sub(asked.saturating_duration_since(*first.get_or_insert_with(Instant::now)));
+            if missing.is_zero() {
+                break;
+            }
+            sleep(POLL.min(missing)).await;
         }
+        self.try_to_delete(vhost, name, delete).await
     }
 
     async fn delete_if_empty(
@@ -72,16 +108,17 @@ impl Broker {
         match queue_type(&totals) {
             Some(QueueType::Classic) => {
                 must_be_empty(name, &totals)?;
-                match self.send_once(&delete.clone().with_query("if-empty=true&if-unused=true")).await {
+                let unused = delete.clone().with_query("if-empty=true&if-unused=true");
+                match self.try_to_delete(vhost, name, &unused).await {
                     Err(BrokerError::Refused { reason, .. }) if reason.ends_with("in use") => {}
-                    answer => return gone_is_done(full_is_not_empty(name, answer)),
+                    answer => return full_is_not_empty(name, answer),
                 }
                 let Some(totals) = self.totals_of(vhost, name, delete).await? else {
                     return Ok(Performed::AlreadyGone);
                 };
                 must_be_empty(name, &totals)?;
-                let answer = self.send_once(&delete.clone().with_query("if-empty=true")).await;
-                gone_is_done(full_is_not_empty(name, answer))
+                let used = delete.clone().with_query("if-empty=true");
+                full_is_not_empty(name, self.try_to_delete(vhost, name, &used).await)
             }
             Some(QueueType::Quorum) => {
                 must_be_empty(name, &totals)?;
@@ -96,12 +133,39 @@ impl Broker {
                     };
                     must_be_empty(name, &totals)?;
                 }
-                gone_is_done(self.send_once(delete).await)
+                self.must_have_nothing_ready(name, delete).await?;
+                self.try_to_delete(vhost, name, delete).await
             }
             Some(QueueType::Stream) => {
                 Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))
             }
             None => Err(unknown(name, "its type is a plugin's, and topo cannot prove that it is empty")),
+        }
+    }
+
+    /// Asks a quorum queue itself, right before it goes: totals do not show what came after its last tick.
+    ///
+    /// An empty queue is not changed by it. A message that is there goes back to its place, marked as redelivered, and its
+    /// delivery count goes up by one, so that one at its delivery limit is dead-lettered: a rejection more, against all
+    /// that is in the queue. What a consumer took since the last tick is not seen.
+    async fn must_have_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
+        let get = Request {
+            method: Method::Post,
+            path: format!("{}/get", delete.path),
+            body: Some(json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 0})),
+        };
+        let answer = match self.send_once(&get).await {
+            // Who may delete a queue need not be one who may read it, and a queue with a single active consumer answers
+            // nobody. Both had their two ticks, and would otherwise never be deleted.
+            Err(BrokerError::AccessRefused { .. }) => return Ok(()),
+            Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
+            // It went meanwhile: the delete says so.
+            Err(BrokerError::NotFound { .. }) => return Ok(()),
+            answer => answer?,
+        };
+        match answer.json::<Vec<IgnoredAny>>(&get)?.is_empty() {
+            true => Ok(()),
+            false => Err(BrokerError::NotEmpty { queue: name.clone(), messages: None }),
         }
     }
 
@@ -125,6 +189,14 @@ impl Broker {
             Err(error) => Err(error),
             Ok(_) => Err(unknown(name, "the broker has it but does not list it")),
         }
+    }
+}
+
+fn must_be_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerError> {
+    match totals.messages {
+        Some(messages) if messages <= allowed => Ok(()),
+        Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
+        None => Err(unknown(name, "the broker does not say how many messages it holds")),
     }
 }
 

@@ -215,10 +215,12 @@ impl Lock {
 
     /// Deletes the queue if it is ours.
     async fn free(&self) -> Result<(), BrokerError> {
-        match self.look().await? {
+        // What is tried again is the look with the delete: after a lost answer, the lock may be somebody else's.
+        let look_and_delete = async || match self.look().await? {
             Seen::Free | Seen::Others(_) => Ok(()),
-            Seen::Ours => gone_is_done(self.broker.send(&Request::delete(self.path())).await).map(|_| ()),
-        }
+            Seen::Ours => gone_is_done(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ()),
+        };
+        self.broker.retrying(look_and_delete).await
     }
 
     /// Why the lock is lost, if it is.

@@ -2,7 +2,7 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
-use crate::model::{ObjectId, VhostName};
+use crate::model::{Binding, ObjectId, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 
@@ -18,7 +18,8 @@ pub enum Performed {
 impl Broker {
     /// Carries out an action.
     ///
-    /// Every request can be repeated without harm, so what may go away is tried again. Deleting what is gone is success;
+    /// Every request but a delete can be repeated without harm, so what may go away is tried again. A delete whose answer
+    /// was lost is looked after instead: when the object is still there, the error leaves doubt. Deleting what is gone is success;
     /// a queue whose node is down is not gone ([`BrokerError::HomeNodeDown`]). The guard of a delete is kept; when it
     /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
@@ -36,19 +37,10 @@ impl Broker {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
-            Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => gone_is_done(self.send(&sent).await),
-            Action::Unbind { binding, properties_key } => {
-                let performed = gone_is_done(self.send(&sent).await)?;
-                // 404 is also the answer, for ever, for the routing keys `null` and `undefined`, which the handler takes
-                // for atoms (`rabbit_mgmt_wm_binding`, all versions). So a binding is gone when it is listed no more.
-                if performed == Performed::AlreadyGone {
-                    let (_, keys) = self.bindings(vhost).await?;
-                    if keys.get(binding).is_some_and(|keys| keys.contains(properties_key)) {
-                        return Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) });
-                    }
-                }
-                Ok(performed)
+            Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
+                self.retrying_when(BrokerError::is_untouched, || self.delete_once(&sent)).await
             }
+            Action::Unbind { binding, properties_key } => self.unbind(vhost, binding, properties_key, &sent).await,
             Action::DeleteQueue { name, guard } => {
                 let deleted = self.delete_queue(vhost, name, *guard, &sent).await;
                 self.emptiness().forget(vhost, name);
@@ -59,6 +51,47 @@ impl Broker {
 }
 
 impl Broker {
+    /// Sends a delete once. When its answer is lost, a look tells whether the object is gone; when it is not, nobody can
+    /// tell a delete that was never done from one after which somebody made a new object of that name, which is not ours
+    /// to delete. Then the error is the lost answer, which leaves doubt.
+    pub(super) async fn delete_once(&self, delete: &Request) -> Result<Performed, BrokerError> {
+        let lost = match gone_is_done(self.send_once(delete).await) {
+            Err(error) if error.leaves_doubt() && !error.is_untouched() => error,
+            answer => return answer,
+        };
+        let path = delete.path.split('?').next().unwrap_or_default();
+        match self.send(&Request::get(path).with_query("disable_stats=true")).await {
+            Err(BrokerError::NotFound { .. }) => Ok(Performed::Done),
+            Ok(_) | Err(_) => Err(lost),
+        }
+    }
+
+    /// A binding is gone when it is listed no more: 404 is the answer, for ever, for the routing keys `null` and
+    /// `undefined`, too, which the handler takes for atoms (`rabbit_mgmt_wm_binding`, all versions).
+    async fn unbind(
+        &self,
+        vhost: &VhostName,
+        binding: &Binding,
+        key: &str,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        let is_listed = async || {
+            let (_, keys) = self.bindings(vhost).await?;
+            Ok::<_, BrokerError>(keys.get(binding).is_some_and(|keys| keys.iter().any(|listed| listed == key)))
+        };
+        match gone_is_done(self.retrying_when(BrokerError::is_untouched, || self.send_once(delete)).await) {
+            Ok(Performed::AlreadyGone) if is_listed().await? => {
+                Err(BrokerError::Undeletable { binding: Box::new(binding.clone()) })
+            }
+            // As with other deletes: what is there after a lost answer may be somebody's new one.
+            Err(lost) if lost.leaves_doubt() && !lost.is_untouched() => match is_listed().await {
+                Ok(false) => Ok(Performed::Done),
+                Ok(true) | Err(_) => Err(lost),
+            },
+            performed => performed,
+        }
+    }
+
     /// Whether a queue or an exchange is there, asked of the broker itself: for verifying a deletion, never for reading.
     pub async fn exists(&self, vhost: &VhostName, id: &ObjectId) -> Result<bool, BrokerError> {
         let path = match id {

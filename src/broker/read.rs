@@ -8,8 +8,7 @@ use super::wire;
 use crate::model::{Binding, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
-use futures_util::future::try_join_all;
-
+use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
@@ -28,19 +27,20 @@ impl Broker {
         let (cluster, listed, lists) = join!(
             self.cluster(),
             self.get::<wire::Vhosts>(VHOSTS),
-            try_join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
+            join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
         );
         // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
         let cluster = cluster?;
         let mut settings: BTreeMap<_, _> = listed?.0.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
-        let snapshots = vhosts.iter().cloned().zip(lists?).map(|(vhost, lists)| match lists {
-            None => Snapshot::missing(vhost, &cluster),
-            Some(lists) => {
-                let lists = Lists { settings: settings.remove(vhost.as_str()), ..lists };
-                Snapshot::of(vhost, &cluster, lists)
+        let snapshots = vhosts.iter().cloned().zip(lists).map(|(vhost, lists)| {
+            match (lists, settings.remove(vhost.as_str())) {
+                // Only together: 404 of one list alone is a proxy's, or of a vhost that comes or goes at this moment, and
+                // a vhost taken for missing is one whose objects are all to be created.
+                (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
+                (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),
             }
         });
-        Ok(snapshots.collect())
+        snapshots.collect()
     }
 
     /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
@@ -132,29 +132,24 @@ impl Broker {
         })
     }
 
-    /// The lists of a vhost; `None` if it is not there.
-    async fn lists(&self, vhost: &VhostName) -> Result<Option<Lists>, BrokerError> {
-        let lists = try_join!(
+    async fn lists(&self, vhost: &VhostName) -> Result<Lists, BrokerError> {
+        let (queues, exchanges, bindings, policies, operator_policies) = try_join!(
             self.get(path("queues", &[vhost.as_str()]) + "?disable_stats=true"),
             self.get(path("exchanges", &[vhost.as_str()])),
             self.get(path("bindings", &[vhost.as_str()])),
             self.get(path("policies", &[vhost.as_str()])),
             self.operator_policies(vhost),
-        );
-        match lists {
-            Ok((queues, exchanges, bindings, policies, operator_policies)) => {
-                Ok(Some(Lists { settings: None, queues, exchanges, bindings, policies, operator_policies }))
-            }
-            Err(BrokerError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        )?;
+        Ok(Lists { settings: None, queues, exchanges, bindings, policies, operator_policies })
     }
 
-    /// Every user may read them on RabbitMQ; where that is not so, they count as none, because a plan without them is
-    /// only less well informed.
+    /// Every user may read them on RabbitMQ; where that is not so, or where there is no such list, they count as none,
+    /// because a plan without them is only less well informed.
     async fn operator_policies<T: DeserializeOwned + Default>(&self, vhost: &VhostName) -> Result<T, BrokerError> {
         match self.get(path("operator-policies", &[vhost.as_str()])).await {
-            Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. }) => Ok(T::default()),
+            Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
+                Ok(T::default())
+            }
             other => other,
         }
     }

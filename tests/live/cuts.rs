@@ -218,3 +218,15 @@ fn a_broker_that_is_killed_in_the_middle() {
     assert!(count("done") >= 5 && count("failed") >= 1 && count("notAttempted") >= 1, "{output}");
     output.expect_text("warning: the lock was not released");
 }
+
+#[test]
+fn one_list_that_is_not_found_is_no_missing_vhost() {
+    let vhost = Node::shared().vhost("not-found");
+    for list in ["queues", "exchanges", "bindings", "policies"] {
+        let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/api/{list}/")), Fault::Status(404));
+        let output = Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(1).expect_no_result();
+        output.expect_error(&format!("not found, GET /api/{list}/"));
+    }
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/operator-policies/"), Fault::Status(404));
+    Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(0).expect_text("4 to create");
+}

@@ -1,8 +1,10 @@
 //! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
 
-use serde_json::Value;
+use std::thread;
 
-use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, text};
+use serde_json::{Value, json};
+
+use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
 /// What a recreate of a queue needs to be allowed beside the loss of messages.
 const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
@@ -250,6 +252,70 @@ fn a_quorum_queue_is_watched_before_it_goes() {
 }
 
 #[test]
+fn a_quorum_queue_is_watched_for_its_bound_too() {
+    let scene = Scene::with("quorum", 2);
+    scene.vhost.until_counted("q", 2);
+    scene.proxy.add(gets().path(TOTALS).nth(5), Fault::Meanwhile(scene.publisher()));
+    let bound = "--allow=message-loss:2";
+    let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS, bound]).expect_code(3);
+    refused.expect_text("3 messages");
+    assert_eq!(scene.deletions(), 0);
+    scene.is_as_it_was(3);
+    let bound = "--allow=message-loss:3";
+    scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS, bound]).expect_code(0);
+    assert!(scene.is_recreated());
+}
+
+/// In the path of the request for a message, the last before the delete.
+const ASKED: &str = "/q/get";
+
+#[test]
+fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
+    thread::scope(|scope| {
+        for last_total in [false, true] {
+            scope.spawn(move || {
+                let scene = Scene::of("quorum");
+                let publish = Fault::Meanwhile(scene.publisher());
+                if last_total {
+                    // Two looks of the plans, and one a second: some ten seconds into the wait.
+                    scene.proxy.add(gets().path(TOTALS).nth(13), publish);
+                } else {
+                    scene.proxy.add(posts().path(ASKED).nth(1), publish);
+                }
+                let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
+                refused.expect_text("not empty");
+                assert_eq!((scene.deletions(), scene.proxy.count(&posts().path(ASKED)) <= 1), (0, true));
+                scene.vhost.until_counted("q", 1);
+                scene.is_as_it_was(1);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_quorum_queue_that_nobody_may_ask_is_watched_only() {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let scene = Scene::of("quorum");
+            let user = Node::shared().user("management").may(&scene.vhost, ".*", ".*", "^(?!q$).*");
+            let topo = scene.topo.user(&user);
+            topo.run(["apply", "-y", &format!("--recreate=queues/{}/q=ifEmpty", scene.vhost.name()), ALL_BUT_LOSS])
+                .expect_code(0);
+            assert_eq!(scene.proxy.count(&posts().path(ASKED)), 1);
+            assert_eq!(scene.vhost.queue("q")["arguments"]["x-max-length-bytes"], 2_000_000);
+        });
+        scope.spawn(|| {
+            let vhost = Node::shared().vhost("single-active");
+            let arguments = [("x-queue-type", text("quorum")), ("x-single-active-consumer", Argument::Boolean(true))];
+            vhost.amqp().declare_queue("q", &arguments).unwrap();
+            let topo = Topo::new(&vhost).spec("removed: {queues: [q]}\n");
+            topo.run(["apply", "-y", "--allow=mass-delete"]).expect_code(0);
+            assert_eq!(vhost.names("queues"), [""; 0]);
+        });
+    });
+}
+
+#[test]
 fn an_empty_quorum_queue_is_recreated() {
     let scene = Scene::of("quorum");
     let started = std::time::Instant::now();
@@ -282,4 +348,44 @@ fn removed_queues_have_the_same_guards() {
     assert!(amqp.get("older").is_some());
     topo.run(["apply", "-y", mass, &loss]).expect_code(0);
     assert_eq!(vhost.names("queues"), [""; 0]);
+}
+
+#[test]
+fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
+    let vhost = Node::shared().vhost("lost-answer");
+    let http = vhost.http();
+    let (queue, exchange) = (vhost.path("queues", &["old"]), vhost.path("exchanges", &["old"]));
+    for (path, kind) in [(&queue, "queues"), (&exchange, "exchanges")] {
+        let body = if kind == "queues" { json!({"durable": true}) } else { json!({"type": "fanout", "durable": true}) };
+        for allowed in ["--allow=mass-delete", "--allow=mass-delete,message-loss"] {
+            http.put(path, &body);
+            let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").nth(1), Fault::CutAfter);
+            let topo = Topo::new(&vhost).through(&proxy).spec(&format!("removed: {{{kind}: [old]}}\n"));
+            // Gone: that is what was asked for.
+            topo.run(["apply", "-y", allowed]).expect_code(0);
+            assert_eq!(proxy.count(&deletes().path("/old")), 1);
+            // There again: whose it is now, nobody can tell.
+            http.put(path, &body);
+            proxy.reset();
+            let (again, path, body) = (vhost.http(), path.clone(), body.clone());
+            proxy.add(deletes().path("/old").nth(1), Fault::CutAfter);
+            let remade = Fault::Meanwhile(Box::new(move || drop(again.put(&path, &body))));
+            proxy.add(gets().path("/old?").nth(1), remade);
+            let output = topo.run(["apply", "-y", allowed]);
+            println!("{:?} {output}", proxy.requests());
+            output.expect_text("may have done it all the same");
+            assert_eq!(proxy.count(&deletes().path("/old")), 1);
+            assert_eq!(vhost.names(kind), ["old"]);
+        }
+    }
+}
+
+#[test]
+fn a_delete_that_was_turned_away_is_sent_again() {
+    let vhost = Node::shared().vhost("turned-away");
+    vhost.amqp().declare_queue("old", NONE).unwrap();
+    let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").first(2), Fault::Status(503));
+    let topo = Topo::new(&vhost).through(&proxy).spec("removed: {queues: [old]}\n");
+    topo.run(["apply", "-y", "--allow=mass-delete"]).expect_code(0);
+    assert_eq!(proxy.count(&deletes().path("/old")), 3);
 }
