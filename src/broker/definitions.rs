@@ -6,6 +6,7 @@ use super::wire;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Why a file is not one.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +64,13 @@ pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Re
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {
-    Cluster { name: String::new(), version, product: "RabbitMQ".to_owned(), default_queue_type: None }
+    Cluster {
+        name: String::new(),
+        version,
+        product: "RabbitMQ".to_owned(),
+        default_queue_type: None,
+        exchange_types: BTreeSet::new(),
+    }
 }
 
 /// The entries of one vhost; an entry that names none is of an export of that vhost.

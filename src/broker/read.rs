@@ -129,6 +129,7 @@ impl Broker {
             version,
             product,
             default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
+            exchange_types: overview.exchange_types.into_iter().map(|kind| kind.name).collect(),
         })
     }
 

@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub product: String,
     /// The type of a queue that is declared without one: the vhost's, else the node's (shown from 4.0 on).
     pub default_queue_type: Option<String>,
+    /// The types of exchanges that the broker knows; empty where it does not say.
+    pub exchange_types: BTreeSet<String>,
     /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not.
     pub properties_keys: PropertiesKeys,
     /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
@@ -41,6 +43,7 @@ pub(super) struct Cluster {
     pub(super) version: BrokerVersion,
     pub(super) product: String,
     pub(super) default_queue_type: Option<String>,
+    pub(super) exchange_types: BTreeSet<String>,
 }
 
 /// The lists of a vhost that exists.
@@ -63,6 +66,7 @@ impl Snapshot {
             version: cluster.version,
             product: cluster.product.clone(),
             default_queue_type: cluster.default_queue_type.clone(),
+            exchange_types: cluster.exchange_types.clone(),
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             operator_policies: BTreeMap::new(),
@@ -175,6 +179,7 @@ mod tests {
             version: BrokerVersion::new(4, 0, 5),
             product: "RabbitMQ".into(),
             default_queue_type: Some("classic".into()),
+            exchange_types: BTreeSet::new(),
         }
     }
 

@@ -19,6 +19,15 @@ pub(super) struct Overview {
     pub(super) cluster_name: Option<String>,
     /// The node's own, since 4.0.
     pub(super) default_queue_type: Option<String>,
+    /// The types of exchanges that this node knows, those of its plugins among them.
+    #[serde(default)]
+    pub(super) exchange_types: Vec<ExchangeType>,
+}
+
+/// A type of exchange.
+#[derive(Debug, Deserialize)]
+pub(super) struct ExchangeType {
+    pub(super) name: String,
 }
 
 /// `GET /api/vhosts?columns=…`. A vhost that is deleted while the list is made is an entry without the columns: an empty

@@ -131,6 +131,7 @@ pub(super) fn one(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, opt
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
+        exchange_types: &snapshot.exchange_types,
         version: snapshot.version,
     };
     plan_vhost(&situation, options)

@@ -20,6 +20,8 @@ pub struct Situation<'a> {
     pub untouchable: &'a BTreeSet<ObjectId>,
     /// Policies of the operator: they bound what users' policies say.
     pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
+    /// The types of exchanges that the broker knows; empty where it does not say.
+    pub exchange_types: &'a BTreeSet<String>,
     /// The broker's version.
     pub version: BrokerVersion,
 }

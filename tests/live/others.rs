@@ -127,3 +127,15 @@ fn an_exclusive_queue_is_not_equal_to_a_declared_one() {
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     assert!(plan.stdout.contains("exclusive"), "{plan}");
 }
+
+/// It would be deleted, and then the broker would not know how to make it again.
+#[test]
+fn an_exchange_of_an_unknown_type_is_not_recreated() {
+    let vhost = Node::shared().vhost("unknown-type");
+    exchange(&vhost, "later", "direct", false);
+    let topo = Topo::new(&vhost).spec("exchanges: {later: {type: x-no-such-type, onConflict: discard}}");
+    let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
+    assert!(plan.stdout.contains("the broker knows no exchange type `x-no-such-type`"), "{plan}");
+    topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(3);
+    assert_eq!(vhost.exchange("later")["type"], "direct");
+}

@@ -165,6 +165,7 @@ fn plan_of(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, options: &
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
+        exchange_types: &snapshot.exchange_types,
         version: snapshot.version,
     };
     let target = Target {
