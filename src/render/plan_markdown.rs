@@ -13,7 +13,7 @@ const LIMIT: usize = 60_000;
 /// The comment. `text` is the plan as text, without colours.
 pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let mut out = String::new();
-    let vhosts: Vec<String> = plan.vhosts.iter().map(|part| format!("`{}`", inline(part.vhost.as_str()))).collect();
+    let vhosts: Vec<String> = plan.vhosts.iter().map(|part| format!("**{}**", inline(part.vhost.as_str()))).collect();
     let _ = writeln!(out, "### topo plan: vhost {}\n", vhosts.join(", "));
     if plan.is_empty() {
         let (objects, bindings) = compared(plan);
@@ -39,15 +39,25 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         out.push('\n');
     }
     out.push('\n');
-    for hazard in plan.hazards() {
-        let _ = writeln!(out, "- **{}** `{}`: {}", hazard.kind, hazard.address, inline(&hazard.text));
-    }
-    for block in plan.blocks() {
+    let hazards =
+        plan.hazards().map(|hazard| format!("- **{}** `{}`: {}", hazard.kind, hazard.address, inline(&hazard.text)));
+    let blocks = plan.blocks().map(|block| {
         let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
-        let _ = writeln!(out, "- **blocked** `{}`: {}{lift}", block.address, inline(&block.text));
+        format!("- **blocked** `{}`: {}{lift}", block.address, inline(&block.text))
+    });
+    let warnings: Vec<String> = hazards.chain(blocks).collect();
+    for (index, warning) in warnings.iter().enumerate() {
+        if out.len() + warning.len() > LIMIT * 3 / 4 {
+            let _ = writeln!(out, "- … {} more", warnings.len() - index);
+            break;
+        }
+        let _ = writeln!(out, "{warning}");
     }
     if let Some(apply) = view.apply {
-        let _ = writeln!(out, "\n```sh\n{}\n```", paste_line(apply, view.obstacles));
+        let line = paste_line(apply, view.obstacles);
+        if line.len() < LIMIT / 8 {
+            let _ = writeln!(out, "\n```sh\n{line}\n```");
+        }
     }
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
