@@ -114,10 +114,7 @@ impl Snapshot {
         }
         let (bindings, keys) = bindings(lists.bindings);
         for binding in &bindings {
-            let destination = match &binding.destination {
-                Destination::Queue(name) => ObjectId::Queue(name.clone()),
-                Destination::Exchange(name) => ObjectId::Exchange(name.clone()),
-            };
+            let destination = binding.destination.id();
             if snapshot.untouchable.contains(&destination)
                 || snapshot.untouchable.contains(&ObjectId::Exchange(binding.source.clone()))
             {

@@ -223,7 +223,7 @@ impl Layout<'_> {
             let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
             draft.note(&self.situation.address(&id), text);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
-            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| touches(binding, &id));
+            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
                     layout.bind(binding, Some(&id));
@@ -247,7 +247,7 @@ impl Layout<'_> {
             ),
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
         };
-        let touches = |binding: &&Binding| touches(binding, &id);
+        let touches = |binding: &&Binding| binding.touches(&id);
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
         let declared = &self.situation.wanted.topology.bindings;
@@ -329,13 +329,5 @@ impl Layout<'_> {
         for action in ordered.into_iter().filter_map(deletion) {
             self.wave(|layout| layout.push(action, None));
         }
-    }
-}
-
-fn touches(binding: &Binding, id: &ObjectId) -> bool {
-    match id {
-        ObjectId::Queue(name) => binding.touches_queue(name),
-        ObjectId::Exchange(name) => binding.touches_exchange(name),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     }
 }

@@ -129,11 +129,7 @@ fn cannot_be_sent(arguments: &Arguments) -> bool {
 
 /// The live bindings that go when the object goes.
 pub(super) fn bindings_of<'a>(situation: &Situation<'a>, id: &'a ObjectId) -> impl Iterator<Item = &'a Binding> {
-    situation.current.bindings.iter().filter(move |binding| match id {
-        ObjectId::Queue(name) => binding.touches_queue(name),
-        ObjectId::Exchange(name) => binding.touches_exchange(name),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-    })
+    situation.current.bindings.iter().filter(move |binding| binding.touches(id))
 }
 
 /// Which bindings a recreate takes along: all that are live, whoever made them.
