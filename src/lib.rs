@@ -5,7 +5,7 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
-//! render reads finished values.   cli joins them.
+//! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
 //! ```
 //!
 //! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
@@ -13,6 +13,8 @@
 // In the order of the layers; rustfmt sorts what no empty line parts.
 
 pub mod model;
+
+pub mod behaviour;
 
 pub mod spec;
 

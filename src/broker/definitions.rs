@@ -3,10 +3,10 @@
 
 use super::snapshot::{Cluster, Lists, Snapshot};
 use super::wire;
+use crate::behaviour::Dialect;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Why a file is not one.
 #[derive(Debug, thiserror::Error)]
@@ -64,13 +64,7 @@ pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Re
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {
-    Cluster {
-        name: String::new(),
-        version,
-        product: "RabbitMQ".to_owned(),
-        default_queue_type: None,
-        exchange_types: BTreeSet::new(),
-    }
+    Cluster { name: String::new(), product: "RabbitMQ".to_owned(), dialect: Dialect::of(version) }
 }
 
 /// The entries of one vhost; an entry that names none is of an export of that vhost.
@@ -108,7 +102,7 @@ mod tests {
     #[test]
     fn one_vhost_is_read() {
         let snapshot = read(FILE, &"shop".into(), None).unwrap();
-        assert_eq!(snapshot.version.to_string(), "3.10.8");
+        assert_eq!(snapshot.dialect.version.to_string(), "3.10.8");
         assert_eq!(snapshot.topology.queues.len(), 1);
         assert_eq!(snapshot.topology.bindings.len(), 1);
         assert!(snapshot.topology.settings.is_some());

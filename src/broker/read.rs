@@ -5,6 +5,7 @@ use super::connection::Broker;
 use super::error::BrokerError;
 use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
 use super::wire;
+use crate::behaviour::Dialect;
 use crate::model::{Binding, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
@@ -126,10 +127,12 @@ impl Broker {
         };
         Ok(Cluster {
             name: overview.cluster_name.unwrap_or_default(),
-            version,
             product,
-            default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
-            exchange_types: overview.exchange_types.into_iter().map(|kind| kind.name).collect(),
+            dialect: Dialect {
+                version,
+                default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
+                exchange_types: overview.exchange_types.into_iter().map(|kind| kind.name).collect(),
+            },
         })
     }
 

@@ -31,7 +31,7 @@ pub(super) fn plan(
                 Failure::spec(format!("{source} is not a definitions file that can be used")).because(error.to_string())
             })?,
         };
-        known = Some(snapshot.version);
+        known = Some(snapshot.dialect.version);
         // Nobody knows how full the queues are: that is "some", not "none".
         parts.push(planning::one(&snapshot, wanted, &Activity::default(), options));
     }

@@ -82,7 +82,7 @@ pub(super) async fn plan(
             url: broker.shown_url(),
             cluster: snapshot.cluster.clone(),
             product: snapshot.product.clone(),
-            version: snapshot.version.to_string(),
+            version: snapshot.dialect.version.to_string(),
         },
     );
     Ok(seal(target, options.clone(), parts))
@@ -131,8 +131,7 @@ pub(super) fn one(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, opt
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        exchange_types: &snapshot.exchange_types,
-        version: snapshot.version,
+        dialect: &snapshot.dialect,
     };
     plan_vhost(&situation, options)
 }

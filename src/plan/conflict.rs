@@ -7,47 +7,15 @@ use super::recreate::Refusal;
 use super::situation::Situation;
 use super::verdict::{self, Verdict, rank, sentence};
 use super::{advice, recreate};
+use crate::behaviour::refusals;
 use crate::diff::{Field, FieldChange};
-use crate::model::{Address, ApplyTo, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
+use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
 
-/// A fresh declare that this version would refuse is said now, not by a 400 in the middle of an apply.
+/// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
-    let version = situation.version;
-    let queue = match &planned.after {
-        Some(Object::Queue(_, queue)) => queue,
-        Some(Object::Exchange(_, exchange)) => {
-            let known = situation.exchange_types;
-            if !known.is_empty() && !known.contains(&exchange.kind) {
-                let text = format!("the broker knows no exchange type `{}`", exchange.kind);
-                let names: Vec<&str> = known.iter().map(String::as_str).collect();
-                let lift = format!("enable the plugin that brings it, or use one of {}", names.join(", "));
-                draft.block(&planned.address, text, Some(lift));
-            }
-            return;
-        }
-        Some(Object::Policy(_, policy)) => {
-            let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
-            if by_type && !version.is_at_least(3, 12) {
-                let text = format!("a policy can apply to {} since RabbitMQ 3.12, this is {version}", policy.apply_to);
-                draft.block(&planned.address, text, Some("apply it to queues".to_owned()));
-            }
-            return;
-        }
-        Some(Object::Vhost(_) | Object::Binding(_)) | None => return,
-    };
-    if queue.queue_type() == Some(QueueType::Stream) && !version.is_at_least(3, 9) {
-        draft.block(&planned.address, format!("streams exist since RabbitMQ 3.9, this is {version}"), None);
-        return;
-    }
-    for (known, queue_type) in verdict::refused_on_declare(queue, version) {
-        let since = known.support_for(queue_type).map(|support| support.taken);
-        let text = match since {
-            Some((major, minor)) => {
-                format!("{queue_type} queues take {} since RabbitMQ {major}.{minor}, this is {version}", known.name)
-            }
-            None => format!("{queue_type} queues do not take {}", known.name),
-        };
-        draft.block(&planned.address, text, Some(format!("take `{}` out of the spec", known.key)));
+    let Some(after) = &planned.after else { return };
+    for refusal in refusals(after, situation.dialect) {
+        draft.block(&planned.address, refusal.text, refusal.hint);
     }
 }
 
@@ -61,7 +29,7 @@ pub(super) fn alter(
 ) {
     let mut judged: Vec<(&FieldChange, Verdict)> = fields
         .iter()
-        .map(|field| (field, verdict::verdict(field, &before, &after, situation.version)))
+        .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
     judged.sort_by_key(|(field, _)| rank(&field.field));
