@@ -7,15 +7,26 @@ use super::recreate::Refusal;
 use super::situation::Situation;
 use super::verdict::{self, Verdict, rank, sentence};
 use super::{advice, recreate};
-use crate::behaviour::refusals;
+use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
 
 /// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
-    for refusal in refusals(after, situation.dialect) {
+    let refused = match (&planned.before, after) {
+        (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, situation.dialect),
+        (_, Object::Binding(binding)) => situation.binding_refusals(binding),
+        (_, after) => refusals(after, situation.dialect),
+    };
+    for refusal in refused {
         draft.block(&planned.address, refusal.text, refusal.hint);
+    }
+    if let Object::Policy(_, policy) = after {
+        for key in plugin_keys(&policy.definition) {
+            let text = format!("{key} is a plugin's: the broker refuses the policy where that is not enabled");
+            draft.note(&planned.address, text);
+        }
     }
 }
 
@@ -69,7 +80,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
+    // A type of exchange that the broker does not know is refused before anything is compared.
+    let is_compared = |(field, verdict): &&(&FieldChange, Verdict)| {
+        !(field.field == Field::Type && *verdict == Verdict::Invalid)
+    };
+    let first = judged.iter().take_while(is_compared).find(|(_, verdict)| *verdict == Verdict::Conflict);
     let conflict = Conflict {
         sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
         on_conflict: on_conflict(situation, options, &id, &address),

@@ -1,15 +1,23 @@
 //! What a field of an exchange that differs means.
+//!
+//! Every type of exchange, those of RabbitMQ's plugins too, compares `alternate-exchange` and no other argument
+//! (`rabbit_exchange:assert_args_equivalence`, 3.8 to 4.3), but for the upstreams of a federation.
 
 use super::Verdict;
+use crate::behaviour::Dialect;
+use crate::behaviour::declare::{holds_null, is_known_type, is_read_once};
 use crate::diff::{Field, FieldChange};
+use crate::model::Exchange;
 
-/// Arguments of exchanges that a bundled plugin reads when the exchange is created, and that no redeclare changes.
-const EXCHANGE_ARGUMENTS: [&str; 2] = ["hash-header", "hash-property"];
-
-pub(super) fn verdict(change: &FieldChange) -> Verdict {
+pub(super) fn verdict(change: &FieldChange, live: &Exchange, wanted: &Exchange, dialect: &Dialect) -> Verdict {
     match &change.field {
+        // Looked at before anything else: "unknown exchange type".
+        Field::Type if !is_known_type(&wanted.kind, dialect) => Verdict::Invalid,
+        // The request is refused before it is compared: `null_not_allowed`.
+        Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
         Field::Argument(name) if name == "alternate-exchange" => Verdict::Conflict,
-        Field::Argument(name) if EXCHANGE_ARGUMENTS.contains(&name.as_str()) => Verdict::Drift,
+        Field::Argument(name) if name == "x-max-hops" && live.kind == "x-federation-upstream" => Verdict::Conflict,
+        Field::Argument(name) if is_read_once(&live.kind, name) || is_read_once(&wanted.kind, name) => Verdict::Drift,
         Field::Argument(_) => Verdict::Unknown,
         Field::Type
         | Field::Durable
