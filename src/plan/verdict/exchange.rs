@@ -7,7 +7,7 @@ use super::Verdict;
 use crate::behaviour::Dialect;
 use crate::behaviour::declare::{holds_null, is_known_type, is_read_once};
 use crate::diff::{Field, FieldChange};
-use crate::model::Exchange;
+use crate::model::{ArgumentValue, Exchange};
 
 pub(super) fn verdict(change: &FieldChange, live: &Exchange, wanted: &Exchange, dialect: &Dialect) -> Verdict {
     match &change.field {
@@ -30,4 +30,12 @@ pub(super) fn verdict(change: &FieldChange, live: &Exchange, wanted: &Exchange, 
         | Field::Description
         | Field::DefaultQueueType => Verdict::Conflict,
     }
+}
+
+/// A type as the broker's sentences print it: an atom of Erlang, which stands in quotes where it is no plain word.
+pub(super) fn atom(kind: &ArgumentValue) -> String {
+    let text = kind.to_string();
+    let is_plain = text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.chars().all(|each| each.is_ascii_alphanumeric() || matches!(each, '_' | '@'));
+    if is_plain { text } else { format!("'{text}'") }
 }

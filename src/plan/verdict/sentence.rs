@@ -1,6 +1,7 @@
 //! The sentence in which a broker refuses.
 
-use crate::diff::FieldChange;
+use super::exchange::atom;
+use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 
 /// The sentence that an application gets which declares the object as `after` says: the broker's own, word for word.
@@ -13,6 +14,9 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange) -> Str
     };
     let typed = |value: &ArgumentValue| format!("the value '{value}' of type '{}'", value.amqp_type());
     let tail = match (&change.after, &change.before) {
+        (Some(received), Some(current)) if change.field == Field::Type => {
+            format!("received '{}' but current is '{}'", atom(received), atom(current))
+        }
         (Some(received), Some(current)) => format!("received '{received}' but current is '{current}'"),
         (Some(received), None) => format!("received {} but current is none", typed(received)),
         (None, Some(current)) => format!("received none but current is {}", typed(current)),
