@@ -5,7 +5,7 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
 use super::{advice, recreate};
 use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
@@ -43,7 +43,7 @@ pub(super) fn alter(
         .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -58,6 +58,15 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let is_unknown_type =
+        |(field, verdict): &(&FieldChange, Verdict)| field.field == Field::Type && *verdict == Verdict::Invalid;
+    let is_refused = |judged: &&(&FieldChange, Verdict)| {
+        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, situation.dialect)
+    };
+    let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
+        Some(kind) if is_unknown_type(judged) => unknown_type(kind),
+        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0),
+    });
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -80,16 +89,8 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    // A type of exchange that the broker does not know is refused before anything is compared.
-    let is_compared = |(field, verdict): &&(&FieldChange, Verdict)| {
-        !(field.field == Field::Type && *verdict == Verdict::Invalid)
-    };
-    let first = judged.iter().take_while(is_compared).find(|(_, verdict)| *verdict == Verdict::Conflict);
-    let conflict = Conflict {
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
-        on_conflict: on_conflict(situation, options, &id, &address),
-        ways_out: Vec::new(),
-    };
+    let conflict =
+        Conflict { sentence, on_conflict: on_conflict(situation, options, &id, &address), ways_out: Vec::new() };
     planned.live = situation.live(&id).cloned();
     resolve(draft, situation, planned, conflict);
 }

@@ -1,27 +1,11 @@
-//! Exchanges that are refused, and which arguments each type of exchange reads.
+//! Exchanges that are refused.
 
 use super::{Refusal, name, null_refusal};
 use crate::behaviour::Dialect;
 use crate::model::{ArgumentValue, Exchange, ExchangeName};
 
-/// The arguments that a type of exchange reads when it is created, and never again: no redeclare compares them.
-///
-/// Sources: the modules of RabbitMQ's own plugins that implement `rabbit_exchange_type`, 3.8 to 4.3, and the
-/// documentation of the delayed message exchange, which is somebody else's.
-const READ_ONCE: &[(&str, &[&str])] = &[
-    ("x-consistent-hash", &["hash-header", "hash-property"]),
-    ("x-recent-history", &["x-recent-history-length"]),
-    ("x-delayed-message", &["x-delayed-type"]),
-    ("x-federation-upstream", &["x-downstream-name", "x-downstream-vhost", "x-internal-purpose"]),
-];
-
 /// What a consistent hash can be made of beside a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
-
-/// Whether exchanges of that type read this argument when they are created, and only then.
-pub(crate) fn is_read_once(kind: &str, argument: &str) -> bool {
-    READ_ONCE.iter().any(|(known, arguments)| *known == kind && arguments.contains(&argument))
-}
 
 /// Whether that type of exchange is one that the broker has. Brokers that do not say have all of them.
 pub(crate) fn is_known_type(kind: &str, dialect: &Dialect) -> bool {

@@ -11,8 +11,9 @@ mod queue;
 mod vhost;
 
 pub use binding::{Ends, binding_refusals};
-pub(crate) use exchange::{is_known_type, is_read_once};
+pub(crate) use exchange::is_known_type;
 pub use policy_keys::plugin_keys;
+pub use queue::as_stored;
 pub use vhost::vhost_change_refusals;
 
 use super::Dialect;

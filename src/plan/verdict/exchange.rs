@@ -5,8 +5,9 @@
 
 use super::Verdict;
 use crate::behaviour::Dialect;
-use crate::behaviour::declare::{holds_null, is_known_type, is_read_once};
+use crate::behaviour::declare::{holds_null, is_known_type};
 use crate::diff::{Field, FieldChange};
+use crate::model::known_arguments::KnownExchangeArgument;
 use crate::model::{ArgumentValue, Exchange};
 
 pub(super) fn verdict(change: &FieldChange, live: &Exchange, wanted: &Exchange, dialect: &Dialect) -> Verdict {
@@ -15,10 +16,13 @@ pub(super) fn verdict(change: &FieldChange, live: &Exchange, wanted: &Exchange, 
         Field::Type if !is_known_type(&wanted.kind, dialect) => Verdict::Invalid,
         // The request is refused before it is compared: `null_not_allowed`.
         Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
-        Field::Argument(name) if name == "alternate-exchange" => Verdict::Conflict,
         Field::Argument(name) if name == "x-max-hops" && live.kind == "x-federation-upstream" => Verdict::Conflict,
-        Field::Argument(name) if is_read_once(&live.kind, name) || is_read_once(&wanted.kind, name) => Verdict::Drift,
-        Field::Argument(_) => Verdict::Unknown,
+        Field::Argument(name) => match KnownExchangeArgument::named(name) {
+            Some(known) if known.is_compared => Verdict::Conflict,
+            Some(known) if known.is_read_by(&live.kind) || known.is_read_by(&wanted.kind) => Verdict::Drift,
+            // Of no effect on this type.
+            Some(_) | None => Verdict::Unknown,
+        },
         Field::Type
         | Field::Durable
         | Field::AutoDelete

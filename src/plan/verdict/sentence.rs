@@ -24,3 +24,8 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange) -> Str
     };
     format!("PRECONDITION_FAILED - inequivalent arg '{}' for {kind} '{name}' in vhost '{vhost}': {tail}", change.field)
 }
+
+/// The sentence about a type of exchange that the broker does not know; it looks at nothing else then.
+pub fn unknown_type(kind: &ArgumentValue) -> String {
+    format!("PRECONDITION_FAILED - unknown exchange type '{kind}'")
+}

@@ -110,8 +110,21 @@ fn text(random: &mut Random) -> Value {
 fn any(random: &mut Random) -> Value {
     random
         .pick(&[
-            json!("a"), json!("1"), json!(1), json!(1.0), json!(1.5), json!(-1), json!(true), json!([]), json!({}),
-            json!(null), json!([1, "a"]), json!({"a": [true]}), json!({"a": null}), json!(i64::MAX), json!("1.0"),
+            json!("a"),
+            json!("1"),
+            json!(1),
+            json!(1.0),
+            json!(1.5),
+            json!(-1),
+            json!(true),
+            json!([]),
+            json!({}),
+            json!(null),
+            json!([1, "a"]),
+            json!({"a": [true]}),
+            json!({"a": null}),
+            json!(i64::MAX),
+            json!("1.0"),
         ])
         .clone()
 }
@@ -173,7 +186,11 @@ impl Exchanges {
             labels.push("live: equal".to_owned());
         }
         for (field, verdict) in verdicts {
-            let on = if field.starts_with("hash-") { format!(" on {}", case.live.as_ref().unwrap()["type"]) } else { String::new() };
+            let on = if field.starts_with("hash-") {
+                format!(" on {}", case.live.as_ref().unwrap()["type"])
+            } else {
+                String::new()
+            };
             labels.push(format!("{verdict} {field}{on}"));
             labels.push(format!("live: {verdict}"));
         }
