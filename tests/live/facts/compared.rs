@@ -113,9 +113,7 @@ fn the_arguments_of_a_stream_are_compared_in_the_order_of_its_type() {
 fn an_argument_of_another_type_is_ignored_since_3_9() {
     let stage = Stage::new("other-type");
     stage.queue("q", "quorum", json!({})).created();
-    for (name, value, kind) in
-        [("x-max-priority", json!(3), "long"), ("x-queue-mode", json!("lazy"), "longstr")]
-    {
+    for (name, value, kind) in [("x-max-priority", json!(3), "long"), ("x-queue-mode", json!("lazy"), "longstr")] {
         let said = stage.queue("q", "quorum", json!({name: value}));
         if since(3, 9) {
             said.taken();
@@ -178,10 +176,7 @@ fn a_leader_locator_is_compared_on_classic_queues_since_4_0() {
     stage.queue("q", "classic", json!({})).created();
     let said = stage.queue("q", "classic", json!({"x-queue-leader-locator": "balanced"}));
     if since(4, 0) {
-        said.unequal(
-            "x-queue-leader-locator",
-            "received the value 'balanced' of type 'longstr' but current is none",
-        );
+        said.unequal("x-queue-leader-locator", "received the value 'balanced' of type 'longstr' but current is none");
     } else {
         said.taken();
     }

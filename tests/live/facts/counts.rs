@@ -137,6 +137,9 @@ fn consumers_are_listed_with_their_addresses() {
         let peer = &list[0]["channel_details"]["peer_host"];
         peer.is_string().then_some(list.clone())
     });
-    assert_eq!((&list[0]["queue"]["name"], &list[0]["channel_details"]["peer_host"]), (&json!("q"), &json!("127.0.0.1")));
+    assert_eq!(
+        (&list[0]["queue"]["name"], &list[0]["channel_details"]["peer_host"]),
+        (&json!("q"), &json!("127.0.0.1"))
+    );
     assert!(list[0]["channel_details"]["peer_port"].is_u64(), "{list}");
 }

@@ -11,7 +11,10 @@ fn what_a_put_leaves_out_counts_as_false() {
     let stage = Stage::new("empty");
     stage.put("queues", "q", json!({})).created();
     let queue = stage.listed("q");
-    assert_eq!((&queue["durable"], &queue["auto_delete"], &queue["exclusive"]), (&json!(false), &json!(false), &json!(false)));
+    assert_eq!(
+        (&queue["durable"], &queue["auto_delete"], &queue["exclusive"]),
+        (&json!(false), &json!(false), &json!(false))
+    );
     stage.put("exchanges", "e", json!({"type": "topic"})).created();
     let exchange = stage.get("exchanges", "e");
     assert_eq!(
@@ -106,9 +109,9 @@ fn names_that_begin_with_amq_are_reserved() {
     let exchange = |kind: &str| json!({"type": kind, "durable": true});
     stage.put("exchanges", "amq.new", exchange("topic")).is(401, "Access refused.");
     stage.put("exchanges", "amq.topic", exchange("topic")).taken();
-    stage
-        .put("exchanges", "amq.topic", exchange("fanout"))
-        .refused("inequivalent arg 'type' for exchange 'amq.topic' in vhost 'v': received 'fanout' but current is 'topic'");
+    stage.put("exchanges", "amq.topic", exchange("fanout")).refused(
+        "inequivalent arg 'type' for exchange 'amq.topic' in vhost 'v': received 'fanout' but current is 'topic'",
+    );
     stage.delete("exchanges", "amq.topic").is(401, "Access refused.");
 }
 
@@ -126,7 +129,8 @@ fn an_unknown_argument_of_any_size_is_kept() {
     let long = "z".repeat(60_000);
     stage.queue("q", "classic", json!({"x-topo-note": long})).created();
     assert_eq!(stage.listed("q")["arguments"]["x-topo-note"], Value::from(long.as_str()));
-    let keep = json!({"type": "fanout", "durable": true, "internal": true, "arguments": {"x-topo-kept-bindings": long}});
+    let keep =
+        json!({"type": "fanout", "durable": true, "internal": true, "arguments": {"x-topo-kept-bindings": long}});
     stage.put("exchanges", "e", keep).created();
     assert_eq!(stage.get("exchanges", "e")["arguments"]["x-topo-kept-bindings"], Value::from(long));
 }

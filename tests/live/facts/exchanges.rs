@@ -45,7 +45,8 @@ fn type_durable_auto_delete_and_internal_are_compared_in_this_order() {
 #[test]
 fn the_alternate_is_the_only_argument_of_an_exchange_that_is_compared() {
     let stage = Stage::new("arguments");
-    let hashed = |header: &str| json!({"type": "x-consistent-hash", "durable": true, "arguments": {"hash-header": header}});
+    let hashed =
+        |header: &str| json!({"type": "x-consistent-hash", "durable": true, "arguments": {"hash-header": header}});
     stage.put("exchanges", "e", hashed("a")).created();
     stage.put("exchanges", "e", hashed("b")).taken();
     assert_eq!(stage.get("exchanges", "e")["arguments"], json!({"hash-header": "a"}));
@@ -79,7 +80,8 @@ fn a_type_that_is_not_listed_is_refused() {
 #[test]
 fn an_alternate_need_not_exist() {
     let stage = Stage::new("alternate");
-    let with = |alternate: Value| json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": alternate}});
+    let with =
+        |alternate: Value| json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": alternate}});
     stage.put("exchanges", "e", with(json!("not.there"))).created();
     stage
         .put("exchanges", "odd", with(json!(5)))

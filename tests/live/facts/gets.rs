@@ -48,8 +48,7 @@ fn a_get_that_gives_back_counts_as_a_delivery_before_4_3() {
 fn a_get_at_the_delivery_limit_dead_letters_the_message_before_4_3() {
     let stage = Stage::new("limit");
     stage.queue("dead", "classic", json!({})).created();
-    let arguments =
-        json!({"x-delivery-limit": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
+    let arguments = json!({"x-delivery-limit": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
     stage.queue("q", "quorum", arguments).created();
     let amqp = stage.amqp();
     amqp.fill("q", 1);
@@ -67,8 +66,7 @@ fn a_get_at_the_delivery_limit_dead_letters_the_message_before_4_3() {
 fn a_delivery_limit_of_n_is_n_plus_one_deliveries() {
     let stage = Stage::new("n-plus-one");
     stage.queue("dead", "classic", json!({})).created();
-    let arguments =
-        json!({"x-delivery-limit": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
+    let arguments = json!({"x-delivery-limit": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
     stage.queue("q", "quorum", arguments).created();
     let amqp = stage.amqp();
     amqp.fill("q", 1);

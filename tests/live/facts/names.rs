@@ -63,7 +63,10 @@ fn line_breaks_are_taken_out_of_a_name_in_silence() {
     let stage = Stage::new("lines");
     stage.queue("a\nb\r\nc", "classic", json!({})).created();
     stage.put("exchanges", "e\n", json!({"type": "topic", "durable": true})).created();
-    assert_eq!((stage.vhost.names("queues"), stage.vhost.names("exchanges")), (vec!["abc".to_owned()], vec!["e".to_owned()]));
+    assert_eq!(
+        (stage.vhost.names("queues"), stage.vhost.names("exchanges")),
+        (vec!["abc".to_owned()], vec!["e".to_owned()])
+    );
 }
 
 /// `model::names::LONGEST_NAME`: an AMQP short string; no version refuses a longer exchange over HTTP.

@@ -13,10 +13,9 @@ use crate::support::{Argument, Http, Node};
 fn a_new_queue_is_201_and_an_equal_one_204() {
     let stage = Stage::new("equal");
     let arguments = json!({"x-message-ttl": 60_000, "x-dead-letter-exchange": "d"});
-    let answer = stage.http.put(
-        &stage.path("queues", &["q"]),
-        &json!({"durable": true, "auto_delete": false, "arguments": arguments}),
-    );
+    let answer = stage
+        .http
+        .put(&stage.path("queues", &["q"]), &json!({"durable": true, "auto_delete": false, "arguments": arguments}));
     assert_eq!((answer.status, answer.body), (201, json!(null)));
     stage.queue("q", "", arguments).taken();
 }

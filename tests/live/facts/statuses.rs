@@ -56,11 +56,9 @@ fn what_was_done_has_no_body() {
     let stage = Stage::new("bodyless");
     let queue = stage.path("queues", &["q"]);
     let body = json!({"durable": true});
-    for (answer, status) in [
-        (stage.http.put(&queue, &body), 201),
-        (stage.http.put(&queue, &body), 204),
-        (stage.http.delete(&queue), 204),
-    ] {
+    for (answer, status) in
+        [(stage.http.put(&queue, &body), 201), (stage.http.put(&queue, &body), 204), (stage.http.delete(&queue), 204)]
+    {
         assert_eq!((answer.status, answer.body), (status, json!(null)));
     }
 }

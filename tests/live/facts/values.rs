@@ -191,11 +191,7 @@ fn a_classic_queue_of_version_1_is_refused_since_4_3() {
     let three = if since(3, 10) { ": \"unsupported queue version '3'\"" } else { "" };
     say(
         "classic",
-        &[
-            ("x-queue-version", json!(1), one),
-            ("x-queue-version", json!(2), ""),
-            ("x-queue-version", json!(3), three),
-        ],
+        &[("x-queue-version", json!(1), one), ("x-queue-version", json!(2), ""), ("x-queue-version", json!(3), three)],
     );
 }
 

@@ -61,7 +61,10 @@ fn who_makes_a_vhost_may_do_everything_in_it() {
     maker.http().put(&path, &json!({})).expect_status(201);
     maker.http().put(&stage.path("queues", &["q"]), &json!({"durable": true})).expect_status(201);
     let granted = stage.http.get(&stage.path("permissions", &[&maker.name])).expect_status(200);
-    assert_eq!((&granted["configure"], &granted["write"], &granted["read"]), (&json!(".*"), &json!(".*"), &json!(".*")));
+    assert_eq!(
+        (&granted["configure"], &granted["write"], &granted["read"]),
+        (&json!(".*"), &json!(".*"), &json!(".*"))
+    );
 }
 
 /// `broker::read`: the list, never a single vhost.
