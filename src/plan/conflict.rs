@@ -5,7 +5,7 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
 use super::{advice, recreate};
 use crate::behaviour::refusals;
 use crate::diff::{Field, FieldChange};
@@ -32,7 +32,7 @@ pub(super) fn alter(
         .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -47,6 +47,8 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
+    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field));
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -69,9 +71,8 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
     let conflict = Conflict {
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        sentence,
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };
