@@ -13,7 +13,7 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     };
     let one = |diagnostic: &Diagnostic| {
         json!({
-            "severity": word(diagnostic.severity),
+            "severity": diagnostic.severity.as_str(),
             "code": diagnostic.code,
             "message": diagnostic.message,
             "at": place(diagnostic.primary),
@@ -37,15 +37,17 @@ pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
         let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!("\n{hint}"));
         let message = format!("{}{hint}", diagnostic.message);
         let at = source(diagnostic.primary, files);
-        annotate(&mut text, word(diagnostic.severity), Some(&at), diagnostic.code, &message);
+        annotate(&mut text, level(diagnostic.severity), Some(&at), diagnostic.code, &message);
     }
     text
 }
 
-fn word(severity: Severity) -> &'static str {
+/// A workflow's word for it.
+fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Info => "notice",
     }
 }
 
