@@ -6,7 +6,7 @@ use super::error::BrokerError;
 use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
 use super::wire;
 use crate::behaviour::Dialect;
-use crate::model::{Binding, QueueName, VhostName};
+use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
 use futures_util::future::join_all;
@@ -123,10 +123,13 @@ impl Broker {
         let overview: wire::Overview = answer.json(&request)?;
         let product = overview.product_name.unwrap_or_else(|| "RabbitMQ".to_owned());
         let said = overview.rabbitmq_version.unwrap_or_default();
-        let Ok(version) = said.parse() else {
+        let Ok(version) = said.parse::<BrokerVersion>() else {
             let said = if said.is_empty() { overview.product_version.unwrap_or_default() } else { said };
             return Err(BrokerError::VersionUnknown { product, said });
         };
+        if !version.is_supported() {
+            return Err(BrokerError::VersionTooOld { product, version });
+        }
         Ok(Cluster {
             name: overview.cluster_name.unwrap_or_default(),
             product,

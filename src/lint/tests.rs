@@ -88,7 +88,7 @@ fn a_default_is_one_finding_for_all_its_queues() {
     let text = "defaults: {queue: {type: quorum, consumerTimeout: 5m}}\nqueues: {a: {}, b: {}, c: {}, d: {}, e: {}}\n";
     let found = lint_text(text, &of("3.10"));
     let [finding] = &found[..] else { panic!("{found:#?}") };
-    assert_eq!((finding.at.line, finding.at.column), (3, 35));
+    assert_eq!((finding.at.line, finding.at.column), (3, 34));
     assert_eq!(finding.objects.len(), 5);
     assert_eq!(finding.also.len(), 3);
     assert!(finding.message().starts_with("queue `a` and 4 more: quorum queues take x-consumer-timeout"), "{found:#?}");

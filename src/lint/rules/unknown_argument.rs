@@ -90,7 +90,14 @@ fn argument(
     }
     let of_queues = KNOWN_ARGUMENTS.iter().filter(|_| is_queue).map(|known| known.name);
     let all: Vec<&str> = known.iter().copied().chain(of_queues).collect();
-    let near = closest(name, all.iter().copied()).or_else(|| closest(&format!("x-{name}"), all.iter().copied()));
+    let by_key = || {
+        let keys = KNOWN_ARGUMENTS.iter().filter(|_| is_queue).map(|known| known.key);
+        let key = closest(name, keys)?;
+        KNOWN_ARGUMENTS.iter().find(|known| known.key == key).map(|known| known.name)
+    };
+    let near = closest(name, all.iter().copied())
+        .or_else(|| closest(&format!("x-{name}"), all.iter().copied()))
+        .or_else(by_key);
     if near.is_none() && !name.starts_with("x-") {
         return None;
     }
