@@ -121,7 +121,7 @@ fn fields(change: &PlannedChange) -> String {
 }
 
 /// Text inside a Markdown line or table cell: nothing in a name may become markup, a mention or a new cell.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {
