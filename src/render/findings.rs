@@ -51,5 +51,5 @@ fn word(severity: Severity) -> &'static str {
 
 fn source(at: Location, files: &[SourceFile]) -> Source {
     let file = files.get(at.file).map(|file| file.name.clone()).unwrap_or_default();
-    Source { file, line: at.line, column: at.column }
+    Source { file, line: at.line, column: at.column, part_of: None }
 }
