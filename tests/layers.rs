@@ -9,16 +9,17 @@ use std::path::Path;
 /// Which layer may import which. `cli` may import all; `main.rs` and `lib.rs` only join.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("spec", &["model"]),
-    ("expand", &["spec", "model"]),
-    ("collapse", &["spec", "expand", "model"]),
-    ("lint", &["spec", "expand", "model"]),
+    ("behaviour", &["model"]),
+    ("spec", &["behaviour", "model"]),
+    ("expand", &["spec", "behaviour", "model"]),
+    ("collapse", &["spec", "expand", "behaviour", "model"]),
+    ("lint", &["spec", "expand", "behaviour", "model"]),
     ("diff", &["model"]),
-    ("plan", &["diff", "model"]),
-    ("broker", &["plan", "model"]),
-    ("apply", &["broker", "plan", "model"]),
-    ("render", &["model", "spec", "expand", "collapse", "lint", "diff", "plan", "apply"]),
-    ("cli", &["model", "spec", "expand", "collapse", "lint", "diff", "plan", "broker", "apply", "render"]),
+    ("plan", &["diff", "behaviour", "model"]),
+    ("broker", &["plan", "behaviour", "model"]),
+    ("apply", &["broker", "plan", "behaviour", "model"]),
+    ("render", &["model", "behaviour", "spec", "expand", "collapse", "lint", "diff", "plan", "apply"]),
+    ("cli", &["model", "behaviour", "spec", "expand", "collapse", "lint", "diff", "plan", "broker", "apply", "render"]),
 ];
 
 /// Libraries that belong to some layers only.

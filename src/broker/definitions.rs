@@ -3,10 +3,10 @@
 
 use super::snapshot::{Cluster, Lists, Snapshot};
 use super::wire;
+use crate::behaviour::Dialect;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Why a file is not one.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,15 @@ pub enum DefinitionsError {
     /// It is of the whole cluster, or of a vhost, and has no lists at all.
     #[error("it has neither queues nor exchanges nor bindings nor vhosts")]
     Nothing,
+    /// It is of a broker that is too old.
+    #[error(
+        "it is of RabbitMQ {version}; topo supports {} and later (--broker-version says what it shall stand for)",
+        BrokerVersion::OLDEST_SUPPORTED.series()
+    )]
+    TooOld {
+        /// Its version.
+        version: BrokerVersion,
+    },
 }
 
 #[derive(Deserialize)]
@@ -41,7 +50,11 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     let file: File = serde_json::from_str(text)?;
     let said = file.rabbit_version.or(file.rabbitmq_version).and_then(|version| version.parse().ok());
-    let cluster = cluster(version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let version = version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    if !version.is_supported() {
+        return Err(DefinitionsError::TooOld { version });
+    }
+    let cluster = cluster(version);
     if file.vhosts.is_none() && file.queues.is_none() && file.exchanges.is_none() && file.bindings.is_none() {
         return Err(DefinitionsError::Nothing);
     }
@@ -64,13 +77,7 @@ pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Re
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {
-    Cluster {
-        name: String::new(),
-        version,
-        product: "RabbitMQ".to_owned(),
-        default_queue_type: None,
-        exchange_types: BTreeSet::new(),
-    }
+    Cluster { name: String::new(), product: "RabbitMQ".to_owned(), dialect: Dialect::of(version) }
 }
 
 /// The entries of one vhost; an entry that names none is of an export of that vhost.
@@ -108,7 +115,7 @@ mod tests {
     #[test]
     fn one_vhost_is_read() {
         let snapshot = read(FILE, &"shop".into(), None).unwrap();
-        assert_eq!(snapshot.version.to_string(), "3.10.8");
+        assert_eq!(snapshot.dialect.version.to_string(), "3.10.8");
         assert_eq!(snapshot.topology.queues.len(), 1);
         assert_eq!(snapshot.topology.bindings.len(), 1);
         assert!(snapshot.topology.settings.is_some());
@@ -118,5 +125,12 @@ mod tests {
     fn a_vhost_that_is_not_in_it_is_missing() {
         assert!(read(FILE, &"elsewhere".into(), None).unwrap().topology.settings.is_none());
         assert!(matches!(read("{}", &"shop".into(), None), Err(DefinitionsError::Nothing)));
+    }
+
+    #[test]
+    fn a_file_of_a_broker_that_is_too_old_is_refused() {
+        let old = FILE.replace("3.10.8", "3.7.28");
+        assert!(matches!(read(&old, &"shop".into(), None), Err(DefinitionsError::TooOld { .. })));
+        assert!(read(&old, &"shop".into(), Some(BrokerVersion::NEWEST_KNOWN)).is_ok());
     }
 }

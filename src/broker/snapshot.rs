@@ -1,9 +1,10 @@
 //! Turns the lists of one vhost into a snapshot. Pure.
 
 use super::wire;
+use crate::behaviour::Dialect;
 use crate::model::{
-    Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName,
-    Topology, Vhost, VhostName,
+    Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology, Vhost,
+    VhostName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +17,10 @@ pub struct Snapshot {
     pub topology: Topology,
     /// The cluster's name.
     pub cluster: String,
-    /// The version of the node that answered.
-    pub version: BrokerVersion,
     /// `RabbitMQ`, or what a distribution calls itself.
     pub product: String,
-    /// The type of a queue that is declared without one: the vhost's, else the node's (shown from 4.0 on).
-    pub default_queue_type: Option<String>,
-    /// The types of exchanges that the broker knows; empty where it does not say.
-    pub exchange_types: BTreeSet<String>,
+    /// How the node that answered behaves towards this vhost; the node's own default queue type is shown from 4.0 on.
+    pub dialect: Dialect,
     /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not.
     pub properties_keys: PropertiesKeys,
     /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
@@ -40,10 +37,9 @@ pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) name: String,
-    pub(super) version: BrokerVersion,
     pub(super) product: String,
-    pub(super) default_queue_type: Option<String>,
-    pub(super) exchange_types: BTreeSet<String>,
+    /// With the node's default queue type.
+    pub(super) dialect: Dialect,
 }
 
 /// The lists of a vhost that exists.
@@ -63,10 +59,8 @@ impl Snapshot {
         Self {
             topology: Topology::missing(vhost),
             cluster: cluster.name.clone(),
-            version: cluster.version,
             product: cluster.product.clone(),
-            default_queue_type: cluster.default_queue_type.clone(),
-            exchange_types: cluster.exchange_types.clone(),
+            dialect: cluster.dialect.clone(),
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             operator_policies: BTreeMap::new(),
@@ -78,7 +72,7 @@ impl Snapshot {
         let mut snapshot = Self::missing(vhost, cluster);
         let settings = lists.settings.map_or_else(Vhost::default, settings);
         if settings.default_queue_type.is_some() {
-            snapshot.default_queue_type.clone_from(&settings.default_queue_type);
+            snapshot.dialect.default_queue_type.clone_from(&settings.default_queue_type);
         }
         snapshot.topology.settings = Some(settings);
         for listed in lists.exchanges {
@@ -169,14 +163,13 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::BrokerVersion;
 
     fn cluster() -> Cluster {
         Cluster {
             name: "c".into(),
-            version: BrokerVersion::new(4, 0, 5),
             product: "RabbitMQ".into(),
-            default_queue_type: Some("classic".into()),
-            exchange_types: BTreeSet::new(),
+            dialect: Dialect { default_queue_type: Some("classic".into()), ..Dialect::of(BrokerVersion::new(4, 0, 5)) },
         }
     }
 
@@ -237,7 +230,7 @@ mod tests {
                 "binding short ─ k → plain"
             ]
         );
-        assert_eq!(snapshot.default_queue_type.as_deref(), Some("classic"));
+        assert_eq!(snapshot.dialect.default_queue_type.as_deref(), Some("classic"));
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
     }
 

@@ -5,49 +5,18 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
+use super::way_out::WayKind;
 use super::{advice, recreate};
+use crate::behaviour::refusals;
 use crate::diff::{Field, FieldChange};
-use crate::model::{Address, ApplyTo, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
+use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
 
-/// A fresh declare that this version would refuse is said now, not by a 400 in the middle of an apply.
+/// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
-    let version = situation.version;
-    let queue = match &planned.after {
-        Some(Object::Queue(_, queue)) => queue,
-        Some(Object::Exchange(_, exchange)) => {
-            let known = situation.exchange_types;
-            if !known.is_empty() && !known.contains(&exchange.kind) {
-                let text = format!("the broker knows no exchange type `{}`", exchange.kind);
-                let names: Vec<&str> = known.iter().map(String::as_str).collect();
-                let lift = format!("enable the plugin that brings it, or use one of {}", names.join(", "));
-                draft.block(&planned.address, text, Some(lift));
-            }
-            return;
-        }
-        Some(Object::Policy(_, policy)) => {
-            let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
-            if by_type && !version.is_at_least(3, 12) {
-                let text = format!("a policy can apply to {} since RabbitMQ 3.12, this is {version}", policy.apply_to);
-                draft.block(&planned.address, text, Some("apply it to queues".to_owned()));
-            }
-            return;
-        }
-        Some(Object::Vhost(_) | Object::Binding(_)) | None => return,
-    };
-    if queue.queue_type() == Some(QueueType::Stream) && !version.is_at_least(3, 9) {
-        draft.block(&planned.address, format!("streams exist since RabbitMQ 3.9, this is {version}"), None);
-        return;
-    }
-    for (known, queue_type) in verdict::refused_on_declare(queue, version) {
-        let since = known.support_for(queue_type).map(|support| support.taken);
-        let text = match since {
-            Some((major, minor)) => {
-                format!("{queue_type} queues take {} since RabbitMQ {major}.{minor}, this is {version}", known.name)
-            }
-            None => format!("{queue_type} queues do not take {}", known.name),
-        };
-        draft.block(&planned.address, text, Some(format!("take `{}` out of the spec", known.key)));
+    let Some(after) = &planned.after else { return };
+    for refusal in refusals(after, situation.dialect) {
+        draft.block(&planned.address, refusal.text, refusal.hint);
     }
 }
 
@@ -61,10 +30,10 @@ pub(super) fn alter(
 ) {
     let mut judged: Vec<(&FieldChange, Verdict)> = fields
         .iter()
-        .map(|field| (field, verdict::verdict(field, &before, &after, situation.version)))
+        .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -79,6 +48,8 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
+    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field));
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -101,9 +72,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
+    let before = planned.before.as_ref();
     let conflict = Conflict {
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        afterwards: before.and_then(|before| advice::afterwards(situation, before, &after)),
+        without_type: before.and_then(|before| advice::without_type(situation, before, &after)),
+        sentence,
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };
@@ -121,12 +94,15 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(before) = &planned.before {
-                let instead = lift.clone().filter(|_| !may_recreate);
-                let (fields, live) = (&planned.fields, planned.live.as_ref());
-                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
-            }
-            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            let instead = lift.clone().filter(|_| !may_recreate);
+            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            let last: Vec<&str> = conflict
+                .ways_out
+                .iter()
+                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .map(|way| way.text.as_str())
+                .collect();
+            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             draft.blocks.push(Block {
                 address: planned.address.clone(),
                 text,

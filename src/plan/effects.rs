@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the hazards of policies that are created, changed or deleted.
 pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
-    let before = Policies::new(situation.current.policies.clone(), situation.version);
+    let before = Policies::new(situation.current.policies.clone(), situation.dialect.version);
     let mut after = situation.current.policies.clone();
     let mut touched = BTreeSet::new();
     for change in &draft.changes {
@@ -30,8 +30,8 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     if touched.is_empty() {
         return;
     }
-    let after = Policies::new(after, situation.version);
-    let operator = Policies::new(situation.operator_policies.clone(), situation.version);
+    let after = Policies::new(after, situation.dialect.version);
+    let operator = Policies::new(situation.operator_policies.clone(), situation.dialect.version);
     for (name, policy) in after.0.iter().filter(|(_, matcher)| matcher.regex.is_none()) {
         let address = situation.address(&ObjectId::Policy(name.clone()));
         draft.note(

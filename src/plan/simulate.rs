@@ -107,7 +107,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
         .filter(|change| match change {
             Change::Create(_) => true,
             Change::Alter { before, after, fields } => fields.iter().any(|field| {
-                !matches!(verdict(field, before, after, situation.version), Verdict::Equal | Verdict::Unknown)
+                !matches!(verdict(field, before, after, situation.dialect), Verdict::Equal | Verdict::Unknown)
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();

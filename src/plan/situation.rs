@@ -2,7 +2,8 @@
 
 use super::document::{ChangeKind, PlannedChange, Source, Wanted};
 use super::{Activity, QueueActivity};
-use crate::model::{Address, Binding, BrokerVersion, Object, ObjectId, Policy, PolicyName, Topology};
+use crate::behaviour::Dialect;
+use crate::model::{Address, Binding, Object, ObjectId, Policy, PolicyName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All that a plan of one vhost is computed from.
@@ -20,10 +21,8 @@ pub struct Situation<'a> {
     pub untouchable: &'a BTreeSet<ObjectId>,
     /// Policies of the operator: they bound what users' policies say.
     pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
-    /// The types of exchanges that the broker knows; empty where it does not say.
-    pub exchange_types: &'a BTreeSet<String>,
-    /// The broker's version.
-    pub version: BrokerVersion,
+    /// How the broker behaves.
+    pub dialect: &'a Dialect,
 }
 
 impl Situation<'_> {

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use self::case::{Case, Possible, draw, whole};
 use self::pair::{Counts, Player, Wrong, text_of};
-use crate::support::Node;
+use crate::support::{Node, number, seed};
 
 const PAIRS: usize = 210;
 const PAIRS_OF_A_LONG_RUN: usize = 1_500;
@@ -160,9 +160,7 @@ fn scenario(case: &Case, wrong: &Wrong) -> String {
 #[test]
 fn random_pairs_converge() {
     let node = Node::shared();
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = number("TOPO_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()) + now.as_secs());
+    let seed = seed();
     let only = number("TOPO_PAIR").map(|pair| usize::try_from(pair).unwrap());
     let pairs = if std::env::var_os("TOPO_LONG").is_some() { PAIRS_OF_A_LONG_RUN } else { PAIRS };
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());

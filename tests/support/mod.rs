@@ -19,6 +19,7 @@ pub(crate) mod amqp;
 pub(crate) mod http;
 pub(crate) mod node;
 pub(crate) mod proxy;
+pub(crate) mod random;
 pub(crate) mod scratch;
 pub(crate) mod tls;
 pub(crate) mod topo;
@@ -31,6 +32,7 @@ pub(crate) use self::{
     http::Http,
     node::{Node, Options},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
+    random::{Random, number, seed},
     tls::Tls,
     topo::{Output, Running, Topo, valid_plan},
     vhost::{User, Vhost},

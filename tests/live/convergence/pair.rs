@@ -165,14 +165,13 @@ fn plan_of(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, options: &
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        exchange_types: &snapshot.exchange_types,
-        version: snapshot.version,
+        dialect: &snapshot.dialect,
     };
     let target = Target {
         url: String::new(),
         cluster: snapshot.cluster.clone(),
         product: snapshot.product.clone(),
-        version: snapshot.version.to_string(),
+        version: snapshot.dialect.version.to_string(),
     };
     seal(target, options.clone(), vec![plan_vhost(&situation, options)])
 }
@@ -408,7 +407,7 @@ fn count_plan(counts: &mut Counts, planned: &Planned, wanted: &Wanted) {
     for change in diff(&snapshot.topology, &wanted.topology, &wanted.scope) {
         if let Change::Alter { before, after, fields } = change {
             for field in &fields {
-                let verdict = verdict(field, &before, &after, snapshot.version);
+                let verdict = verdict(field, &before, &after, &snapshot.dialect);
                 add(counts, format!("verdict {verdict}"));
             }
         }

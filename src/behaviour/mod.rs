@@ -1,0 +1,13 @@
+//! What a RabbitMQ of some version does, predicted: what it refuses on a declare, which policy governs an object, and
+//! which of argument, policy and operator policy holds in the end. Pure, and the same offline as against a live broker.
+//!
+//! Each prediction is compared with real brokers by the differential tests of `tests/live`. What a *re*declare answers is
+//! said by [`plan::verdict`](crate::plan::verdict), from the same table of known arguments.
+
+pub mod declare;
+pub mod dialect;
+pub mod effective;
+
+pub use declare::{Refusal, as_stored, refusals};
+pub use dialect::Dialect;
+pub use effective::{Precedence, precedence};

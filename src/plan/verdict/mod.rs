@@ -1,0 +1,141 @@
+//! What the broker would answer to a field that differs, and the sentence in which it would say so.
+//!
+//! Sources: `rabbit_amqqueue:assert_equivalent` (queues: durable, auto_delete, then arguments), `rabbit_exchange:
+//! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
+//! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
+
+mod exchange;
+mod queue;
+mod sentence;
+
+pub use sentence::sentence;
+
+use crate::behaviour::Dialect;
+use crate::diff::{Field, FieldChange};
+use crate::model::Object;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a field that differs means to the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// The broker treats both as the same.
+    Equal,
+    /// It can be changed on the live object.
+    InPlace,
+    /// The broker would refuse: 400 over HTTP, `406 PRECONDITION_FAILED` over AMQP.
+    Conflict,
+    /// A known argument that the broker neither compares nor changes: it would answer 204 and do nothing.
+    Drift,
+    /// An argument that no broker knows: kept by the broker as it was, and of no effect.
+    Unknown,
+    /// The broker would refuse it on any queue of that type.
+    Invalid,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Equal => "equal",
+            Self::InPlace => "in place",
+            Self::Conflict => "conflict",
+            Self::Drift => "drift",
+            Self::Unknown => "unknown",
+            Self::Invalid => "invalid",
+        })
+    }
+}
+
+/// The verdict on one field that differs between a live object and a wanted one.
+pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
+    match (before, after) {
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
+        (Object::Exchange(..), _) => exchange::verdict(change),
+        (Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => Verdict::InPlace,
+    }
+}
+
+/// Whether the broker would refuse to declare the existing object as it is wanted because of this field. That is so of
+/// every conflict, and of what is invalid where the broker compares before it checks.
+pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> bool {
+    match (before, after) {
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, dialect),
+        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
+            verdict(change, before, after, dialect) == Verdict::Conflict
+        }
+    }
+}
+
+/// The order in which the broker looks at the fields of a live object: it names the first mismatch only.
+pub fn rank(field: &Field, before: &Object, dialect: &Dialect) -> (usize, usize) {
+    match field {
+        Field::Type => (0, 0),
+        Field::Durable => (1, 0),
+        Field::AutoDelete => (2, 0),
+        Field::Internal => (3, 0),
+        Field::Argument(name) => match before {
+            Object::Queue(_, live) => (4, queue::position(name, live, dialect)),
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => (4, 0),
+        },
+        Field::Pattern => (5, 0),
+        Field::ApplyTo => (6, 0),
+        Field::Priority => (7, 0),
+        Field::Definition(_) => (8, 0),
+        Field::Description => (9, 0),
+        Field::DefaultQueueType => (10, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::fields;
+    use crate::model::{ArgumentValue, Queue, QueueName, VhostName};
+    use std::collections::BTreeMap;
+
+    fn queue(arguments: &[(&str, ArgumentValue)]) -> Object {
+        let arguments: BTreeMap<_, _> =
+            arguments.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        Object::Queue(QueueName::from("q"), Queue { durable: true, auto_delete: false, exclusive: false, arguments })
+    }
+
+    fn verdicts(before: &[(&str, ArgumentValue)], after: &[(&str, ArgumentValue)], version: &str) -> Vec<Verdict> {
+        let (before, after) = (queue(before), queue(after));
+        let dialect = Dialect::of(version.parse().unwrap());
+        fields(&before, &after).iter().map(|change| verdict(change, &before, &after, &dialect)).collect()
+    }
+
+    #[test]
+    fn an_injected_queue_type_is_equal() {
+        assert_eq!(verdicts(&[], &[("x-queue-type", "classic".into())], "4.0.5"), [Verdict::Equal]);
+        assert_eq!(verdicts(&[], &[("x-queue-type", "quorum".into())], "4.0.5"), [Verdict::Conflict]);
+    }
+
+    #[test]
+    fn numbers_and_texts_are_never_equal() {
+        let ttl = |value: ArgumentValue| [("x-message-ttl", value)];
+        assert_eq!(verdicts(&ttl(1.into()), &ttl("1".into()), "3.10.8"), [Verdict::Conflict]);
+        let float = ArgumentValue::Float(crate::model::Float(1.0));
+        assert_eq!(verdicts(&ttl(1.into()), &ttl(float), "3.10.8"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&[("x-foo", 1.into())], &[], "3.10.8"), [Verdict::Unknown]);
+    }
+
+    #[test]
+    fn ages_are_compared_by_duration_from_4_3() {
+        let age = |text: &str| [("x-queue-type", "stream".into()), ("x-max-age", text.into())];
+        assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.6"), [Verdict::Equal]);
+        assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.5"), [Verdict::Conflict]);
+    }
+
+    #[test]
+    fn the_sentence_is_the_brokers() {
+        let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
+        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0]);
+        assert_eq!(
+            text,
+            "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"
+        );
+    }
+}
