@@ -71,11 +71,8 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let conflict = Conflict {
-        sentence,
-        on_conflict: on_conflict(situation, options, &id, &address),
-        ways_out: Vec::new(),
-    };
+    let conflict =
+        Conflict { sentence, on_conflict: on_conflict(situation, options, &id, &address), ways_out: Vec::new() };
     planned.live = situation.live(&id).cloned();
     resolve(draft, situation, planned, conflict);
 }

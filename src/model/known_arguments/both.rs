@@ -159,4 +159,3 @@ pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     policy_key: Some("consumer-timeout"),
     doc: "How long a consumer may hold a message without acknowledging it.",
 };
-

@@ -1,8 +1,6 @@
 //! Arguments of quorum queues alone.
 
-use super::{
-    ANY, Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported,
-};
+use super::{ANY, Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
 use crate::model::{BrokerVersion, QueueType};
 
 const SINCE_3_10: Versions = Versions::since(3, 10);

@@ -4,6 +4,7 @@
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 
+mod erlang;
 mod exchange;
 mod queue;
 mod sentence;

@@ -1,5 +1,6 @@
 //! The sentence in which a broker refuses.
 
+use super::erlang::printed;
 use crate::diff::FieldChange;
 use crate::model::{ArgumentValue, Object, VhostName};
 
@@ -11,9 +12,11 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange) -> Str
         Object::Policy(name, _) => ("policy", name.as_str()),
         Object::Vhost(_) | Object::Binding(_) => ("vhost", vhost.as_str()),
     };
-    let typed = |value: &ArgumentValue| format!("the value '{value}' of type '{}'", value.amqp_type());
+    let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", printed(value), value.amqp_type());
     let tail = match (&change.after, &change.before) {
-        (Some(received), Some(current)) => format!("received '{received}' but current is '{current}'"),
+        (Some(received), Some(current)) => {
+            format!("received '{}' but current is '{}'", printed(received), printed(current))
+        }
         (Some(received), None) => format!("received {} but current is none", typed(received)),
         (None, Some(current)) => format!("received none but current is {}", typed(current)),
         (None, None) => "received none but current is none".to_owned(),

@@ -25,7 +25,11 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
     let queue = &as_stored(queue, dialect);
     let mut found = Vec::new();
     for (name, value) in queue.arguments.iter().filter(|(_, value)| holds_null(value)) {
-        found.push(refusal(name, format!("{name} is {value}: null cannot be sent over HTTP"), "leave the argument out"));
+        found.push(refusal(
+            name,
+            format!("{name} is {value}: null cannot be sent over HTTP"),
+            "leave the argument out",
+        ));
     }
     let dead_letter = "x-dead-letter-exchange";
     if let Some(value) = queue.arguments.get(dead_letter).filter(|value| value.as_text().is_none()) {

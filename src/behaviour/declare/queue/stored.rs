@@ -44,7 +44,10 @@ mod tests {
             kind.map_or_else(String::new, |kind| kind.to_string())
         };
         let quorum = Some("quorum");
-        assert_eq!(["3.8.9", "3.10.7", "3.10.8", "4.0.5"].map(|v| stored(true, quorum, v)), ["", "", "quorum", "quorum"]);
+        assert_eq!(
+            ["3.8.9", "3.10.7", "3.10.8", "4.0.5"].map(|v| stored(true, quorum, v)),
+            ["", "", "quorum", "quorum"]
+        );
         assert_eq!(["3.12.14", "3.13.7", "4.3.6"].map(|v| stored(false, quorum, v)), ["", "classic", "classic"]);
         assert_eq!(["3.13.7", "4.0.0"].map(|v| stored(true, None, v)), ["", "classic"]);
     }
