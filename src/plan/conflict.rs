@@ -49,7 +49,7 @@ pub(super) fn alter(
         return;
     }
     let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
-    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field));
+    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field, situation.dialect));
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()

@@ -8,6 +8,7 @@ mod credentials;
 mod cuts;
 mod declared_by_applications;
 mod facts;
+mod differential;
 mod failures;
 mod killed;
 mod lock;
