@@ -4,12 +4,14 @@ use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
-use crate::expand::{Expansion, Origin, expand};
+use crate::expand::{Because, Expansion, Origin, expand};
+use crate::model::{ObjectId, QueueName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -228,10 +230,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 /// What a plan keeps of an expanded spec.
 fn wanted_by(expansion: Expansion) -> Wanted {
-    let source = |origin: Origin| Source { file: origin.file, line: origin.line, column: origin.column };
-    Wanted {
-        topology: expansion.topology,
-        scope: expansion.scope,
-        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
-    }
+    let has_exchange: BTreeSet<QueueName> = expansion
+        .origins
+        .values()
+        .filter_map(|origin| match &origin.because {
+            Because::DeadLetterExchange(queue) | Because::DeadLetterBinding(queue) => Some(queue.clone()),
+            Because::Declared | Because::DeadLetterPolicy(_) => None,
+        })
+        .collect();
+    let part_of = |id: &ObjectId, because: Because| match (id, because) {
+        (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
+        (_, Because::DeadLetterExchange(queue)) => Some(queue),
+        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_)) => None,
+    };
+    let source = |id: &ObjectId, origin: Origin| Source {
+        file: origin.file,
+        line: origin.line,
+        column: origin.column,
+        part_of: part_of(id, origin.because),
+    };
+    let sources = expansion.origins.into_iter().map(|(id, origin)| {
+        let source = source(&id, origin);
+        (id, source)
+    });
+    Wanted { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
 }

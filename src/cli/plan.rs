@@ -54,7 +54,7 @@ pub(super) fn shown(
     global: &Global,
 ) -> String {
     let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose };
+    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose };
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

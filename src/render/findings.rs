@@ -97,5 +97,5 @@ fn level(severity: Severity) -> &'static str {
 
 fn source(at: Location, files: &[SourceFile]) -> Source {
     let file = files.get(at.file).map(|file| file.name.clone()).unwrap_or_default();
-    Source { file, line: at.line, column: at.column }
+    Source { file, line: at.line, column: at.column, part_of: None }
 }

@@ -5,6 +5,8 @@ mod exchange;
 mod policy;
 mod queue;
 
+pub use queue::as_stored;
+
 use super::Dialect;
 use crate::model::Object;
 

@@ -1,0 +1,40 @@
+//! What applications see that declare the object themselves, once it has been recreated.
+
+use crate::diff::fields;
+use crate::model::{Object, Queue, VhostName};
+use crate::plan::situation::Situation;
+use crate::plan::verdict::{is_refused_again, rank, sentence};
+
+/// The broker's sentence for an application that still declares what was live, after a recreate; `None` where the broker
+/// takes that, too. A passive declare is not compared.
+pub(in crate::plan) fn afterwards(situation: &Situation<'_>, before: &Object, after: &Object) -> Option<String> {
+    let vhost: &VhostName = &situation.current.vhost;
+    let reversed = fields(after, before);
+    let refused = |field: &_| is_refused_again(field, after, before, situation.dialect);
+    let first = reversed
+        .iter()
+        .filter(|field| refused(field))
+        .min_by_key(|field| rank(&field.field, after, situation.dialect))?;
+    Some(sentence(vhost, before, first))
+}
+
+/// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
+/// already say: the broker puts its default in.
+pub(in crate::plan) fn without_type(situation: &Situation<'_>, before: &Object, after: &Object) -> Option<String> {
+    let (Object::Queue(_, live), Object::Queue(_, wanted)) = (before, after) else { return None };
+    let default = situation.dialect.default_queue_type.as_deref();
+    let asked = |queue: &Queue| match default {
+        // Only classic queues are transient or auto-delete: the broker then leaves its default aside.
+        Some(default) if queue.durable && !queue.auto_delete => default,
+        Some(_) | None => "classic",
+    };
+    let (live_type, wanted_type) = (live.type_name(), wanted.type_name());
+    let is_told_apart = live_type != wanted_type || !["classic", live_type].contains(&asked(live));
+    if !is_told_apart {
+        return None;
+    }
+    let answer = |is_taken: bool| if is_taken { "taken" } else { "refused" };
+    let (now, then) = (answer(asked(live) == live_type), answer(asked(wanted) == wanted_type));
+    let asked = asked(live);
+    Some(format!("a declare without x-queue-type means {asked} here: {now} now, {then} after a recreate"))
+}

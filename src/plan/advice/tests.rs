@@ -1,0 +1,1 @@
+//! Advice over the whole table of known arguments.
