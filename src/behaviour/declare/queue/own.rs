@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 
 pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     match kind {
-        QueueType::Classic => master_locator(queue, version).into_iter().collect(),
+        // What is deprecated is asked about for all types in `declare::deprecated`.
+        QueueType::Classic => Vec::new(),
         QueueType::Quorum => properties(queue, kind),
         QueueType::Stream => {
             let mut found = properties(queue, kind);
@@ -42,15 +43,6 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
         found.push(refusal("durable", text, "take `durable` out of the spec, or use `type: classic`"));
     }
     found
-}
-
-/// The deprecated feature `queue_master_locator` is denied unless somebody permits it, from 4.3 on.
-fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
-    let name = "x-queue-master-locator";
-    (version.is_at_least(4, 3) && queue.arguments.contains_key(name)).then(|| {
-        let text = format!("RabbitMQ {version} does not take {name} any more");
-        refusal(name, text, "write `queueLeaderLocator` instead of `queueMasterLocator`")
-    })
 }
 
 /// An integer by then, because it was checked.
