@@ -20,3 +20,4 @@ mod requests;
 mod saved_plans;
 mod support_works;
 mod tls;
+mod versions;

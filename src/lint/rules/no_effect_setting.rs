@@ -52,6 +52,10 @@ fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Ve
     let Some(kind) = queue.queue_type() else { return Vec::new() };
     let refused = refusals(&Object::Queue(name.clone(), queue.clone()), subject.dialect);
     let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
+    if is_refused("x-queue-type") {
+        // There is no queue that could read anything.
+        return Vec::new();
+    }
     let taken = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
     taken
         .filter_map(|(argument, value)| Some((argument.as_str(), of_argument(subject, kind, argument, value, queue)?)))
