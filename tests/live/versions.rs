@@ -57,7 +57,7 @@ fn what_validate_calls_refused_is_refused() {
         let path = vhost.path(kind, &["q"]);
         let answer = vhost.http().put(&path, &body(kind, &spec));
         assert!([201, 400].contains(&answer.status), "{text}: {answer:?}");
-        vhost.http().send("DELETE", &path, None);
+        let _ = vhost.http().send("DELETE", &path, None);
         let is_refused = answer.status == 400;
         if is_called_refused(&spec, node.version()) != is_refused {
             wrong.push(format!("{text}: {answer:?}"));
