@@ -21,3 +21,4 @@ mod requests;
 mod saved_plans;
 mod support_works;
 mod tls;
+mod versions;

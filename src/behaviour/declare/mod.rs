@@ -27,12 +27,12 @@ pub fn refusals(object: &Object, dialect: &Dialect) -> Vec<Refusal> {
     match object {
         Object::Queue(_, queue) => {
             let mut refusals = queue::refusals(queue, dialect);
-            let more = deprecated::refusals(queue, dialect);
-            refusals.extend(
-                more.into_iter()
-                    .filter(|it| !refusals.iter().any(|known| known.subject == it.subject))
-                    .collect::<Vec<_>>(),
-            );
+            for refusal in deprecated::refusals(queue, dialect) {
+                // A type that must be durable is refused for that, whatever is permitted.
+                if refusals.iter().all(|known| known.subject != refusal.subject) {
+                    refusals.push(refusal);
+                }
+            }
             refusals
         }
         Object::Exchange(_, exchange) => exchange::refusals(exchange, dialect),
