@@ -10,7 +10,7 @@ use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostics, SourceFile, Variables, parse};
+use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// What the specs want, a vhost each.
 pub(super) struct Loaded {
     pub(super) wanted: Vec<Wanted>,
+    /// What was written, and what it stands for, in the same order.
+    pub(super) expanded: Vec<(Spec, Expansion)>,
+    pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
 }
@@ -33,11 +36,11 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     let files = files(&paths)?;
     let variables = variables(arguments)?;
     let refuse = |found: Diagnostics| refused(&found, &files, format);
-    let mut wanted = Vec::new();
+    let mut expanded = Vec::new();
     let mut findings = Diagnostics::new();
     for spec in parse(&files, &variables).map_err(refuse)? {
         match expand(&spec) {
-            Ok(expansion) => wanted.push(wanted_by(expansion)),
+            Ok(expansion) => expanded.push((spec, expansion)),
             Err(more) => findings.extend(more),
         }
     }
@@ -45,15 +48,16 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
         return Err(refuse(findings));
     }
     if let Some(only) = &arguments.vhost {
-        let known: Vec<String> = wanted.iter().map(|wanted| wanted.topology.vhost.to_string()).collect();
-        wanted.retain(|wanted| wanted.topology.vhost.as_str() == only);
-        if wanted.is_empty() {
+        let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
+        expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
+        if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
     let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    Ok(Loaded { wanted, specs: specs.join(" ") })
+    let wanted = expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect();
+    Ok(Loaded { wanted, expanded, files, specs: specs.join(" ") })
 }
 
 fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
@@ -63,7 +67,7 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
             output::tell(&diagnostics(found, files, true, output::width()));
             Ok(())
         }
-        FindingsFormat::Json => output::print(&findings::json(found, files)),
+        FindingsFormat::Json => output::print(&findings::json(found, files, None)),
         FindingsFormat::Github => output::print(&findings::github(found, files)),
     };
     printed.err().unwrap_or(silent)

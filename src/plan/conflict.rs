@@ -5,7 +5,7 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
 use super::way_out::WayKind;
 use super::{advice, recreate};
 use crate::behaviour::refusals;
@@ -33,7 +33,7 @@ pub(super) fn alter(
         .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -48,6 +48,8 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
+    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field));
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -70,12 +72,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
-    let before = planned.before.as_ref();
+    let live = planned.before.as_ref();
     let conflict = Conflict {
-        afterwards: before.and_then(|before| advice::afterwards(situation, before, &after)),
-        without_type: before.and_then(|before| advice::without_type(situation, before, &after)),
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };
