@@ -111,8 +111,15 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             return no("no policy sets it");
         }
     };
-    let Some(value) = field.after.clone().or_else(|| absence(key, dialect)) else {
-        return no("no policy takes a live argument away");
+    let value = match field.after.clone() {
+        Some(value) => value,
+        None => match absence(key, dialect) {
+            Some(value) if field.before.as_ref() == Some(&value) => {
+                return no("what is live is what saying nothing means");
+            }
+            Some(value) if rule != Precedence::Argument => value,
+            Some(_) | None => return no("no policy takes a live argument away"),
+        },
     };
     if holds(rule, field.before.as_ref(), &value).as_ref() != Some(&value) {
         return no(match rule {
