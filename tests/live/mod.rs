@@ -7,6 +7,8 @@ mod conflicts;
 mod convergence;
 mod credentials;
 mod cuts;
+mod declared_by_applications;
+mod facts;
 mod failures;
 mod killed;
 mod lock;
