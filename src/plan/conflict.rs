@@ -72,11 +72,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let before = planned.before.as_ref();
+    let live = planned.before.as_ref();
     let conflict = Conflict {
-        afterwards: before.and_then(|before| advice::afterwards(situation, before, &after)),
-        without_type: before.and_then(|before| advice::without_type(situation, before, &after)),
         sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };

@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod advice;
 mod apply_report;
 mod confirm;
 mod conflicts;
