@@ -6,6 +6,7 @@ use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
 use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
+use super::way_out::WayKind;
 use super::{advice, recreate};
 use crate::behaviour::refusals;
 use crate::diff::{Field, FieldChange};
@@ -71,8 +72,14 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let conflict =
-        Conflict { sentence, on_conflict: on_conflict(situation, options, &id, &address), ways_out: Vec::new() };
+    let live = planned.before.as_ref();
+    let conflict = Conflict {
+        sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
+        on_conflict: on_conflict(situation, options, &id, &address),
+        ways_out: Vec::new(),
+    };
     planned.live = situation.live(&id).cloned();
     resolve(draft, situation, planned, conflict);
 }
@@ -87,12 +94,15 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(before) = &planned.before {
-                let instead = lift.clone().filter(|_| !may_recreate);
-                let (fields, live) = (&planned.fields, planned.live.as_ref());
-                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
-            }
-            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            let instead = lift.clone().filter(|_| !may_recreate);
+            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            let last: Vec<&str> = conflict
+                .ways_out
+                .iter()
+                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .map(|way| way.text.as_str())
+                .collect();
+            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             draft.blocks.push(Block {
                 address: planned.address.clone(),
                 text,

@@ -1,11 +1,14 @@
 //! Stories on a real RabbitMQ.
 
+mod advice;
 mod apply_report;
 mod confirm;
 mod conflicts;
 mod convergence;
 mod credentials;
 mod cuts;
+mod declared_by_applications;
+mod facts;
 mod differential;
 mod failures;
 mod killed;
@@ -19,3 +22,4 @@ mod requests;
 mod saved_plans;
 mod support_works;
 mod tls;
+mod versions;
