@@ -13,7 +13,7 @@ pub(in crate::plan) fn afterwards(situation: &Situation<'_>, before: &Object, af
     let dialect = situation.dialect;
     let refused = |field: &&_| is_refused_again(field, after, before, dialect);
     let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, dialect))?;
-    Some(sentence(vhost, before, first, dialect))
+    Some(sentence(vhost, before, first, situation.dialect))
 }
 
 /// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
