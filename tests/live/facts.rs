@@ -14,6 +14,7 @@
 //! | [`names`] | names in paths, and how long they may be |
 //! | [`statuses`] | what is said when a request is refused |
 //! | [`rights`] | who may do what |
+//! | [`delivery_limits`] | how often a quorum queue delivers a message |
 //! | [`deletes`] | what `if-empty` and `if-unused` are worth, and what goes along |
 //! | [`counts`] | what can be known of the messages in a queue |
 //! | [`gets`] | asking a queue for a message to see whether there is one |
@@ -30,6 +31,7 @@ mod counts;
 mod dead_letters;
 mod declare;
 mod deletes;
+mod delivery_limits;
 mod effective;
 mod exchanges;
 mod gets;

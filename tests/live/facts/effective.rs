@@ -137,6 +137,31 @@ fn a_short_expiry_by_policy_deletes_an_idle_queue_with_its_messages() {
     until("the queue to go", || stage.vhost.names("queues").is_empty().then_some(()));
 }
 
+/// `plan::effects::Limits`: the smaller one, but on a quorum queue of 3.x, where the policy's holds. Such a queue looks at
+/// its expiry with every tick.
+#[test]
+fn of_two_expiries_the_smaller_one_holds_since_4_0() {
+    let stage = Stage::new("expiries");
+    let policy = json!({"pattern": "^governed", "apply-to": "queues", "definition": {"expires": 3_600_000}});
+    stage.put("policies", "p", policy).created();
+    // Quorum queues of 3.8.9 take no expiry.
+    let kinds: &[&str] = if since(3, 9) { &["classic", "quorum"] } else { &["classic"] };
+    for kind in kinds {
+        for name in ["governed", "plain"] {
+            stage.queue(&format!("{name}.{kind}"), kind, json!({"x-expires": 500})).created();
+        }
+    }
+    until("the queues that no policy governs to go", || {
+        let names = stage.vhost.names("queues");
+        (!names.iter().any(|name| name.starts_with("plain"))).then_some(())
+    });
+    if since(3, 9) && !since(4, 0) {
+        assert_eq!(stage.vhost.names("queues"), ["governed.quorum"]);
+    } else {
+        until("the others to go, too", || stage.vhost.names("queues").is_empty().then_some(()));
+    }
+}
+
 /// `plan::effects`: a shorter time to live is for messages that come, on classic queues for those that are there, too.
 #[test]
 fn a_time_to_live_by_policy_lets_messages_expire() {

@@ -61,25 +61,6 @@ fn a_get_at_the_delivery_limit_dead_letters_the_message_before_4_3() {
     assert_eq!((deliveries, amqp.ready("dead")), if since(4, 3) { (3, 0) } else { (2, 1) });
 }
 
-/// Who rejects gets one more than the limit says, on all versions.
-#[test]
-fn a_delivery_limit_of_n_is_n_plus_one_deliveries() {
-    let stage = Stage::new("n-plus-one");
-    stage.queue("dead", "classic", json!({})).created();
-    let arguments = json!({"x-delivery-limit": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"});
-    stage.queue("q", "quorum", arguments).created();
-    let amqp = stage.amqp();
-    amqp.fill("q", 1);
-    let reject = json!({"count": 1, "ackmode": "reject_requeue_true", "encoding": "auto"});
-    let mut deliveries = 0;
-    until("the dead letter", || {
-        let got = stage.http.post(&stage.path("queues", &["q", "get"]), &reject).expect_status(200);
-        deliveries += got.as_array().unwrap().len();
-        (amqp.ready("dead") == 1).then_some(())
-    });
-    assert_eq!(deliveries, 3);
-}
-
 /// What the guard takes for "nobody can be asked".
 #[test]
 fn a_get_is_refused_by_a_quorum_queue_with_a_single_active_consumer() {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     match kind {
         // What is deprecated is asked about for all types in `declare::deprecated`.
-        QueueType::Classic => Vec::new(),
+        QueueType::Classic => master_locator(queue, version).into_iter().collect(),
         QueueType::Quorum => properties(queue, kind),
         QueueType::Stream => {
             let mut found = properties(queue, kind);
@@ -43,6 +43,19 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
         found.push(refusal("durable", text, "take `durable` out of the spec, or use `type: classic`"));
     }
     found
+}
+
+/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 500
+/// over HTTP, and the connection of an application is closed), and 4.0 to 4.2 take anything.
+fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
+    let name = "x-queue-master-locator";
+    let value = queue.arguments.get(name)?;
+    let words = ["client-local", "min-masters", "random"];
+    let is_known = value.as_text().is_some_and(|text| words.contains(&text));
+    (!is_known && !version.is_at_least(4, 0)).then(|| {
+        let text = format!("{name} cannot be {}: this version takes {}", super::shown(value), words.join(", "));
+        refusal(name, text, &super::hint(name))
+    })
 }
 
 /// An integer by then, because it was checked.
