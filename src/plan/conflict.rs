@@ -6,6 +6,7 @@ use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
 use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
+use super::way_out::WayKind;
 use super::{advice, recreate};
 use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
@@ -65,7 +66,7 @@ pub(super) fn alter(
     };
     let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
         Some(kind) if is_unknown_type(judged) => unknown_type(kind),
-        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0),
+        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0, situation.dialect),
     });
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
@@ -89,8 +90,14 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let conflict =
-        Conflict { sentence, on_conflict: on_conflict(situation, options, &id, &address), ways_out: Vec::new() };
+    let live = planned.before.as_ref();
+    let conflict = Conflict {
+        sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
+        on_conflict: on_conflict(situation, options, &id, &address),
+        ways_out: Vec::new(),
+    };
     planned.live = situation.live(&id).cloned();
     resolve(draft, situation, planned, conflict);
 }
@@ -105,12 +112,15 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(before) = &planned.before {
-                let instead = lift.clone().filter(|_| !may_recreate);
-                let (fields, live) = (&planned.fields, planned.live.as_ref());
-                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
-            }
-            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            let instead = lift.clone().filter(|_| !may_recreate);
+            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            let last: Vec<&str> = conflict
+                .ways_out
+                .iter()
+                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .map(|way| way.text.as_str())
+                .collect();
+            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             draft.blocks.push(Block {
                 address: planned.address.clone(),
                 text,

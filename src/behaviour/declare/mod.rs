@@ -3,6 +3,7 @@
 //! A few of these are topo's own: what the broker would take, and make something else of than was asked for.
 
 mod binding;
+mod deprecated;
 mod exchange;
 mod name;
 mod policy;
@@ -49,6 +50,12 @@ pub fn refusals(object: &Object, dialect: &Dialect) -> Vec<Refusal> {
         Object::Queue(name, queue) => {
             let mut found = name::declared(name.as_str(), "queue");
             found.extend(queue::refusals(queue, dialect));
+            for refusal in deprecated::refusals(queue, dialect) {
+                // A type that must be durable is refused for that, whatever is permitted.
+                if found.iter().all(|known| known.subject != refusal.subject) {
+                    found.push(refusal);
+                }
+            }
             found
         }
         Object::Exchange(name, exchange) => exchange::refusals(name, exchange, dialect),

@@ -147,10 +147,7 @@ impl Takes {
             Self::Age => (!is_age(value)).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned()),
         };
         wanted.map(|wanted| {
-            let shown = match value {
-                ArgumentValue::Text(text) => format!("the text {text:?}"),
-                other => other.to_string(),
-            };
+            let shown = value.as_text().map_or_else(|| value.to_string(), |text| format!("the text {text:?}"));
             Refusal::new(key, format!("{key} of a policy is {wanted}, and not {shown}"))
         })
     }

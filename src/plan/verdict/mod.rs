@@ -4,6 +4,7 @@
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 
+mod erlang;
 mod exchange;
 mod queue;
 mod sentence;
@@ -134,7 +135,8 @@ mod tests {
     #[test]
     fn the_sentence_is_the_brokers() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
-        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0]);
+        let dialect = Dialect::of("3.10.8".parse().unwrap());
+        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &dialect);
         assert_eq!(
             text,
             "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"
