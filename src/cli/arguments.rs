@@ -248,7 +248,7 @@ pub(super) struct ValidateArguments {
     pub(super) spec: SpecArguments,
     /// The RabbitMQ that the specs are for [default: the newest known]
     // An id of its own: for a plan, the environment says it only beside `--against`.
-    #[arg(id = "for_version", long, value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     /// How to print findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]

@@ -91,7 +91,10 @@ fn a_default_is_one_finding_for_all_its_queues() {
     assert_eq!((finding.at.line, finding.at.column), (3, 34));
     assert_eq!(finding.objects.len(), 5);
     assert_eq!(finding.also.len(), 3);
-    assert!(finding.message().starts_with("queue `a` and 4 more: quorum queues take x-consumer-timeout"), "{found:#?}");
+    assert!(
+        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` since RabbitMQ"),
+        "{found:#?}"
+    );
 }
 
 #[test]
@@ -137,7 +140,7 @@ policies:
 4:32: warning[unknown-argument]: exchange `e`: no broker knows the argument `x-foo`: it is kept, and does nothing
 6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
 6:51: warning[unknown-argument]: queue `q`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
-8:24: warning[no-effect-setting]: queue `dead`: `max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.0
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.0
 10:57: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
 10:75: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "

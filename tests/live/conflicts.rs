@@ -312,8 +312,9 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     let ways = [
         "3600000 (1h) → 1800000 (30m)".to_owned(),
         "3 messages (2 held by consumers) · 2 consumers (127.0.0.1".to_owned(),
-        "keep what is live: messageTtl: 3600000 (1h) in the spec".to_owned(),
-        "keep the argument and tighten it by a policy, in place: message-ttl: 1800000".to_owned(),
+        "messageTtl: 1h".to_owned(),
+        "in place: the smaller of argument and policy holds".to_owned(),
+        "definition: {messageTtl: 30m}".to_owned(),
         format!("--recreate {address}=ifEmpty"),
         format!("--recreate {address}=discard"),
     ];

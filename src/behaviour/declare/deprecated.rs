@@ -20,7 +20,7 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
     let locator = "x-queue-master-locator";
     if queue.queue_type() == Some(QueueType::Classic) && queue.arguments.contains_key(locator) && denies_locator {
         let mut refusal = refusal(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
-        refusal.hint = Some("use `queueLeaderLocator`, from RabbitMQ 4.0 on".to_owned());
+        refusal.hint = Some("write `queueLeaderLocator` instead of `queueMasterLocator`".to_owned());
         refusals.push(refusal);
     }
     refusals

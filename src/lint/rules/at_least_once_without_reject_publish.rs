@@ -23,6 +23,10 @@ fn is(value: Option<&ArgumentValue>, word: &str) -> bool {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if !subject.is_at_least(3, 10) {
+        // Before, there is no strategy at all.
+        return findings;
+    }
     let rejects = |value: Option<&ArgumentValue>| is(value, "reject-publish");
     // A policy goes before the argument here; any of them may be the one that governs.
     let policy_rejects =

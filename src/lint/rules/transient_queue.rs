@@ -43,13 +43,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 .to_owned(),
         ),
     };
+    let mut hint = "make it durable, with `expires` if it shall go by itself".to_owned();
+    if subject.dialect.permits(TRANSIENT_QUEUES) != Some(true) && subject.is_at_least(4, 3) {
+        hint += &format!("; or permit it on the broker: `deprecated_features.permit.{TRANSIENT_QUEUES} = true`");
+    }
     let transient = subject.queues().filter(|(_, queue)| !queue.durable && !queue.exclusive);
     let finding = |id| {
         let finding = RULE.finding(subject, &id, "durable", text.as_str()).severity(severity);
-        finding.hint(format!(
-            "make it durable (with `expires` if it shall go by itself), \
-             or permit it on the broker: `deprecated_features.permit.{TRANSIENT_QUEUES} = true`"
-        ))
+        finding.hint(hint.as_str())
     };
     transient.map(|(id, _)| finding(id)).collect()
 }

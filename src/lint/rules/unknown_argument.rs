@@ -3,7 +3,7 @@
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::known_arguments::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::OWN_ARGUMENT_PREFIX;
 use crate::spec::{Severity, closest};
 
@@ -19,14 +19,8 @@ pub(super) static RULE: Rule = Rule {
 const PLUGINS_QUEUE_ARGUMENTS: &[&str] =
     &["x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-cache-persistence", "x-internal-purpose"];
 
-/// What the broker and plugins read on exchanges: `rabbitmq_consistent_hash_exchange`, `rabbitmq_recent_history_exchange`,
-/// `rabbitmq_federation`, and of others rabbitmq-delayed-message-exchange and rabbitmq-message-deduplication.
-const EXCHANGE_ARGUMENTS: &[&str] = &[
-    "alternate-exchange",
-    "hash-header",
-    "hash-property",
-    "x-recent-history-length",
-    "x-delayed-type",
+/// The same on exchanges, beside what the model's table knows.
+const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-cache-size",
     "x-cache-ttl",
     "x-cache-persistence",
@@ -57,15 +51,19 @@ const POLICY_KEYS: &[&str] = &[
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let of_queues = KNOWN_ARGUMENTS.iter().map(|known| known.name).chain(PLUGINS_QUEUE_ARGUMENTS.iter().copied());
+    let of_queues: Vec<&str> = of_queues.collect();
+    let of_exchanges = EXCHANGE_ARGUMENTS.iter().map(|known| known.name);
+    let of_exchanges: Vec<&str> = of_exchanges.chain(PLUGINS_EXCHANGE_ARGUMENTS.iter().copied()).collect();
     for (id, queue) in subject.queues() {
         for name in queue.arguments.keys() {
-            findings.extend(argument(subject, &id, name, PLUGINS_QUEUE_ARGUMENTS, true));
+            findings.extend(argument(subject, &id, name, &of_queues, true));
         }
     }
     for (name, exchange) in &subject.spec.exchanges {
         let id = ObjectId::Exchange(name.clone());
         for name in exchange.arguments.keys() {
-            findings.extend(argument(subject, &id, name, EXCHANGE_ARGUMENTS, false));
+            findings.extend(argument(subject, &id, name, &of_exchanges, false));
         }
     }
     for (id, policy) in subject.policies() {
@@ -81,22 +79,19 @@ fn argument(
     subject: &Subject<'_>,
     object: &ObjectId,
     name: &str,
-    known: &'static [&'static str],
+    known: &[&'static str],
     is_queue: bool,
 ) -> Option<Finding> {
-    let is_known = known.contains(&name) || is_queue && KnownArgument::named(name).is_some();
-    if is_known || name.starts_with(OWN_ARGUMENT_PREFIX) {
+    if known.contains(&name) || name.starts_with(OWN_ARGUMENT_PREFIX) {
         return None;
     }
-    let of_queues = KNOWN_ARGUMENTS.iter().filter(|_| is_queue).map(|known| known.name);
-    let all: Vec<&str> = known.iter().copied().chain(of_queues).collect();
     let by_key = || {
         let keys = KNOWN_ARGUMENTS.iter().filter(|_| is_queue).map(|known| known.key);
         let key = closest(name, keys)?;
         KNOWN_ARGUMENTS.iter().find(|known| known.key == key).map(|known| known.name)
     };
-    let near = closest(name, all.iter().copied())
-        .or_else(|| closest(&format!("x-{name}"), all.iter().copied()))
+    let near = closest(name, known.iter().copied())
+        .or_else(|| closest(&format!("x-{name}"), known.iter().copied()))
         .or_else(by_key);
     if near.is_none() && !name.starts_with("x-") {
         return None;

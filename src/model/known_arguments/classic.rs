@@ -46,7 +46,7 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
     doc: "The storage format of a classic queue; no effect since 4.0, which has only 2, and only 2 is taken since 4.3.",
 };
 
-/// Never checked. Listed to this day, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is
+/// Checked by nobody: up to 3.13 the broker crashes on other words. Listed to this day, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is
 /// permitted (`rabbit_classic_queue:validate_arguments`).
 pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     name: "x-queue-master-locator",

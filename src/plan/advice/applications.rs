@@ -10,12 +10,10 @@ use crate::plan::verdict::{is_refused_again, rank, sentence};
 pub(in crate::plan) fn afterwards(situation: &Situation<'_>, before: &Object, after: &Object) -> Option<String> {
     let vhost: &VhostName = &situation.current.vhost;
     let reversed = fields(after, before);
-    let refused = |field: &_| is_refused_again(field, after, before, situation.dialect);
-    let first = reversed
-        .iter()
-        .filter(|field| refused(field))
-        .min_by_key(|field| rank(&field.field, after, situation.dialect))?;
-    Some(sentence(vhost, before, first))
+    let dialect = situation.dialect;
+    let refused = |field: &&_| is_refused_again(field, after, before, dialect);
+    let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, dialect))?;
+    Some(sentence(vhost, before, first, situation.dialect))
 }
 
 /// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
@@ -29,12 +27,12 @@ pub(in crate::plan) fn without_type(situation: &Situation<'_>, before: &Object, 
         Some(_) | None => "classic",
     };
     let (live_type, wanted_type) = (live.type_name(), wanted.type_name());
-    let is_told_apart = live_type != wanted_type || !["classic", live_type].contains(&asked(live));
-    if !is_told_apart {
+    // Classic is what no default means, too: then the other sentences say it.
+    if asked(live) == "classic" || live_type == wanted_type && asked(live) == live_type {
         return None;
     }
     let answer = |is_taken: bool| if is_taken { "taken" } else { "refused" };
     let (now, then) = (answer(asked(live) == live_type), answer(asked(wanted) == wanted_type));
     let asked = asked(live);
-    Some(format!("a declare without x-queue-type means {asked} here: {now} now, {then} after a recreate"))
+    Some(format!("without x-queue-type it is {asked} here: {now} now, {then} after a recreate"))
 }

@@ -39,7 +39,9 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     let mut parts: Vec<String> = said.keys.iter().map(|(key, yaml)| format!("{key}: {yaml}")).collect();
-    parts.extend(said.take_out.iter().map(|key| format!("no {key}")));
+    if !said.take_out.is_empty() {
+        parts.push(format!("take out {}", said.take_out.join(", ")));
+    }
     let unsayable = format!("a spec has no words for the live {}", said.unsayable.join(", "));
     let (helps, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
         (_, true) => (Helps::Yes, format!("keep what is live: {}", parts.join(", "))),

@@ -6,8 +6,6 @@ mod keep;
 mod policy;
 mod recreate;
 mod takeover;
-#[cfg(test)]
-mod tests;
 mod yaml;
 
 pub(super) use applications::{afterwards, without_type};

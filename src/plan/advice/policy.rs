@@ -94,9 +94,13 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             let Some(queue_type) = queue.queue_type() else {
                 return no("what a policy does to such a queue is not known");
             };
+            // Read when the queue is made (`rabbit_queue_location`), and never again.
+            if key.ends_with("-locator") {
+                return no("it counts only when a queue is made");
+            }
             match precedence(key, queue_type, dialect) {
                 Some(rule) => (key, rule),
-                None => return no(&format!("no policy sets it on a {queue_type} queue")),
+                None => return no(&format!("no policy sets it on a live {queue_type} queue")),
             }
         }
         // `rabbit_exchange:get_args_policy`: the argument first.
@@ -107,8 +111,15 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             return no("no policy sets it");
         }
     };
-    let Some(value) = field.after.clone().or_else(|| absence(key, dialect)) else {
-        return no("no policy takes a live argument away");
+    let value = match field.after.clone() {
+        Some(value) => value,
+        None => match absence(key, dialect) {
+            Some(value) if field.before.as_ref() == Some(&value) => {
+                return no("what is live is what saying nothing means");
+            }
+            Some(value) if rule != Precedence::Argument => value,
+            Some(_) | None => return no("no policy takes a live argument away"),
+        },
     };
     if holds(rule, field.before.as_ref(), &value).as_ref() != Some(&value) {
         return no(match rule {
@@ -123,12 +134,10 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         return no(&why);
     }
     let why = match (&field.before, rule) {
-        // Read when the queue is made (`rabbit_queue_location`), and never again.
-        _ if key.ends_with("-locator") => "it counts only when a queue is made, so nothing changes on this one",
         (None, _) => "there is no live argument, so the policy decides",
         (Some(_), Precedence::Policy) => "the policy wins over the argument, which stays",
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
-            "the smaller of argument and policy holds; the argument stays"
+            "the smaller of argument and policy holds"
         }
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
@@ -252,15 +261,17 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         Some(messages) => format!("it holds {messages} messages"),
         None => "how many messages it holds is not known".to_owned(),
     };
+    let said = shown(&(key, value.clone()));
     match *key {
         "max-length" if messages.zip(limit).is_none_or(|(messages, limit)| messages > limit) => {
-            Some(format!("{holds}, and what is over {} goes at once", shown(&(key, value.clone()))))
+            Some(format!("{said}: {holds}, and what is over the limit goes at once"))
         }
-        "max-length-bytes" | "message-ttl" | "max-age" => {
-            Some(format!("{holds}, of which {} can end some", shown(&(key, value.clone()))))
+        "max-age" | "max-length-bytes" if is_stream => Some(format!("{said}: the oldest beyond that is deleted")),
+        "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can go")),
+        "expires" => Some(format!("{said}: the queue itself goes when nobody uses it for so long")),
+        "overflow" if value.as_text() != Some("drop-head") => {
+            Some(format!("{said}: publishers are refused when it is full"))
         }
-        "expires" => Some("the queue itself goes when nobody uses it for so long".to_owned()),
-        "overflow" if value.as_text() != Some("drop-head") => Some("publishers are refused when it is full".to_owned()),
         _ => None,
     }
 }

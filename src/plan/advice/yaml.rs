@@ -143,8 +143,8 @@ pub(super) fn known(known: &KnownArgument, value: &ArgumentValue) -> Option<Stri
             let in_units = || duration(*number).unwrap_or_else(|| number.to_string());
             (least..=most).contains(number).then(in_units)
         }
-        (ValueKind::Size(_), ArgumentValue::Integer(number)) => {
-            (*number >= 0).then(|| size(*number).unwrap_or_else(|| number.to_string()))
+        (ValueKind::Size(most), ArgumentValue::Integer(number)) => {
+            (0..=most).contains(number).then(|| size(*number).unwrap_or_else(|| number.to_string()))
         }
         (ValueKind::Count(least, most), ArgumentValue::Integer(number)) => {
             (least..=most).contains(number).then(|| number.to_string())

@@ -4,11 +4,12 @@
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 
+mod erlang;
 mod exchange;
 mod queue;
 mod sentence;
 
-pub use sentence::sentence;
+pub use sentence::{sentence, unknown_type};
 
 use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
@@ -52,8 +53,10 @@ impl fmt::Display for Verdict {
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
-        (Object::Exchange(..), _) => exchange::verdict(change),
-        (Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => Verdict::InPlace,
+        (Object::Exchange(_, live), Object::Exchange(_, wanted)) => exchange::verdict(change, live, wanted, dialect),
+        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
+            Verdict::InPlace
+        }
     }
 }
 
@@ -132,7 +135,8 @@ mod tests {
     #[test]
     fn the_sentence_is_the_brokers() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
-        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0]);
+        let dialect = Dialect::of("3.10.8".parse().unwrap());
+        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &dialect);
         assert_eq!(
             text,
             "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"

@@ -5,6 +5,7 @@ use crate::behaviour::{Dialect, as_stored, refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked, compared};
 use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
+use std::borrow::Cow;
 
 /// `wanted` is the object of that queue.
 pub(super) fn verdict(
@@ -71,29 +72,33 @@ fn is_equal(name: &str, live: &Queue, wanted: &Queue, dialect: &Dialect) -> bool
     match (live.arguments.get(name), wanted.arguments.get(name)) {
         // The one default that the broker knows: absent is classic (`rabbit_misc`, all versions).
         (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),
-        // 4.3.6 compares ages, older versions text (4.0.5 refuses 168h for 7D).
-        (Some(ArgumentValue::Text(before)), Some(ArgumentValue::Text(after)))
-            if name == "x-max-age" && dialect.version >= FIRST_WITH_AGES =>
-        {
-            before == after || age_in_seconds(before).is_some_and(|age| Some(age) == age_in_seconds(after))
-        }
-        (before, after) => before == after,
+        (Some(before), Some(after)) => as_compared(name, before, dialect) == as_compared(name, after, dialect),
+        (None, None) => true,
     }
 }
 
-/// `rabbit_amqqueue:normalize_max_age`; 4.3.5 has no such function.
-const FIRST_WITH_AGES: BrokerVersion = BrokerVersion::new(4, 3, 6);
+/// The value that the broker compares, and prints in its sentence: 4.3.6 makes milliseconds of ages, as text
+/// (`rabbit_amqqueue:normalize_max_age`); 4.3.5 has no such function and takes 168h and 7D for different.
+pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, dialect: &Dialect) -> Cow<'a, ArgumentValue> {
+    let age = value.as_text().filter(|_| name == "x-max-age" && dialect.version >= BrokerVersion::new(4, 3, 6));
+    match age.and_then(age_in_milliseconds) {
+        Some(age) => Cow::Owned(ArgumentValue::Text(age.to_string())),
+        None => Cow::Borrowed(value),
+    }
+}
 
-/// `7D` in seconds, by RabbitMQ's own units (`rabbit_amqqueue:unit_value_in_ms`).
-fn age_in_seconds(text: &str) -> Option<i64> {
-    let unit = match text.chars().last()? {
-        'Y' => 365 * 86_400,
-        'M' => 30 * 86_400,
-        'D' => 86_400,
-        'h' => 3600,
-        'm' => 60,
-        's' => 1,
+/// `7D` in milliseconds, by RabbitMQ's own units (`rabbit_amqqueue:unit_value_in_ms`); `None` for what is no age, or 0.
+fn age_in_milliseconds(text: &str) -> Option<i128> {
+    let unit: i128 = match text.chars().last()? {
+        'Y' => 365 * 86_400_000,
+        'M' => 30 * 86_400_000,
+        'D' => 86_400_000,
+        'h' => 3_600_000,
+        'm' => 60_000,
+        's' => 1000,
         _ => return None,
     };
-    text.get(..text.len() - 1)?.parse::<i64>().ok()?.checked_mul(unit)
+    let digits = text.get(..text.len() - 1)?;
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i128>().ok()).flatten()?;
+    (number > 0).then(|| number.checked_mul(unit)).flatten()
 }

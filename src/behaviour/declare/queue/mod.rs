@@ -12,7 +12,7 @@ pub use stored::as_stored;
 
 use super::Refusal;
 use crate::behaviour::Dialect;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use std::collections::BTreeSet;
 
@@ -36,43 +36,67 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
         let text = format!("x-dead-letter-exchange wants text, and {} is {}", shown(value), value::described(value));
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
-    let kind = match queue_type(queue, version) {
-        Ok(kind) => kind,
-        Err(refusal) => {
-            found.push(refusal);
+    let kind = queue_type(queue, dialect);
+    // From 3.9 on the type is looked at first, and nothing else when it is wrong; 3.8 looks at it like at any argument.
+    let is_first = version.is_at_least(3, 9);
+    match (&kind, is_first) {
+        (Err(refusal), true) => {
+            found.push(refusal.clone());
             return found;
         }
-    };
-    // A plugin's type: what it takes is not known.
-    let Some(kind) = kind else { return found };
+        // A plugin's type: what it takes is not known.
+        (Ok(None), _) => return found,
+        (Ok(Some(_)), _) | (Err(_), false) => {}
+    }
+    // 3.8 checks values alike on every type.
+    let checked_as = kind.as_ref().ok().copied().flatten().unwrap_or(QueueType::Classic);
     for name in checked() {
-        let Some(value) = queue.arguments.get(*name).filter(|_| !found.iter().any(|known| known.subject == **name))
-        else {
-            continue;
-        };
-        let problem = KnownArgument::named(name)
-            .and_then(|known| known.check_for(kind, version))
-            .and_then(|wanted| value::problem(name, value, wanted));
-        if let Some(text) = problem {
-            found.push(refusal(name, text, &hint(name)));
-        } else if *name == "x-dead-letter-routing-key"
-            && !queue.arguments.contains_key(dead_letter)
-            && is_looked_at(name, kind, version)
-        {
-            let text = "x-dead-letter-routing-key without x-dead-letter-exchange: routing_key_but_no_dlx_defined";
-            let hint = "say both with `deadLetter: {exchange: …, routingKey: …}`; an exchange by policy does not count";
-            found.push(refusal(name, text.to_owned(), hint));
+        if *name == "x-queue-type" {
+            found.extend(kind.as_ref().err().cloned());
+        } else if let Some(value) = queue.arguments.get(*name) {
+            found.extend(checked_value(queue, name, value, checked_as, version));
         }
     }
-    found.extend(of_other_types(queue, kind, version));
-    found.extend(own::refusals(queue, kind, version));
+    if let Ok(Some(kind)) = kind {
+        found.extend(of_other_types(queue, kind, version));
+        found.extend(own::refusals(queue, kind, version));
+    }
     let mut said = BTreeSet::new();
     found.retain(|refusal| said.insert(refusal.subject.clone()));
     found
 }
 
+/// Words that stand for no word, since a client sent an atom: `undefined` since 3.13.4, nothing at all since 4.2.8 and 4.3.2
+/// (`rabbit_amqqueue:get_queue_type`). They are stored and compared as they stand.
+fn means_the_default(text: &str, version: BrokerVersion) -> bool {
+    let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
+    text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
+        || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
+}
+
+/// What is wrong with a value that this version looks at on that type.
+fn checked_value(
+    queue: &Queue,
+    name: &str,
+    value: &ArgumentValue,
+    kind: QueueType,
+    version: BrokerVersion,
+) -> Option<Refusal> {
+    let wanted = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
+    if let Some(text) = value::problem(name, value, wanted) {
+        return Some(refusal(name, text, &hint(name)));
+    }
+    let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");
+    is_alone.then(|| {
+        let text = "x-dead-letter-routing-key without x-dead-letter-exchange: routing_key_but_no_dlx_defined";
+        let hint = "say both with `deadLetter: {exchange: …, routingKey: …}`; an exchange by policy does not count";
+        refusal(name, text.to_owned(), hint)
+    })
+}
+
 /// The queue's type; `None` is a plugin's.
-fn queue_type(queue: &Queue, version: BrokerVersion) -> Result<Option<QueueType>, Refusal> {
+fn queue_type(queue: &Queue, dialect: &Dialect) -> Result<Option<QueueType>, Refusal> {
+    let version = dialect.version;
     let name = "x-queue-type";
     let Some(said) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
     let hint = "use classic, quorum or stream";
@@ -80,7 +104,8 @@ fn queue_type(queue: &Queue, version: BrokerVersion) -> Result<Option<QueueType>
         let text = format!("x-queue-type wants text, and {} is {}", shown(said), value::described(said));
         return Err(refusal(name, text, hint));
     };
-    match QueueType::named(text) {
+    let default = || dialect.default_queue_type.as_deref().unwrap_or("classic");
+    match QueueType::named(if means_the_default(text, version) { default() } else { text }) {
         Some(QueueType::Stream) if !version.is_at_least(3, 9) => {
             let text = format!("streams exist since RabbitMQ 3.9, this is {version}");
             Err(refusal(name, text, "use classic or quorum"))
@@ -89,10 +114,6 @@ fn queue_type(queue: &Queue, version: BrokerVersion) -> Result<Option<QueueType>
         None if version.is_at_least(3, 12) && OTHER_TYPES.contains(&text) => Ok(None),
         None => Err(refusal(name, format!("there are no queues of type {text:?}"), hint)),
     }
-}
-
-fn is_looked_at(name: &str, kind: QueueType, version: BrokerVersion) -> bool {
-    KnownArgument::named(name).is_some_and(|known| known.check_for(kind, version).is_some())
 }
 
 /// 3.8 takes every argument on any type, but for those that quorum queues of then cannot do. From 3.9 on, what only

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 
 pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
     match kind {
+        // What is deprecated is asked about for all types in `declare::deprecated`.
         QueueType::Classic => master_locator(queue, version).into_iter().collect(),
         QueueType::Quorum => properties(queue, kind),
         QueueType::Stream => {
@@ -44,12 +45,16 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// The deprecated feature `queue_master_locator` is denied unless somebody permits it, from 4.3 on.
+/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 500
+/// over HTTP, and the connection of an application is closed), and 4.0 to 4.2 take anything.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
-    (version.is_at_least(4, 3) && queue.arguments.contains_key(name)).then(|| {
-        let text = format!("RabbitMQ {version} does not take {name} any more");
-        refusal(name, text, "write `queueLeaderLocator` instead of `queueMasterLocator`")
+    let value = queue.arguments.get(name)?;
+    let words = ["client-local", "min-masters", "random"];
+    let is_known = value.as_text().is_some_and(|text| words.contains(&text));
+    (!is_known && !version.is_at_least(4, 0)).then(|| {
+        let text = format!("{name} cannot be {}: this version takes {}", super::shown(value), words.join(", "));
+        refusal(name, text, &super::hint(name))
     })
 }
 

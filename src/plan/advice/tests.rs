@@ -1,1 +1,0 @@
-//! Advice over the whole table of known arguments.
