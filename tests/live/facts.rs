@@ -160,10 +160,10 @@ impl Stage {
 
     fn said(&self, answer: Answer) -> Said {
         let reason = answer.body.get("reason").unwrap_or(&answer.body);
-        let words = match reason {
-            Value::Null => String::new(),
-            Value::String(words) => words.replace(self.vhost.name(), "v"),
-            other => other.to_string(),
+        let words = match reason.as_str() {
+            Some(words) => words.replace(self.vhost.name(), "v"),
+            None if reason.is_null() => String::new(),
+            None => reason.to_string(),
         };
         Said { status: answer.status, words, body: answer.body }
     }
