@@ -8,7 +8,7 @@ use topo::model::{Object, Scope};
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, request};
 
-use super::{Exchange, Judged, Kind, Road, model, plan, reason, run};
+use super::{Exchange, Judged, Kind, Road, Snapshot, model, plan, reason, run};
 use crate::support::{Node, Random};
 
 struct Exchanges {
@@ -145,12 +145,11 @@ fn is_named(refusal: &Refusal, said: &str, status: u16) -> bool {
 }
 
 impl Exchanges {
-    fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned, before: &Value) -> Judged {
+    fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned) -> Judged {
         let exchange: Exchange = model(&case.wanted);
         let action = Action::DeclareExchange { name: name.into(), exchange: exchange.clone() };
         let answer = road.send(&request(&road.vhost.name().into(), &action));
         let said = reason(&answer);
-        let after = || road.vhost.exchange(name);
         let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {planned:?}", answer.status));
         if case.live.is_none() {
             let found = refusals(&Object::Exchange(name.into(), exchange), &planned.dialect);
@@ -167,20 +166,20 @@ impl Exchanges {
         let (mut labels, verdicts) = (Vec::new(), &planned.verdicts);
         let has = |word: &str| verdicts.iter().any(|(_, verdict)| verdict == word);
         if has("conflict") || has("invalid") {
-            if answer.status != 400 {
+            // From 4.0 on, 500: a sentence with a letter beyond Latin cannot be written (`rabbit_mgmt_util:direct_request`).
+            if answer.status != 400 && !(answer.status == 500 && format!("{case:?}").contains('ü')) {
                 return wrong("a conflict that is none");
             }
-            if let Some(sentence) = &planned.sentence
+            if let Some(sentence) = planned.sentence.as_ref().filter(|_| answer.status == 400)
                 && *sentence != format!("PRECONDITION_FAILED - {said}")
                 && said != "null_not_allowed"
+                // Lists and tables are printed as terms of Erlang.
+                && !["{", "["].iter().any(|open| case.wanted["arguments"]["alternate-exchange"].to_string().starts_with(open))
             {
                 return wrong("another sentence");
             }
         } else if answer.status != 204 {
             return wrong("a conflict that was not predicted");
-        }
-        if after() != *before {
-            return wrong("a redeclare changed it");
         }
         if verdicts.is_empty() {
             labels.push("live: equal".to_owned());
@@ -235,7 +234,7 @@ impl Kind for Exchanges {
         for (name, case) in names.iter().zip(cases) {
             topology.exchanges.insert(name.as_str().into(), model(&case.wanted));
             if let Some(live) = &case.live {
-                road.http.put(&road.vhost.path("exchanges", &[name]), live).expect_status(201);
+                road.put("exchanges", name, live).expect_status(201);
             }
         }
         let snapshot = road.read();
@@ -257,10 +256,17 @@ impl Kind for Exchanges {
                 sentence: change.and_then(|change| change.conflict.as_ref()?.sentence.clone()),
                 dialect: snapshot.dialect.clone(),
             };
-            let before = road.vhost.exchange(name);
-            self.judge(road, name, case, &said, &before)
+            self.judge(road, name, case, &said)
         };
-        names.iter().zip(cases).map(judge).collect()
+        let mut judged: Vec<Judged> = names.iter().zip(cases).map(judge).collect();
+        let after = road.read();
+        for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged) {
+            let of = |snapshot: &Snapshot| snapshot.topology.exchanges.get(&name.as_str().into()).cloned();
+            if case.live.is_some() && of(&snapshot) != of(&after) {
+                *judged = Err(format!("a redeclare changed it to {:?}", of(&after)));
+            }
+        }
+        judged
     }
 
     fn smaller(&self, case: &Case) -> Vec<Case> {
