@@ -128,7 +128,12 @@ pub fn effective_definition(policy: Option<Named<'_>>, operator: Option<Named<'_
 /// earlier version takes these in an operator policy, or a negative limit in any.
 fn operator_wins(key: &str, user: &ArgumentValue, operator: &ArgumentValue) -> bool {
     match key {
-        "message-ttl" | "expires" | "max-length" | "max-length-bytes" | "max-in-memory-length" | "max-in-memory-bytes"
+        "message-ttl"
+        | "expires"
+        | "max-length"
+        | "max-length-bytes"
+        | "max-in-memory-length"
+        | "max-in-memory-bytes"
         | "delayed-retry-max" => erlang_order(operator, user) == Ordering::Less,
         "target-group-size" | "delayed-retry-min" => erlang_order(operator, user) == Ordering::Greater,
         "delivery-limit" => !keeps_first(Precedence::SmallestNonNegative, user, operator),

@@ -91,7 +91,8 @@ pub struct Policies<'a> {
 impl<'a> Policies<'a> {
     /// Of these policies of one vhost.
     pub fn new(policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>, version: BrokerVersion) -> Self {
-        let named = |(name, policy): (&'a PolicyName, &'a Policy)| (Named { name, policy }, Pattern::new(&policy.pattern));
+        let named =
+            |(name, policy): (&'a PolicyName, &'a Policy)| (Named { name, policy }, Pattern::new(&policy.pattern));
         let mut entries: Vec<_> = policies.into_iter().map(named).collect();
         entries.sort_by_key(|(named, _)| (Reverse(named.policy.priority), named.name));
         let mut all = Self {
@@ -113,6 +114,11 @@ impl<'a> Policies<'a> {
             }
         }
         all
+    }
+
+    /// The version whose rules are meant.
+    pub fn version(&self) -> BrokerVersion {
+        self.version
     }
 
     /// All whose pattern and kind fit, the highest priority first, those of one priority by name.
@@ -182,10 +188,9 @@ fn is_for(apply_to: ApplyTo, governed: Governed) -> bool {
         (ApplyTo::QuorumQueues, Governed::Queue(kind)) => kind == Some(QueueType::Quorum),
         (ApplyTo::Streams, Governed::Queue(kind)) => kind == Some(QueueType::Stream),
         (ApplyTo::Exchanges, Governed::Queue(_)) => false,
-        (
-            ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams,
-            Governed::Exchange,
-        ) => false,
+        (ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams, Governed::Exchange) => {
+            false
+        }
     }
 }
 

@@ -38,6 +38,7 @@ impl Pattern {
         // One policy a queue is common, and generated: those need no regular expression.
         let regex = match shape {
             Shape::Exact(_) => None,
+            Shape::Prefix(_) | Shape::Any if depends_on_version(text) => None,
             Shape::Prefix(_) | Shape::Any => {
                 RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).ok()
             }
@@ -125,6 +126,16 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
+/// Whether it repeats with `{,3}` or `{1, 3}`: that is text to the PCRE 8 of Erlang up to 27, and a repetition to PCRE2 from
+/// 10.43 on, which Erlang has since 28 and topo has here. Which Erlang a broker runs on does not follow from its version.
+fn depends_on_version(text: &str) -> bool {
+    text.match_indices('{').any(|(at, _)| {
+        let inside = text[at + 1..].split_once('}').map_or("", |(inside, _)| inside);
+        let is_repetition = inside.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | ' '));
+        is_repetition && (inside.starts_with(',') || inside.contains(' '))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +165,8 @@ mod tests {
             (r"^\w+$", "orders", Some(true)),
             (r"^\w+$", "é", None),
             ("(?i)É", "é", None),
+            ("a{,3}b", "ab", None),
+            ("a{2,}b", "aab", Some(true)),
             // Not read, and not taking for ever.
             ("(", "(", None),
             ("^(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", None),

@@ -6,7 +6,8 @@ use super::{Expander, naming, text};
 use crate::behaviour::governing::chosen;
 use crate::behaviour::{Governed, Policies};
 use crate::model::{
-    ApplyTo, Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
+    ApplyTo, Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority,
+    QueueName,
 };
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
 

@@ -6,6 +6,7 @@ mod conflicts;
 mod convergence;
 mod credentials;
 mod cuts;
+mod effective;
 mod failures;
 mod killed;
 mod lock;

@@ -45,7 +45,9 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     let changes: BTreeMap<ObjectId, PlannedChange> = draft
         .changes
         .iter()
-        .filter(|change| matches!(change.after.as_ref().or(change.before.as_ref()), Some(Object::Queue(..) | Object::Exchange(..))))
+        .filter(|change| {
+            matches!(change.after.as_ref().or(change.before.as_ref()), Some(Object::Queue(..) | Object::Exchange(..)))
+        })
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
     notes::foreign(draft, &sides, &changes);
@@ -183,8 +185,9 @@ impl Sides<'_> {
             match (old, new) {
                 // Named after what it does to messages, as where a dead-letter exchange goes.
                 (Some(old), None) => {
-                    let text =
-                        format!("{doubt}its alternate exchange {old} goes: what no binding takes is dropped from then on");
+                    let text = format!(
+                        "{doubt}its alternate exchange {old} goes: what no binding takes is dropped from then on"
+                    );
                     draft.hazard(HazardKind::MessageDrop, &address, text, None);
                 }
                 (old, Some(new)) => {
@@ -239,10 +242,7 @@ fn told(old: &Values, new: &Values) -> String {
         values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))
     };
     let differs = |key: &&&str| old.get(**key).map(|it| &it.value) != new.get(**key).map(|it| &it.value);
-    let settings: Vec<String> = TOLD
-        .iter()
-        .filter(differs)
-        .map(|key| format!("{key} {} → {}", text(key, old), text(key, new)))
-        .collect();
+    let settings: Vec<String> =
+        TOLD.iter().filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
     if settings.is_empty() { String::new() } else { format!(": {}", settings.join(", ")) }
 }

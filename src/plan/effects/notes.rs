@@ -19,10 +19,8 @@ pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<P
     let situation = sides.situation;
     let address = |name: &PolicyName| situation.address(&ObjectId::Policy(name.clone()));
     for unreadable in sides.after.unreadable() {
-        let text = format!(
-            "pattern {:?} cannot be evaluated here; what it governs is not known",
-            unreadable.policy.pattern
-        );
+        let text =
+            format!("pattern {:?} cannot be evaluated here; what it governs is not known", unreadable.policy.pattern);
         draft.note(&address(unreadable.name), text);
     }
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
