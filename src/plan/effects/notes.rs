@@ -2,9 +2,9 @@
 //! that new queues come under, and those whose patterns nobody here can read.
 
 use super::Sides;
-use crate::behaviour::Governed;
 use crate::behaviour::effective::Source;
 use crate::behaviour::governing::chosen;
+use crate::behaviour::{Governed, Named};
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, PolicyName, Queue, QueueName, QueueType};
 use crate::plan::document::{ChangeKind, PlannedChange};
@@ -23,6 +23,7 @@ pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<P
             format!("pattern {:?} cannot be evaluated here; what it governs is not known", unreadable.policy.pattern);
         draft.note(&address(unreadable.name), text);
     }
+    // By policy: whether it governs a queue, and what goes before it.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
     let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
     // A wanted queue is what a live one of its name becomes.
@@ -38,7 +39,12 @@ pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<P
                 (None, _) => {
                     let (governs, winner) = matching.entry(fit.named.name).or_default();
                     *governs |= governing.names().contains(&Some(fit.named.name));
-                    *winner = winner.or(governing.likely().map(|named| named.name));
+                    // One that says the same and more, such as a queue's own policy that is merged with this one.
+                    let says = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
+                    let holds = |of: &Named<'_>| fit.named.policy.definition.iter().all(|entry| says(of, entry));
+                    if let Some(before) = governing.likely().filter(|before| !holds(before)) {
+                        *winner = winner.or(Some(before.name));
+                    }
                 }
             }
         }

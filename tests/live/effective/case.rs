@@ -10,8 +10,10 @@ use crate::support::Random;
 
 const POLICIES: usize = 10;
 const OPERATOR_POLICIES: usize = 5;
+/// Above all others.
+const OWN: f64 = 100.5;
 /// How many keys a queue's own policy has.
-const KEYS_OF_OWN: usize = 3;
+const KEYS_OF_OWN: usize = 5;
 /// How many policies of its own a queue has that its type does not take.
 const SKIPPED: usize = 7;
 const CLASSIC: usize = 16;
@@ -107,7 +109,8 @@ pub(super) fn operator_keys(version: BrokerVersion) -> Vec<&'static str> {
 }
 
 fn value(random: &mut Random, key: &str, version: BrokerVersion) -> ArgumentValue {
-    let number = i64::try_from(random.below(5)).unwrap();
+    // One less is valid, too.
+    let number = 1 + i64::try_from(random.below(5)).unwrap();
     let words: &[&str] = match key {
         "overflow" if version.is_at_least(3, 10) => &["drop-head", "reject-publish", "reject-publish-dlx"],
         "overflow" => &["drop-head", "reject-publish"],
@@ -128,7 +131,7 @@ fn value(random: &mut Random, key: &str, version: BrokerVersion) -> ArgumentValu
     match key {
         // Nothing shall expire while the test runs.
         "expires" => 3_600_000 + number,
-        "delivery-limit" if version.is_at_least(4, 0) => number - 2,
+        "delivery-limit" if version.is_at_least(4, 0) => number - 3,
         "queue-version" if version.is_at_least(4, 3) => 1 + number % 2,
         "queue-version" => 1 + number % 2,
         "stream-max-segment-size-bytes" => 1_000_000 + number,
@@ -156,7 +159,7 @@ fn pattern(random: &mut Random, names: &[String]) -> String {
     match random.below(10) {
         0 => format!("^{}$", escaped(name)),
         1 => format!("^{}", escaped(&name.chars().take(2).collect::<String>())),
-        2..=4 => (*random.pick(&["", ".*", "^orders", "^(?!amq\\.)", "r", "^.{2,}$"])).to_owned(),
+        2..=4 => (*random.pick(&["", ".*", "^orders", "^(?!amq\\.)", "r", "^.{2,}$", "\\w"])).to_owned(),
         _ => (*random.pick(PATTERNS)).to_owned(),
     }
 }
@@ -171,39 +174,59 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
         let queues: Vec<&String> = case.queues.iter().filter(|(_, it)| **it == kind).map(|(name, _)| name).collect();
         let refused: Vec<&str> = keys(version).into_iter().filter(|key| !taken(key)).collect();
         for (number, name) in queues.iter().enumerate() {
-            let mut draw = |keys: &[&str]| Policy {
-                pattern: format!("^{}$", escaped(name)),
-                apply_to: ApplyTo::Queues,
-                priority: Priority(50.0),
-                definition: keys.iter().map(|key| ((*key).to_owned(), value(random, key, version))).collect(),
+            let mut draw = |keys: &[&str]| {
+                let pattern = format!("^{}$", escaped(name));
+                let mut definition: Arguments =
+                    keys.iter().map(|key| ((*key).to_owned(), value(random, key, version))).collect();
+                make_valid(&mut definition);
+                Policy { pattern, apply_to: ApplyTo::Queues, priority: Priority(OWN), definition }
             };
             // Every fourth queue has policies that must all be skipped, for one key each.
             if number % 4 == 0 && !refused.is_empty() {
                 let first = (index * queues.len() + number) / 4 * SKIPPED;
                 for card in first..first + SKIPPED {
-                    let mut policy = draw(&[refused[card % refused.len()], "max-length-bytes"]);
-                    with_ha_mode(&mut policy.definition);
+                    let policy = draw(&[refused[card % refused.len()], "max-length-bytes"]);
                     case.policies.insert(PolicyName::new(format!("skipped {kind} {number} {card}")), policy);
                 }
                 continue;
             }
             let first = (index * queues.len() + number) * KEYS_OF_OWN;
             let keys: Vec<&str> = (first..first + KEYS_OF_OWN).map(|card| deck[card % deck.len()]).collect();
-            let mut policy = draw(&keys);
-            with_ha_mode(&mut policy.definition);
-            case.policies.insert(PolicyName::new(format!("own {kind} {number}")), policy);
-            let both: Vec<&str> = keys.into_iter().filter(|key| bounded.contains(key)).collect();
-            if !both.is_empty() {
-                case.operator_policies.insert(PolicyName::new(format!("own {kind} {number}")), draw(&both));
+            let policy = draw(&keys);
+            let mut bounds = policy.clone();
+            bounds.definition.retain(|key, _| bounded.contains(&key.as_str()));
+            for (position, (key, value)) in bounds.definition.iter_mut().enumerate() {
+                let higher = (index + number + position) % 2 == 0;
+                *value = match (value.as_integer(), key.as_str()) {
+                    (Some(said), "queue-version") => (3 - said).into(),
+                    (Some(said), _) => (said + if higher { 1 } else { -1 }).into(),
+                    (None, "overflow") if value.as_text() == Some("drop-head") => "reject-publish".into(),
+                    (None, "overflow") => "drop-head".into(),
+                    (None, _) if value.as_text() == Some("all") => "failed".into(),
+                    (None, _) => "all".into(),
+                };
             }
+            make_valid(&mut bounds.definition);
+            if !bounds.definition.is_empty() {
+                case.operator_policies.insert(PolicyName::new(format!("own {kind} {number}")), bounds);
+            }
+            case.policies.insert(PolicyName::new(format!("own {kind} {number}")), policy);
         }
     }
 }
 
-/// No other `ha-` key is valid without it.
-fn with_ha_mode(definition: &mut Arguments) {
+/// Adds what the broker asks for beside other keys: `ha-mode`, and a delay that is not longer than the longest one.
+fn make_valid(definition: &mut Arguments) {
     if definition.contains_key("ha-sync-mode") {
         definition.insert("ha-mode".to_owned(), "all".into());
+    }
+    if definition.contains_key("delayed-retry-type") {
+        definition.entry("delayed-retry-min".to_owned()).or_insert(1000.into());
+    }
+    if definition.get("delayed-retry-max") < definition.get("delayed-retry-min")
+        && let Some(longest) = definition.get("delayed-retry-max").cloned()
+    {
+        definition.insert("delayed-retry-min".to_owned(), longest);
     }
 }
 
@@ -217,7 +240,7 @@ fn policy(random: &mut Random, keys: &[&str], names: &[String], version: BrokerV
         let key = *random.pick(keys);
         definition.insert(key.to_owned(), value(random, key, version));
     }
-    with_ha_mode(&mut definition);
+    make_valid(&mut definition);
     let priorities = [0.0, 1.0, 2.0, 2.5, 3.0, 7.0, 100.0, -1.0];
     Policy {
         pattern: pattern(random, names),
