@@ -1,10 +1,10 @@
 //! `--against`: a plan with no broker, against an empty one or a definitions file.
 
 use super::failure::Failure;
-use super::planning;
+use super::planning::{self, Planned};
 use crate::broker::definitions;
 use crate::model::BrokerVersion;
-use crate::plan::{Activity, Options, Plan, Target, Wanted, seal};
+use crate::plan::{Activity, Options, Target, Wanted, seal};
 use std::path::Path;
 
 /// The plan against what stands for a broker.
@@ -13,7 +13,7 @@ pub(super) fn plan(
     version: Option<BrokerVersion>,
     wanted: &[Wanted],
     options: &Options,
-) -> Result<Plan, Failure> {
+) -> Result<Planned, Failure> {
     let text = match source {
         "empty" => None,
         path => Some(
@@ -22,6 +22,7 @@ pub(super) fn plan(
         ),
     };
     let mut parts = Vec::new();
+    let mut dialects = Vec::new();
     let mut known = version;
     for wanted in wanted {
         let vhost = &wanted.topology.vhost;
@@ -34,8 +35,9 @@ pub(super) fn plan(
         known = Some(snapshot.dialect.version);
         // Nobody knows how full the queues are: that is "some", not "none".
         parts.push(planning::one(&snapshot, wanted, &Activity::default(), options));
+        dialects.push(snapshot.dialect);
     }
     let version = known.unwrap_or(BrokerVersion::NEWEST_KNOWN).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    Ok(seal(target, options.clone(), parts))
+    Ok(Planned { plan: seal(target, options.clone(), parts), dialects })
 }

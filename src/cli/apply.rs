@@ -4,9 +4,10 @@ use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::locking::{self, Locks};
+use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{confirm, connection, input, interruption, outcome, output, planning};
+use super::{confirm, connection, findings, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
 use crate::broker::Broker;
 use crate::model::names::LOCK_QUEUE;
@@ -34,7 +35,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let progress = Progress::new(global);
     let broker = connection::connect(&arguments.connection)?;
     let allowed = planning::allowances(&arguments.planning);
-    let intent = intent(arguments, saved, &broker, &progress).await?;
+    let intent = intent(arguments, saved, &broker, global).await?;
     expected(arguments, &intent.seen)?;
     let format = |plan: &Plan| super::plan::shown(plan, PlanFormat::Text, &allowed, &intent.specs, None, global);
     if arguments.format == ReportFormat::Text {
@@ -78,13 +79,15 @@ async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
     broker: &Broker,
-    progress: &Progress,
+    global: &Global,
 ) -> Result<Intent, Failure> {
+    let progress = &Progress::new(global);
     let Some(saved) = saved else {
         let loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
-        let seen = planning::plan(broker, &loaded.wanted, &options, progress).await?;
+        let Planned { plan: seen, dialects } = planning::read(broker, &loaded.wanted, &options, progress).await?;
         planning::known_addresses(&seen)?;
+        findings::beside(&loaded, &dialects, &seen).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };

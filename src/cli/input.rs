@@ -4,18 +4,23 @@ use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
-use crate::expand::{Expansion, Origin, expand};
+use crate::expand::{Because, Expansion, Origin, expand};
+use crate::model::{ObjectId, QueueName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostics, SourceFile, Variables, parse};
+use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What the specs want, a vhost each.
 pub(super) struct Loaded {
     pub(super) wanted: Vec<Wanted>,
+    /// What was written, and what it stands for, in the same order.
+    pub(super) expanded: Vec<(Spec, Expansion)>,
+    pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
 }
@@ -31,11 +36,11 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     let files = files(&paths)?;
     let variables = variables(arguments)?;
     let refuse = |found: Diagnostics| refused(&found, &files, format);
-    let mut wanted = Vec::new();
+    let mut expanded = Vec::new();
     let mut findings = Diagnostics::new();
     for spec in parse(&files, &variables).map_err(refuse)? {
         match expand(&spec) {
-            Ok(expansion) => wanted.push(wanted_by(expansion)),
+            Ok(expansion) => expanded.push((spec, expansion)),
             Err(more) => findings.extend(more),
         }
     }
@@ -43,15 +48,16 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
         return Err(refuse(findings));
     }
     if let Some(only) = &arguments.vhost {
-        let known: Vec<String> = wanted.iter().map(|wanted| wanted.topology.vhost.to_string()).collect();
-        wanted.retain(|wanted| wanted.topology.vhost.as_str() == only);
-        if wanted.is_empty() {
+        let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
+        expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
+        if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
     let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    Ok(Loaded { wanted, specs: specs.join(" ") })
+    let wanted = expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect();
+    Ok(Loaded { wanted, expanded, files, specs: specs.join(" ") })
 }
 
 fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
@@ -61,7 +67,7 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
             output::tell(&diagnostics(found, files, true, output::width()));
             Ok(())
         }
-        FindingsFormat::Json => output::print(&findings::json(found, files)),
+        FindingsFormat::Json => output::print(&findings::json(found, files, None)),
         FindingsFormat::Github => output::print(&findings::github(found, files)),
     };
     printed.err().unwrap_or(silent)
@@ -224,10 +230,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 /// What a plan keeps of an expanded spec.
 fn wanted_by(expansion: Expansion) -> Wanted {
-    let source = |origin: Origin| Source { file: origin.file, line: origin.line, column: origin.column };
-    Wanted {
-        topology: expansion.topology,
-        scope: expansion.scope,
-        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
-    }
+    let has_exchange: BTreeSet<QueueName> = expansion
+        .origins
+        .values()
+        .filter_map(|origin| match &origin.because {
+            Because::DeadLetterExchange(queue) | Because::DeadLetterBinding(queue) => Some(queue.clone()),
+            Because::Declared | Because::DeadLetterPolicy(_) => None,
+        })
+        .collect();
+    let part_of = |id: &ObjectId, because: Because| match (id, because) {
+        (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
+        (_, Because::DeadLetterExchange(queue)) => Some(queue),
+        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_)) => None,
+    };
+    let source = |id: &ObjectId, origin: Origin| Source {
+        file: origin.file,
+        line: origin.line,
+        column: origin.column,
+        part_of: part_of(id, origin.because),
+    };
+    let sources = expansion.origins.into_iter().map(|(id, origin)| {
+        let source = source(&id, origin);
+        (id, source)
+    });
+    Wanted { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
 }

@@ -3,9 +3,10 @@
 use super::arguments::{Global, PlanArguments, PlanFormat};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{against, connection, input, output, planning};
+use super::{against, connection, findings, input, output, planning};
 use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
@@ -14,11 +15,11 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let loaded = input::load(&arguments.spec)?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
-    let plan = match &arguments.against {
+    let Planned { plan, dialects } = match &arguments.against {
         Some(source) => against::plan(source, arguments.broker_version, &loaded.wanted, &options)?,
         None => {
             let broker = connection::connect(&arguments.connection)?;
-            planning::plan(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
+            planning::read(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
         }
     };
     planning::known_addresses(&plan)?;
@@ -32,7 +33,9 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         }
         None => apply_line(arguments, &loaded.specs),
     });
-    output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
+    let text = shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global);
+    let beside = findings::beside(&loaded, &dialects, &plan);
+    output::print(&beside.joined(text, arguments.format, &loaded, global))?;
     let open = obstacles(&plan, &allowed);
     Ok(match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
@@ -51,7 +54,7 @@ pub(super) fn shown(
     global: &Global,
 ) -> String {
     let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose };
+    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose };
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

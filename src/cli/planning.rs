@@ -4,6 +4,7 @@ use super::arguments::PlanningArguments;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell;
+use crate::behaviour::Dialect;
 use crate::broker::{Broker, Snapshot};
 use crate::model::{Address, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
@@ -62,6 +63,22 @@ pub(super) async fn plan(
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
+    Ok(read(broker, wanted, options, progress).await?.plan)
+}
+
+/// A plan, and how the broker behaves that it is for, a vhost each.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) dialects: Vec<Dialect>,
+}
+
+/// Reads the vhosts and plans them; also says what was read of the broker itself.
+pub(super) async fn read(
+    broker: &Broker,
+    wanted: &[Wanted],
+    options: &Options,
+    progress: &Progress,
+) -> Result<Planned, Failure> {
     let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&vhosts).await?;
@@ -85,7 +102,8 @@ pub(super) async fn plan(
             version: snapshot.dialect.version.to_string(),
         },
     );
-    Ok(seal(target, options.clone(), parts))
+    let dialects = snapshots.into_iter().map(|snapshot| snapshot.dialect).collect();
+    Ok(Planned { plan: seal(target, options.clone(), parts), dialects })
 }
 
 /// An address that is nobody's is a typing error, and a plan without what was meant would look like "no changes".

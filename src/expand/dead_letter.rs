@@ -31,7 +31,7 @@ impl Expander<'_> {
                 continue;
             }
             let generated = Exchange {
-                kind: written.exchange_type.clone(),
+                kind: written.exchange_type.value.clone(),
                 durable: true,
                 auto_delete: false,
                 internal: written.exchange_internal,
@@ -113,7 +113,7 @@ impl Expander<'_> {
             DeadLetter::Queue { name, .. } => {
                 let written = self.spec.dead_letter_queues.get(name)?;
                 // Dead letters keep their own keys, which a direct exchange would not know.
-                let is_direct = written.exchange_type == "direct";
+                let is_direct = written.exchange_type.value == "direct";
                 let routing_key = (is_direct || written.routing_key.is_some()).then(|| binding_key(name, written));
                 Some(Target { exchange: exchange_of(name, written), routing_key })
             }
@@ -127,7 +127,7 @@ fn exchange_of(name: &QueueName, written: &DeadLetterQueueSpec) -> ExchangeName 
 
 /// The key that binds a dead-letter queue to its exchange.
 fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
-    match (&written.routing_key, written.exchange_type.as_str()) {
+    match (&written.routing_key, written.exchange_type.value.as_str()) {
         (Some(key), _) => key.clone(),
         (None, "topic") => "#".to_owned(),
         (None, "direct") => name.as_str().to_owned(),

@@ -5,17 +5,29 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
+use super::way_out::WayKind;
 use super::{advice, recreate};
-use crate::behaviour::refusals;
+use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
 
 /// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
-    for refusal in refusals(after, situation.dialect) {
+    let refused = match (&planned.before, after) {
+        (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, situation.dialect),
+        (_, Object::Binding(binding)) => situation.binding_refusals(binding),
+        (_, after) => refusals(after, situation.dialect),
+    };
+    for refusal in refused {
         draft.block(&planned.address, refusal.text, refusal.hint);
+    }
+    if let Object::Policy(_, policy) = after {
+        for key in plugin_keys(&policy.definition) {
+            let text = format!("{key} is a plugin's: the broker refuses the policy where that is not enabled");
+            draft.note(&planned.address, text);
+        }
     }
 }
 
@@ -32,7 +44,7 @@ pub(super) fn alter(
         .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -47,6 +59,15 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let is_unknown_type =
+        |(field, verdict): &(&FieldChange, Verdict)| field.field == Field::Type && *verdict == Verdict::Invalid;
+    let is_refused = |judged: &&(&FieldChange, Verdict)| {
+        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, situation.dialect)
+    };
+    let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
+        Some(kind) if is_unknown_type(judged) => unknown_type(kind),
+        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0, situation.dialect),
+    });
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -69,9 +90,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
+    let live = planned.before.as_ref();
     let conflict = Conflict {
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };
@@ -89,12 +112,15 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(before) = &planned.before {
-                let instead = lift.clone().filter(|_| !may_recreate);
-                let (fields, live) = (&planned.fields, planned.live.as_ref());
-                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
-            }
-            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            let instead = lift.clone().filter(|_| !may_recreate);
+            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            let last: Vec<&str> = conflict
+                .ways_out
+                .iter()
+                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .map(|way| way.text.as_str())
+                .collect();
+            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             draft.blocks.push(Block {
                 address: planned.address.clone(),
                 text,

@@ -4,8 +4,10 @@ use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted
 use super::draft::Draft;
 use super::situation::Situation;
 use super::{conflict, deletions, effects, fingerprint, order, recreate, simulate, target};
+use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Object, ObjectId, Topology};
+use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, wanted: &Wanted) -> bool {
@@ -21,7 +23,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     let Situation { current, wanted, .. } = situation;
     let mut draft = Draft::default();
     let mut removals = Vec::new();
-    for change in diff(current, &wanted.topology, &wanted.scope) {
+    for change in diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope) {
         match change {
             Change::Create(object) => create(&mut draft, situation, object),
             Change::Alter { before, after, fields } => {
@@ -81,19 +83,20 @@ pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
     plan
 }
 
+/// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application
+/// may not.
+fn as_stored_all(topology: &Topology, dialect: &Dialect) -> Topology {
+    let mut stored = topology.clone();
+    for queue in stored.queues.values_mut() {
+        if let Cow::Owned(complete) = as_stored(queue, dialect) {
+            *queue = complete;
+        }
+    }
+    stored
+}
+
 fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
     let planned = situation.change(ChangeKind::Create, None, Some(object));
-    if matches!(planned.id().as_ref().and_then(ObjectId::name), Some("." | "..")) {
-        let text = "no HTTP request can carry a name that is a dot segment of a path".to_owned();
-        draft.block(&planned.address, text, Some("use another name".to_owned()));
-    }
-    if let Some(Object::Binding(binding)) = &planned.after
-        && binding.breaks_the_list()
-    {
-        let text =
-            "with a `~` in its key and arguments, this binding makes the management API fail for its whole vhost";
-        draft.block(&planned.address, text.to_owned(), Some("use a key without `~`".to_owned()));
-    }
     conflict::refuse_invalid(draft, situation, &planned);
     draft.changes.push(planned);
 }

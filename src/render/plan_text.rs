@@ -3,6 +3,7 @@
 
 use super::change_text::{self, Entry};
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
+use super::ways_text;
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
@@ -19,16 +20,21 @@ pub struct View<'a> {
     pub specs: &'a str,
     /// The command line that applies it, without the flags that lift obstacles; `None` where nothing can be applied.
     pub apply: Option<&'a str>,
-    /// Whether the requests are listed.
-    pub requests: bool,
+    /// Whether the requests are listed, and what to write for every way out.
+    pub details: bool,
 }
 
 /// The whole text, with colours.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
+    let is_full = ways_text::in_full(plan.summary.conflict, view.details);
     for part in &plan.vhosts {
         header(&mut text, plan, part, view);
-        body(&mut text, part, view);
+        body(&mut text, part, view, is_full);
+    }
+    if !is_full {
+        let hint = "what to write for each way out: topo plan -v, or --format markdown";
+        let _ = writeln!(text, "{} {hint}\n", Painted(DIM, "note"));
     }
     summary(&mut text, plan, view);
     text
@@ -51,10 +57,10 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
     text.push('\n');
 }
 
-fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
+fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     let before = text.len();
     for entry in entries(part) {
-        change_text::entry(text, &entry, part.vhost.as_str(), view.width);
+        change_text::entry(text, &entry, part.vhost.as_str(), view.width, is_full);
     }
     if text.len() > before {
         text.push('\n');
@@ -73,7 +79,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         }
         text.push('\n');
     }
-    if view.requests && !part.steps.is_empty() {
+    if view.details && !part.steps.is_empty() {
         for step in &part.steps {
             let _ = writeln!(text, "{} {}", Painted(DIM, format!("{:>4}", step.id)), clean(&step.request.to_string()));
         }

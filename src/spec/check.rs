@@ -53,7 +53,7 @@ pub(crate) fn check(
         | Shape::Version
         | Shape::Boolean
         | Shape::Duration(..)
-        | Shape::Size
+        | Shape::Size(_)
         | Shape::Count(..)
         | Shape::MaxAge
         | Shape::Number

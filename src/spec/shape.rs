@@ -18,8 +18,8 @@ pub(crate) enum Shape {
     Boolean,
     /// Milliseconds between the two.
     Duration(i64, i64),
-    /// Bytes.
-    Size,
+    /// Bytes, at most this.
+    Size(i64),
     /// A count between the two.
     Count(i64, i64),
     /// RabbitMQ's own notation of an age.
@@ -48,7 +48,7 @@ impl From<ValueKind> for Shape {
     fn from(kind: ValueKind) -> Self {
         match kind {
             ValueKind::Duration(least, most) => Self::Duration(least, most),
-            ValueKind::Size => Self::Size,
+            ValueKind::Size(most) => Self::Size(most),
             ValueKind::Count(least, most) => Self::Count(least, most),
             ValueKind::Boolean => Self::Boolean,
             ValueKind::Text => Self::Text,

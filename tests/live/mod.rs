@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod advice;
 mod apply_report;
 mod confirm;
 mod conflicts;
@@ -7,6 +8,10 @@ mod convergence;
 mod credentials;
 mod cuts;
 mod effective;
+mod declared_by_applications;
+mod differential;
+mod differential_objects;
+mod facts;
 mod failures;
 mod killed;
 mod lock;
@@ -19,3 +24,4 @@ mod requests;
 mod saved_plans;
 mod support_works;
 mod tls;
+mod versions;
