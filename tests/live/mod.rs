@@ -7,6 +7,7 @@ mod conflicts;
 mod convergence;
 mod credentials;
 mod cuts;
+mod effective;
 mod declared_by_applications;
 mod differential;
 mod differential_objects;
