@@ -241,7 +241,7 @@ fn policy(random: &mut Random, keys: &[&str], names: &[String], version: BrokerV
         definition.insert(key.to_owned(), value(random, key, version));
     }
     make_valid(&mut definition);
-    let priorities = [0.0, 1.0, 2.0, 2.5, 3.0, 7.0, 100.0, -1.0];
+    let priorities = [0.0, 1.0, 1.0, 2.5, 100.0, -1.0];
     Policy {
         pattern: pattern(random, names),
         apply_to: *random.pick(&apply_to),
