@@ -47,7 +47,7 @@ impl Exchanges {
     }
 
     fn kind(&self, random: &mut Random) -> &'static str {
-        if random.chance(35) { "x-consistent-hash" } else { *random.pick::<&str>(&self.types) }
+        if random.chance(50) { "x-consistent-hash" } else { random.pick::<&str>(&self.types) }
     }
 
     /// One that the broker takes.
@@ -83,16 +83,17 @@ impl Exchanges {
                 changed[field] = (!changed[field].as_bool().unwrap()).into();
             }
             _ => {
-                let name = *random.pick(&ARGUMENTS);
+                let hashes = changed["type"] == "x-consistent-hash" && random.chance(60);
+                let name = if hashes { *random.pick(&ARGUMENTS[1..3]) } else { *random.pick(&ARGUMENTS) };
                 let arguments = changed["arguments"].as_object_mut().unwrap();
                 if random.chance(25) {
                     arguments.remove(name);
                 } else {
                     let value = match name {
-                        "hash-property" if random.chance(50) => {
+                        "hash-property" if random.chance(70) => {
                             json!(*random.pick(&["correlation_id", "message_id", "timestamp", "app_id"]))
                         }
-                        "alternate-exchange" | "hash-header" if random.chance(50) => text(random),
+                        "alternate-exchange" | "hash-header" if random.chance(75) => text(random),
                         _ => any(random),
                     };
                     arguments.insert(name.to_owned(), value);
@@ -299,8 +300,13 @@ impl Kind for Exchanges {
     }
 
     fn expected(&self) -> BTreeSet<String> {
-        let all = ["fresh: taken", "fresh: invalid", "live: equal", "live: conflict", "live: drift", "live: unknown"];
-        all.map(str::to_owned).into()
+        let words = ["equal", "conflict", "drift", "unknown", "invalid"];
+        let mut all: BTreeSet<String> = words.map(|word| format!("live: {word}")).into();
+        all.extend(
+            ["fresh: taken", "fresh: invalid", "conflict alternate-exchange", "conflict type"].map(str::to_owned),
+        );
+        all.extend(["hash-header", "hash-property"].map(|name| format!("drift {name} on \"x-consistent-hash\"")));
+        all
     }
 }
 
