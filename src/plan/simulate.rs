@@ -114,6 +114,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
                 let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
                 !protected
                     && !situation.is_untouchable(&id)
+                    && !situation.is_undeletable(&id)
                     && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
             }
         })

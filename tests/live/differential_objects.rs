@@ -110,7 +110,10 @@ fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options
         operator_policies: &snapshot.operator_policies,
         dialect: &snapshot.dialect,
     };
-    plan_vhost(&situation, options)
+    let plan = plan_vhost(&situation, options);
+    let defect = plan.blocks.iter().find(|block| block.text.contains("defect in topo"));
+    assert!(defect.is_none(), "{defect:?}");
+    plan
 }
 
 /// A model's value from the JSON that the management API would take.

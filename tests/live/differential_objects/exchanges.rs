@@ -84,7 +84,8 @@ impl Exchanges {
             }
             _ => {
                 let hashes = changed["type"] == "x-consistent-hash" && random.chance(60);
-                let name = if hashes { *random.pick(&ARGUMENTS[1..3]) } else { *random.pick(&ARGUMENTS) };
+                let likely = if hashes { 1..3 } else { 0..if random.chance(30) { 1 } else { ARGUMENTS.len() } };
+                let name = *random.pick(&ARGUMENTS[likely]);
                 let arguments = changed["arguments"].as_object_mut().unwrap();
                 if random.chance(25) {
                     arguments.remove(name);
