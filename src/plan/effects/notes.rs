@@ -66,7 +66,8 @@ pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<P
 pub(super) fn foreign(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let situation = sides.situation;
     let declared = &situation.wanted.topology.policies;
-    let mut found: BTreeMap<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)> = BTreeMap::new();
+    // Whether it is the operator's, with its name; what it does to which queues.
+    let mut found = BTreeMap::<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
     for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {
         let Some(Object::Queue(name, queue)) = &change.after else { continue };
         let kind = Governed::from(queue);

@@ -51,9 +51,7 @@ fn the_highest_priority_governs_and_nothing_is_merged() {
     stage.policy("none", 0.5, json!({"max-length-bytes": 2_000})).created();
     stage.policy("high", 0.75, json!({"max-length-bytes": 3_000})).created();
     for kind in kinds() {
-        if !(*kind == "quorum" && !since(3, 9)) {
-            assert_eq!(governor(&stage, kind), "high");
-        }
+        assert_eq!(governor(&stage, kind), "high");
     }
     if since(4, 3) {
         assert_eq!(stage.listed("classic")["effective_policy_definition"], json!({"max-length-bytes": 3_000}));
