@@ -4,7 +4,6 @@
 //! live broker's policies a generated one displaces is the planner's affair: nothing here knows the broker.
 
 mod dead_letter;
-mod governing;
 pub mod naming;
 mod origin;
 #[cfg(test)]
