@@ -201,7 +201,8 @@ fn agree(node: &Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Op
     let round = Round::draw(node, seed, numbers, defaults);
     match round.ask() {
         Ok(met) => met,
-        Err((pair, wrong)) => {
+        Err(failed) => {
+            let (pair, wrong) = *failed;
             println!("{}: {}\n{pair:?}\nmaking it smaller", wrong.check, wrong.text);
             let (pair, wrong) = shrink(node, pair, wrong);
             panic!("TOPO_SEED={seed}\n{}", scenario(&pair, &wrong));
