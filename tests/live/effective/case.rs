@@ -13,7 +13,7 @@ const OPERATOR_POLICIES: usize = 5;
 /// Above all others.
 const OWN: f64 = 100.5;
 /// How many keys a queue's own policy has.
-const KEYS_OF_OWN: usize = 5;
+const KEYS_OF_OWN: usize = 7;
 /// How many policies of its own a queue has that its type does not take.
 const SKIPPED: usize = 7;
 const CLASSIC: usize = 16;
@@ -159,7 +159,7 @@ fn pattern(random: &mut Random, names: &[String]) -> String {
     match random.below(10) {
         0 => format!("^{}$", escaped(name)),
         1 => format!("^{}", escaped(&name.chars().take(2).collect::<String>())),
-        2..=4 => (*random.pick(&["", ".*", "^orders", "^(?!amq\\.)", "r", "^.{2,}$", "\\w"])).to_owned(),
+        2..=4 => (*random.pick(&["", ".*", "^orders", "^(?!amq\\.)", "r", "^.{2,}$", "\\w", "^\\w"])).to_owned(),
         _ => (*random.pick(PATTERNS)).to_owned(),
     }
 }
@@ -168,6 +168,8 @@ fn pattern(random: &mut Random, names: &[String]) -> String {
 /// that both can have come twice as often. So no key is left to chance, however few the queues are.
 fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersion) {
     let bounded = operator_keys(version);
+    // By turns, the operator's value is higher and lower than the user's.
+    let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     for kind in QueueType::ALL {
         let taken = |key: &&str| is_taken(key, kind, version);
         let deck: Vec<&str> = keys(version).into_iter().chain(bounded.iter().copied()).filter(taken).collect();
@@ -241,7 +243,7 @@ fn policy(random: &mut Random, keys: &[&str], names: &[String], version: BrokerV
         definition.insert(key.to_owned(), value(random, key, version));
     }
     make_valid(&mut definition);
-    let priorities = [0.0, 1.0, 1.0, 2.5, 100.0, -1.0];
+    let priorities = [1.0, 1.0, 2.5, 100.0, 100.0, -1.0];
     Policy {
         pattern: pattern(random, names),
         apply_to: *random.pick(&apply_to),
