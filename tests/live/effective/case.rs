@@ -197,8 +197,10 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
             let policy = draw(&keys);
             let mut bounds = policy.clone();
             bounds.definition.retain(|key, _| bounded.contains(&key.as_str()));
-            for (position, (key, value)) in bounds.definition.iter_mut().enumerate() {
-                let higher = (index + number + position).is_multiple_of(2);
+            for (key, value) in &mut bounds.definition {
+                let turn = turns.entry(key.clone()).or_insert(index);
+                *turn += 1;
+                let higher = turn.is_multiple_of(2);
                 *value = match (value.as_integer(), key.as_str()) {
                     (Some(said), "queue-version") => (3 - said).into(),
                     (Some(said), _) => (said + if higher { 1 } else { -1 }).into(),
