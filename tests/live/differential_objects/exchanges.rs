@@ -313,5 +313,5 @@ impl Kind for Exchanges {
 
 #[test]
 fn exchanges_are_answered_as_predicted() {
-    run(&Exchanges::of(Node::shared()), 2400);
+    run(&Exchanges::of(Node::shared()), 3000);
 }
