@@ -132,8 +132,13 @@ impl Draw<'_> {
         unknown.arguments.insert(name.to_owned(), json!(7));
         wanted.push(unknown);
         let mut bad = base.clone();
-        let value = unusual(self.random, self.focus);
-        bad.arguments.insert(self.focus.name.to_owned(), value);
+        // Refused, if it can be, so that every argument is at least once.
+        for _ in 0..20 {
+            bad.arguments.insert(self.focus.name.to_owned(), unusual(self.random, self.focus));
+            if !bad.holds_null() && !can_be_made(&bad, self.dialect) {
+                break;
+            }
+        }
         wanted.push(bad);
         let mut without = base.clone();
         without.arguments.remove(self.focus.name);
@@ -174,14 +179,11 @@ impl Draw<'_> {
         names.extend([(); 2].map(|()| self.random.pick(KNOWN_ARGUMENTS)));
         for known in names.iter().take(1 + self.random.below(3)) {
             if known.name != "x-queue-type" && (known.is_taken(kind, version) || self.random.chance(30)) {
-                let before = base.arguments.clone();
-                let value = self.random.pick(&usual(known)).clone();
-                base.arguments.insert(known.name.to_owned(), value);
                 if known.name == "x-dead-letter-routing-key" {
                     base.arguments.entry("x-dead-letter-exchange").or_insert(json!("a"));
                 }
-                if !can_be_made(&base, self.dialect) {
-                    base.arguments = before;
+                if let Some(value) = self.other_value(&base, known) {
+                    base.arguments.insert(known.name.to_owned(), value);
                 }
             }
         }
