@@ -4,10 +4,30 @@
 //! matches since 4.3, `rabbit_re`): PCRE over bytes, not anchored. What cannot be told here is said: `None`.
 
 use pcre2::bytes::{Regex, RegexBuilder};
+use std::cell::Cell;
 
 /// In front of every pattern, so that none takes for ever: 50,000 is the broker's own limit since 4.3, and a name has 255
 /// bytes at most. The heap is in KiB.
 const LIMITS: &str = "(*LIMIT_MATCH=50000)(*LIMIT_HEAP=20000)";
+
+/// How many names may exhaust the limit before a pattern is taken for one that cannot be told: each of them costs about
+/// a millisecond, and there may be thousands of names.
+const PATIENCE: u32 = 20;
+
+/// What makes a pattern wrong to every PCRE, by the codes of PCRE2 (`pcre2.h`); others may be a matter of the version.
+const WRONG_EVERYWHERE: [(i32, &str); 5] = [
+    (101, "a backslash at its end"),
+    (106, "a missing `]`"),
+    (109, "nothing in front of a repetition"),
+    (114, "a missing `)`"),
+    (122, "a `)` without its `(`"),
+];
+
+/// What is wrong with a pattern that no broker takes.
+pub fn mistake(text: &str) -> Option<&'static str> {
+    let error = RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).err()?;
+    WRONG_EVERYWHERE.iter().find(|(code, _)| *code == error.code()).map(|(_, what)| *what)
+}
 
 /// A pattern that has been read.
 #[derive(Clone, Debug)]
@@ -18,6 +38,8 @@ pub struct Pattern {
     /// Whether bytes beyond ASCII can match otherwise on the broker: Erlang's PCRE has the character tables of Latin-1
     /// (`pcre_latin_1_table.c`), where `\w` takes the first byte of `é`; here they are those of C.
     uses_tables: bool,
+    /// How many names have exhausted the limit.
+    exhausted: Cell<u32>,
 }
 
 /// What every name that matches looks like.
@@ -43,7 +65,7 @@ impl Pattern {
                 RegexBuilder::new().utf(false).ucp(false).build(&format!("{LIMITS}{text}")).ok()
             }
         };
-        Self { shape, regex, uses_tables: uses_tables(text) }
+        Self { shape, regex, uses_tables: uses_tables(text), exhausted: Cell::new(0) }
     }
 
     /// Whether the broker takes a name for matching; `None` where that cannot be told here.
@@ -52,7 +74,12 @@ impl Pattern {
             // `$` is also before a newline at the end.
             Shape::Exact(exact) => Some(name.strip_suffix('\n').unwrap_or(name) == exact),
             Shape::Prefix(_) | Shape::Any if self.uses_tables && !name.is_ascii() => None,
-            Shape::Prefix(_) | Shape::Any => self.regex.as_ref()?.is_match(name.as_bytes()).ok(),
+            Shape::Prefix(_) | Shape::Any if self.exhausted.get() >= PATIENCE => None,
+            Shape::Prefix(_) | Shape::Any => {
+                let matches = self.regex.as_ref()?.is_match(name.as_bytes()).ok();
+                self.exhausted.set(self.exhausted.get() + u32::from(matches.is_none()));
+                matches
+            }
         }
     }
 
@@ -142,6 +169,23 @@ mod tests {
 
     fn matches(pattern: &str, name: &str) -> Option<bool> {
         Pattern::new(pattern).matches(name)
+    }
+
+    #[test]
+    fn what_no_pcre_takes_is_a_mistake() {
+        for wrong in ["(", "a)", "*", "[a", "a\\"] {
+            assert!(mistake(wrong).is_some(), "{wrong}");
+        }
+        for fine in ["", "^a$", "a{,3}", "(?!x)", "(?R)?", "\\y"] {
+            assert_eq!(mistake(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_takes_too_long_is_given_up() {
+        let pattern = Pattern::new("^(a+)+$|x0");
+        let told = (0..1000).filter(|n| pattern.matches(&format!("{}{n}", "a".repeat(100))).is_some()).count();
+        assert_eq!((told, pattern.exhausted.get()), (0, PATIENCE));
     }
 
     #[test]

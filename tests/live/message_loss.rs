@@ -280,8 +280,8 @@ fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
                 let scene = Scene::of("quorum");
                 let publish = Fault::Meanwhile(scene.publisher());
                 if last_total {
-                    // Two looks of the plans, and one a second: some ten seconds into the wait.
-                    scene.proxy.add(gets().path(TOTALS).nth(13), publish);
+                    // Two looks of the plans, and one a second at most: some seconds into the wait.
+                    scene.proxy.add(gets().path(TOTALS).nth(9), publish);
                 } else {
                     scene.proxy.add(posts().path(ASKED).nth(1), publish);
                 }

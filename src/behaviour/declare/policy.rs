@@ -3,6 +3,7 @@
 use super::policy_keys::definition;
 use super::{Refusal, name};
 use crate::behaviour::Dialect;
+use crate::behaviour::pattern::mistake;
 use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName};
 
 /// The longest pattern, in bytes, from 4.2.8 on, and from 4.3.2 on (`rabbit_re:max_pattern_length`).
@@ -11,7 +12,7 @@ const LONGEST_PATTERN: usize = 1024;
 /// In the order of the broker's answer: it lists the first mistake of the definition, then all of the rest
 /// (`rabbit_parameter_validation:proplist` collects them back to front).
 ///
-/// Whether the pattern compiles is not looked at here.
+/// Of patterns, only what is a mistake to every PCRE is refused: which version a broker has does not follow from its own.
 pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, dialect: &Dialect) -> Vec<Refusal> {
     let version = dialect.version;
     let mut found: Vec<Refusal> = name::carried(policy_name.as_str()).into_iter().collect();
@@ -20,6 +21,10 @@ pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, dialect: &Dial
     if by_type && !version.is_at_least(3, 12) {
         let text = format!("a policy can apply to {} since RabbitMQ 3.12, this is {version}", policy.apply_to);
         found.push(Refusal::new("apply-to", text).hint("apply it to queues"));
+    }
+    if let Some(what) = mistake(&policy.pattern) {
+        let text = format!("the pattern {:?} is no regular expression: {what}", policy.pattern);
+        found.push(Refusal::new("pattern", text).hint("a backslash in front of a sign makes it stand for itself"));
     }
     if policy.pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
         let text = format!("the pattern has {} bytes, and {LONGEST_PATTERN} is the most", policy.pattern.len());

@@ -269,6 +269,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
         "max-age" | "max-length-bytes" if is_stream => Some(format!("{said}: the oldest beyond that is deleted")),
         "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can go")),
         "expires" => Some(format!("{said}: the queue itself goes when nobody uses it for so long")),
+        "dead-letter-strategy" => Some(format!("{said}: what waits to be dead-lettered can go")),
         "overflow" if value.as_text() != Some("drop-head") => {
             Some(format!("{said}: publishers are refused when it is full"))
         }

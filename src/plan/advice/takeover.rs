@@ -21,6 +21,8 @@ pub(super) struct Takeover {
     pub(super) is_by_others: bool,
     /// The policy that it is taken from.
     governing: Option<PolicyName>,
+    /// Others that the broker may choose instead, because they have the same priority.
+    ties: Vec<PolicyName>,
     /// Policies whose patterns cannot be evaluated here.
     unread: Vec<PolicyName>,
     /// What the operator's policy sets.
@@ -48,7 +50,8 @@ impl Takeover {
             Object::Queue(_, queue) => Governed::from(queue),
             Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Governed::Exchange,
         };
-        let governing = read.governing(name, governed).likely();
+        let found = read.governing(name, governed);
+        let governing = found.likely();
         let pattern = pattern_of(name);
         let operator = Policies::new(situation.operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
@@ -59,6 +62,7 @@ impl Takeover {
             definition: governing.map_or_else(Arguments::new, |it| it.policy.definition.clone()),
             is_by_others: governing.is_some_and(|it| !wanted.contains_key(it.name)),
             governing: governing.map(|it| it.name.clone()),
+            ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
             operator: operator.map(|it| (it.name.clone(), it.policy.definition.clone())),
         };
@@ -95,6 +99,13 @@ impl Takeover {
             .iter()
             .map(|policy| format!("the pattern of policy {policy} cannot be evaluated here: it may go before this one"))
             .collect();
+        if let (Some(taken), false) = (&self.governing, self.ties.is_empty()) {
+            let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
+            warnings.push(format!(
+                "{taken} and {} may govern it, and which of them does is not defined: this takes over {taken}",
+                ties.join(", ")
+            ));
+        }
         if let Some((policy, definition)) = &self.operator {
             for (key, value) in settings {
                 let Some(other) = definition.get(*key).filter(|other| *other != value) else { continue };
