@@ -45,8 +45,8 @@ fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
     found
 }
 
-/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 500
-/// over HTTP, and the connection of an application is closed), and 4.0 to 4.2 take anything.
+/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 400
+/// over HTTP, no answer at all to a float, and the connection of an application is closed); 4.0 to 4.2 take anything.
 fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
     let name = "x-queue-master-locator";
     let value = queue.arguments.get(name)?;
