@@ -83,10 +83,10 @@ async fn intent(
     let Some(saved) = saved else {
         let loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
-        let seen = planning::plan(broker, &loaded.wanted, &options, progress).await?;
+        let (wanted, seen) = planning::first_plan(broker, &loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;
         let again = again(arguments, &loaded.specs);
-        return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
+        return Ok(Intent { wanted, seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
     let now = planning::plan(broker, &wanted, &saved.options, progress).await?;

@@ -1,26 +1,30 @@
-//! Reads specs, variables and saved plans.
+//! Reads specs, variables and saved plans; what a spec stands for depends on the broker that it is for.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
+use crate::behaviour::Dialect;
 use crate::expand::{Expansion, Origin, expand};
+use crate::model::{BrokerVersion, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostics, SourceFile, Variables, parse};
+use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What the specs want, a vhost each.
+/// The specs, a vhost each, and what is needed to say what is wrong with them.
 pub(super) struct Loaded {
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) parsed: Vec<Spec>,
     /// The specs as they would be typed.
     pub(super) specs: String,
+    files: Vec<SourceFile>,
+    format: FindingsFormat,
 }
 
-/// Reads, parses and expands the specs; findings go to standard error.
+/// Reads and parses the specs; findings go to standard error.
 pub(super) fn load(arguments: &SpecArguments) -> Result<Loaded, Failure> {
     load_for(arguments, FindingsFormat::Text)
 }
@@ -30,28 +34,41 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
     let paths = paths(arguments)?;
     let files = files(&paths)?;
     let variables = variables(arguments)?;
-    let refuse = |found: Diagnostics| refused(&found, &files, format);
-    let mut wanted = Vec::new();
-    let mut findings = Diagnostics::new();
-    for spec in parse(&files, &variables).map_err(refuse)? {
-        match expand(&spec) {
-            Ok(expansion) => wanted.push(wanted_by(expansion)),
-            Err(more) => findings.extend(more),
-        }
-    }
-    if !findings.is_empty() {
-        return Err(refuse(findings));
-    }
+    let parsed = parse(&files, &variables).map_err(|found| refused(&found, &files, format))?;
+    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
+    let mut loaded = Loaded { parsed, specs: specs.join(" "), files, format };
+    // What is wrong on the newest broker is wrong on every one, so it is said before any is asked.
+    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    loaded.wanted(|_| &newest)?;
     if let Some(only) = &arguments.vhost {
-        let known: Vec<String> = wanted.iter().map(|wanted| wanted.topology.vhost.to_string()).collect();
-        wanted.retain(|wanted| wanted.topology.vhost.as_str() == only);
-        if wanted.is_empty() {
+        let known: Vec<String> = loaded.parsed.iter().map(|spec| spec.vhost.value.to_string()).collect();
+        loaded.parsed.retain(|spec| spec.vhost.value.as_str() == only);
+        if loaded.parsed.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
-    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    Ok(Loaded { wanted, specs: specs.join(" ") })
+    Ok(loaded)
+}
+
+impl Loaded {
+    /// The vhosts, in the order of the specs.
+    pub(super) fn vhosts(&self) -> Vec<VhostName> {
+        self.parsed.iter().map(|spec| spec.vhost.value.clone()).collect()
+    }
+
+    /// What each spec wants of a broker of that kind, which is found by the spec's place.
+    pub(super) fn wanted<'a>(&self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<Vec<Wanted>, Failure> {
+        let mut wanted = Vec::new();
+        let mut findings = Diagnostics::new();
+        for (index, spec) in self.parsed.iter().enumerate() {
+            match expand(spec, dialect(index)) {
+                Ok(expansion) => wanted.push(wanted_by(expansion)),
+                Err(more) => findings.extend(more),
+            }
+        }
+        if findings.is_empty() { Ok(wanted) } else { Err(refused(&findings, &self.files, self.format)) }
+    }
 }
 
 fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {

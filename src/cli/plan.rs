@@ -15,10 +15,10 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
     let plan = match &arguments.against {
-        Some(source) => against::plan(source, arguments.broker_version, &loaded.wanted, &options)?,
+        Some(source) => against::plan(source, arguments.broker_version, &loaded, &options)?,
         None => {
             let broker = connection::connect(&arguments.connection)?;
-            planning::plan(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
+            planning::first_plan(&broker, &loaded, &options, &Progress::new(global)).await?.1
         }
     };
     planning::known_addresses(&plan)?;

@@ -2,10 +2,12 @@
 
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
+use super::input::Loaded;
 use super::progress::Progress;
 use super::shell;
+use crate::behaviour::Dialect;
 use crate::broker::{Broker, Snapshot};
-use crate::model::{Address, ObjectId, ObjectKind, VhostName};
+use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, needs_activity, plan_vhost,
     seal,
@@ -55,6 +57,22 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     line
 }
 
+/// Reads the vhosts and plans what the specs want of that broker; what they want comes back with the plan.
+pub(super) async fn first_plan(
+    broker: &Broker,
+    loaded: &Loaded,
+    options: &Options,
+    progress: &Progress,
+) -> Result<(Vec<Wanted>, Plan), Failure> {
+    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let snapshots = broker.read(&loaded.vhosts()).await?;
+    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    let wanted = loaded.wanted(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
+    let plan = of(broker, &snapshots, &wanted, options).await?;
+    drop(reading);
+    Ok((wanted, plan))
+}
+
 /// Reads the vhosts and plans them.
 pub(super) async fn plan(
     broker: &Broker,
@@ -65,6 +83,13 @@ pub(super) async fn plan(
     let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&vhosts).await?;
+    let plan = of(broker, &snapshots, wanted, options).await;
+    drop(reading);
+    plan
+}
+
+/// The plan of vhosts that were read.
+async fn of(broker: &Broker, snapshots: &[Snapshot], wanted: &[Wanted], options: &Options) -> Result<Plan, Failure> {
     let mut parts: Vec<VhostPlan> = Vec::new();
     for (snapshot, wanted) in snapshots.iter().zip(wanted) {
         // Counts are read only where something may be lost or disturbed.
@@ -75,7 +100,6 @@ pub(super) async fn plan(
         };
         parts.push(one(snapshot, wanted, &activity, options));
     }
-    drop(reading);
     let target = snapshots.first().map_or_else(
         || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
         |snapshot| Target {

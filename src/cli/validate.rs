@@ -4,6 +4,8 @@ use super::arguments::{FindingsFormat, Global, ValidateArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::{input, output};
+use crate::behaviour::Dialect;
+use crate::model::BrokerVersion;
 use crate::render::style::count;
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
@@ -11,7 +13,9 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
     if arguments.format == FindingsFormat::Json {
         output::print("{\"formatVersion\":1,\"diagnostics\":[]}\n")?;
     } else if !global.quiet && arguments.format == FindingsFormat::Text {
-        for wanted in &loaded.wanted {
+        // As the newest broker would hold it.
+        let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+        for wanted in loaded.wanted(|_| &newest)? {
             let topology = &wanted.topology;
             output::print(&format!(
                 "{}: vhost {}: {}, {}, {}, {}\n",

@@ -15,11 +15,16 @@ fn spec(text: &str) -> Spec {
 }
 
 fn expanded(text: &str) -> Expansion {
-    expand(&spec(text)).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+    expanded_for("3.13.7", text)
+}
+
+fn expanded_for(version: &str, text: &str) -> Expansion {
+    expand(&spec(text), &Dialect::of(version.parse().unwrap())).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
 }
 
 fn errors(text: &str) -> String {
-    expand(&spec(text)).expect_err("this spec cannot be expanded").to_string()
+    let dialect = Dialect::of(crate::model::BrokerVersion::NEWEST_KNOWN);
+    expand(&spec(text), &dialect).expect_err("this spec cannot be expanded").to_string()
 }
 
 /// The topology in one line an object.

@@ -10,7 +10,6 @@ use super::written::{SaidBy, Setting, Spec};
 use crate::model::Strategy;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::duration;
-use std::collections::BTreeMap;
 
 /// How the failed messages of a queue are tried again.
 #[derive(Clone, Debug, PartialEq)]

@@ -150,7 +150,7 @@ impl RetrySpec {
 }
 
 /// Whether wait k is k times the first, or the longest: all that a quorum queue of 4.3 can do.
-fn is_even(delays: &[i64]) -> bool {
+pub(crate) fn is_even(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
     delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))
 }
