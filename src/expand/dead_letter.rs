@@ -78,7 +78,8 @@ impl Expander<'_> {
         let patterns = Patterns::of(&self.topology.policies);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
-            let Some((target, setting)) = self.target(name, queue, Wiring::Policy).zip(queue.dead_letter.as_ref()) else {
+            let Some((target, setting)) = self.target(name, queue, Wiring::Policy).zip(queue.dead_letter.as_ref())
+            else {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);

@@ -4,8 +4,8 @@
 use super::case::{Case, End, Refusal};
 use super::naming;
 use super::objects::Objects;
-use super::tiers::Tiers;
 use super::text;
+use super::tiers::Tiers;
 use crate::behaviour::Dialect;
 use crate::model::{Arguments, Binding, Destination, QueueType};
 use crate::spec::{Diagnostic, Location};
@@ -52,10 +52,16 @@ impl Ladder {
         // Between the two they match nothing, and are there so that an upgrade changes nothing.
         if dialect.version.is_at_least(3, 10) {
             for death in FINAL_DEATHS {
-                let arguments: Arguments =
-                    [("x-match", "all-with-x"), ("x-last-death-reason", death)].map(|(k, v)| (k.to_owned(), text(v))).into();
+                let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", death)]
+                    .map(|(k, v)| (k.to_owned(), text(v)))
+                    .into();
                 let routing_key = String::new();
-                objects.bindings.insert(Binding { source: guard.clone(), destination: end.clone(), routing_key, arguments });
+                objects.bindings.insert(Binding {
+                    source: guard.clone(),
+                    destination: end.clone(),
+                    routing_key,
+                    arguments,
+                });
             }
         }
         let tiers: Vec<_> = self.tiers.names().collect();
@@ -119,7 +125,8 @@ fn end(case: &Case<'_>) -> Result<End, Refusal> {
     };
     let fanout = "let it be a fanout (the default), or use strategy `republish` or `redeliver`";
     if end.exchange.as_str().is_empty() {
-        let message = "the dead letters of a ladder cannot go to the default exchange: it cannot be bound to".to_owned();
+        let message =
+            "the dead letters of a ladder cannot go to the default exchange: it cannot be bound to".to_owned();
         return refused(message, "name an entry of `deadLetterQueues`: it gets an exchange of its own");
     }
     match (end.kind.as_deref(), &end.routing_key) {
@@ -132,8 +139,7 @@ fn end(case: &Case<'_>) -> Result<End, Refusal> {
         }
         (Some("fanout" | "headers"), _) | (_, None) => Ok(end.clone()),
         (Some(_) | None, Some(key)) => {
-            let message =
-                format!("the dead letters of a ladder keep their own keys: they cannot get the key {key:?}");
+            let message = format!("the dead letters of a ladder keep their own keys: they cannot get the key {key:?}");
             refused(message, "take the routing key away, and bind the dead-letter queue so that it takes every key")
         }
     }

@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn names_of_retries_are_recognised() {
-        for name in ["orders.work", "a", "a.retry", "a.retry.1.5s", "a~2", "a.retry.1.5s~2", "x.retry.first", "é /.1.2"] {
+        for name in ["orders.work", "a", "a.retry", "a.retry.1.5s", "a~2", "a.retry.1.5s~2", "x.retry.first", "é /.1.2"]
+        {
             let queue = QueueName::new(name);
             assert_eq!(queue_of_retry_exchange(&retry_exchange(&queue)), Some(queue.clone()));
             assert_eq!(queue_of_first_exchange(&first_exchange(&queue)), Some(queue.clone()));
@@ -181,7 +182,16 @@ mod tests {
             }
         }
         assert_eq!(TierName::new(&"q".into(), 2, 30_000).name().as_str(), "q.retry.2.30s");
-        let other = ["q", "q.retry", "q.retry.1", "q.retry.0.5s", "q.retry.01.5s", "q.retry.1.90s", "q.retry.1.5", ".retry.1.5s"];
+        let other = [
+            "q",
+            "q.retry",
+            "q.retry.1",
+            "q.retry.0.5s",
+            "q.retry.01.5s",
+            "q.retry.1.90s",
+            "q.retry.1.5",
+            ".retry.1.5s",
+        ];
         for name in other {
             assert_eq!(TierName::parse(&name.into()), None, "{name}");
         }

@@ -196,7 +196,11 @@ fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Diagnosti
     }
     let without = RetrySpec { schedule: None, jitter: None, ..case.retry.clone() };
     let without: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(&without, other)).collect();
-    if without.is_empty() { diagnostic } else { diagnostic.hint(format!("without delays, {} would work here", words(&without))) }
+    if without.is_empty() {
+        diagnostic
+    } else {
+        diagnostic.hint(format!("without delays, {} would work here", words(&without)))
+    }
 }
 
 impl Expander<'_> {

@@ -62,8 +62,7 @@ impl Tiers {
             KnownArgument::named(argument).is_some_and(|known| known.is_taken(queue_type, dialect.version))
         };
         // Quorum queues have no TTL before 3.10: there a classic tier is the only one that hands back.
-        let queue_type =
-            if takes(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
+        let queue_type = if takes(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };
         let mut arguments: Arguments = [
             ("x-queue-type".to_owned(), text(queue_type.as_str())),
             ("x-message-ttl".to_owned(), ArgumentValue::Integer(delay)),

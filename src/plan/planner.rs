@@ -106,7 +106,8 @@ fn lacking(draft: &mut Draft, situation: &Situation<'_>) {
         let lacks = |argument: &&String| !live.arguments.contains_key(*argument);
         let lacking: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
         if !lacking.is_empty() {
-            let text = format!("it was made without {}, which it would get today; it stays as it is", lacking.join(" and "));
+            let text =
+                format!("it was made without {}, which it would get today; it stays as it is", lacking.join(" and "));
             draft.note(&situation.address(&ObjectId::Queue(name.clone())), text);
         }
     }

@@ -126,8 +126,15 @@ fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> O
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
     let suggestion = by_argument.or_else(|| closest(&entry.key, names()));
+    let is_of_retries = ["retry", "maxRetries"].contains(&entry.key.as_str());
     let hint = match suggestion {
         Some(name) => format!("did you mean `{name}`?"),
+        None if is_of_retries && kind.name == "QueueDefaults" => {
+            format!("write `{}` under `defaults:`, beside `queue`", entry.key)
+        }
+        None if is_of_retries && kind.name == "DeadLetterQueue" => {
+            "a dead-letter queue is where the retries end: nothing in it is tried again".to_owned()
+        }
         None if keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true))) && entry.key.starts_with("x-") => {
             "an argument that topo does not know goes under `arguments:`".to_owned()
         }

@@ -239,7 +239,11 @@ fn worked_out(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Schedule> 
 }
 
 /// Whether a schedule is longer than the count; reports it.
-pub(super) fn too_many_delays(schedule: &Setting<Schedule>, count: &Setting<u32>, diagnostics: &mut Diagnostics) -> bool {
+pub(super) fn too_many_delays(
+    schedule: &Setting<Schedule>,
+    count: &Setting<u32>,
+    diagnostics: &mut Diagnostics,
+) -> bool {
     let Schedule::Delays(delays) = &schedule.value else { return false };
     let is_too_many = delays.len() as u64 > u64::from(count.value);
     if is_too_many {

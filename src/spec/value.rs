@@ -7,8 +7,8 @@ use super::position::Location;
 use super::shape::Shape;
 use super::suggest::{closest, listed};
 use super::{scalar, units};
-use crate::model::retry::LONGEST_DELAY;
 use crate::model::names::LONGEST_NAME;
+use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
 /// Reports a value of the wrong kind. The place is the value's own, or its key's where there is no value.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use topo::behaviour::Dialect;
 use topo::apply::{Interrupt, Report, apply};
+use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snapshot};
 use topo::diff::{Change, diff};
 use topo::expand::expand;
