@@ -15,6 +15,9 @@ use crate::model::{Arguments, Family, ObjectId, QueueName, QueueType, Strategy};
 use crate::spec::{Diagnostic, Location, RetrySpec};
 use std::fmt;
 
+#[cfg(test)]
+mod tests;
+
 /// After so many waits a line is cut.
 const SHOWN_WAITS: usize = 10;
 
