@@ -36,7 +36,8 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let allowed = planning::allowances(&arguments.planning);
     let intent = intent(arguments, saved, &broker, &progress).await?;
     expected(arguments, &intent.seen)?;
-    let format = |plan: &Plan| super::plan::shown(plan, PlanFormat::Text, &allowed, &intent.specs, None, global);
+    let all = arguments.planning.show.is_some();
+    let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
     if arguments.format == ReportFormat::Text {
         output::print(&format(&intent.seen))?;
     }
@@ -203,7 +204,7 @@ async fn approve(
         let command = plan_text::paste_line(&intent.again, &open);
         output::tell(&super::plan::shown(
             &plan,
-            PlanFormat::Text,
+            (PlanFormat::Text, false),
             allowed,
             &intent.specs,
             None,

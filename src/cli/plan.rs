@@ -32,7 +32,8 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         }
         None => apply_line(arguments, &loaded.specs),
     });
-    output::print(&shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global))?;
+    let all = arguments.planning.show.is_some();
+    output::print(&shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global))?;
     let open = obstacles(&plan, &allowed);
     Ok(match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
@@ -41,17 +42,17 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     })
 }
 
-/// The plan as `--format` says.
+/// The plan as `--format` and `--show all` say.
 pub(super) fn shown(
     plan: &Plan,
-    format: PlanFormat,
+    (format, all): (PlanFormat, bool),
     allowed: &[Allowance],
     specs: &str,
     apply: Option<&str>,
     global: &Global,
 ) -> String {
     let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose };
+    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose, all };
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

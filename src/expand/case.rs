@@ -32,7 +32,7 @@ pub struct End {
 
 /// Why a strategy cannot carry a queue.
 pub(super) struct Refusal {
-    pub(super) diagnostic: Diagnostic,
+    pub(super) diagnostic: Box<Diagnostic>,
     /// Whether another strategy is a way out.
     pub(super) is_of_strategy: bool,
 }
@@ -40,12 +40,12 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Another strategy may do.
     pub(super) fn of_strategy(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic, is_of_strategy: true }
+        Self { diagnostic: Box::new(diagnostic), is_of_strategy: true }
     }
 
     /// Something else has to change.
     pub(super) fn of_setting(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic, is_of_strategy: false }
+        Self { diagnostic: Box::new(diagnostic), is_of_strategy: false }
     }
 }
 

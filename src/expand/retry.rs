@@ -46,7 +46,7 @@ impl Retry {
     }
 
     /// The strategy that is said, or the one that stands for what is said; `None`: the first failure is final.
-    fn of(case: &Case<'_>) -> Result<Option<Self>, Diagnostic> {
+    fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
         let retry = case.retry;
         let said = retry.strategy.as_ref().map(|it| it.value);
         let is_final = retry.max_retries.value == 0;
@@ -56,7 +56,7 @@ impl Retry {
             (Some(strategy), _, _) => strategy,
             (None, Some(_), _) => Strategy::Ladder,
             (None, None, QueueType::Quorum) => Strategy::Redeliver,
-            (None, None, QueueType::Classic | QueueType::Stream) => return Err(no_strategy(case)),
+            (None, None, QueueType::Classic | QueueType::Stream) => return Err(Box::new(no_strategy(case))),
         };
         Self::with(strategy, case).map(Some).map_err(|refusal| explained(refusal, strategy, case))
     }
@@ -180,7 +180,7 @@ fn no_strategy(case: &Case<'_>) -> Diagnostic {
 }
 
 /// With the strategies that would work, where the strategy is what stands in the way.
-fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Diagnostic {
+fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_of_strategy } = refusal;
     if !is_of_strategy {
         return diagnostic;
@@ -195,15 +195,12 @@ fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Diagnosti
         words.join(" or ")
     };
     if !as_it_is.is_empty() {
-        return diagnostic.hint(format!("{} would work here", words(&as_it_is)));
+        return Box::new(diagnostic.hint(format!("{} would work here", words(&as_it_is))));
     }
     let without = RetrySpec { schedule: None, jitter: None, ..case.retry.clone() };
     let without: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(&without, other)).collect();
-    if without.is_empty() {
-        diagnostic
-    } else {
-        diagnostic.hint(format!("without delays, {} would work here", words(&without)))
-    }
+    let hint = format!("without delays, {} would work here", words(&without));
+    Box::new(diagnostic.maybe_hint((!without.is_empty()).then_some(hint)))
 }
 
 impl Expander<'_> {
@@ -219,7 +216,7 @@ impl Expander<'_> {
                     self.retries.insert(name.clone(), (case.at(), retry));
                 }
                 Ok(None) => {}
-                Err(diagnostic) => self.diagnostics.push(diagnostic),
+                Err(diagnostic) => self.diagnostics.push(*diagnostic),
             }
         }
     }
