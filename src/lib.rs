@@ -5,7 +5,8 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
-//! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
+//! lint reads spec + topology.   behaviour predicts the broker, for all of them.   render reads finished values.
+//! cli joins them.
 //! ```
 //!
 //! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
@@ -19,6 +20,8 @@ pub mod behaviour;
 pub mod spec;
 
 pub mod expand;
+
+pub mod lint;
 
 pub mod diff;
 

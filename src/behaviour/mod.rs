@@ -8,6 +8,6 @@ pub mod declare;
 pub mod dialect;
 pub mod effective;
 
-pub use declare::{Refusal, refusals};
+pub use declare::{Refusal, as_stored, refusals};
 pub use dialect::Dialect;
 pub use effective::{Precedence, precedence};

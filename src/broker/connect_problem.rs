@@ -20,6 +20,8 @@ pub enum ConnectProblem {
     Expired,
     /// The broker wants a client certificate.
     CertificateRequired,
+    /// The broker ends the handshake without saying why: with TLS 1.2 a missing client certificate looks like that.
+    HandshakeRefused,
     /// The broker does not take the client certificate.
     CertificateRefused(String),
     /// TLS was spoken to a port that does not.
@@ -43,6 +45,7 @@ impl ConnectProblem {
             | Self::WrongHost
             | Self::Expired
             | Self::CertificateRequired
+            | Self::HandshakeRefused
             | Self::CertificateRefused(_)
             | Self::HttpsToHttp
             | Self::HttpToHttps(_)
@@ -60,6 +63,7 @@ impl ConnectProblem {
             | Self::WrongHost
             | Self::Expired
             | Self::CertificateRequired
+            | Self::HandshakeRefused
             | Self::CertificateRefused(_)
             | Self::HttpsToHttp
             | Self::HttpToHttps(_)
@@ -110,13 +114,13 @@ impl ConnectProblem {
             },
             TlsError::AlertReceived(alert) => match alert {
                 AlertDescription::CertificateRequired => Self::CertificateRequired,
+                AlertDescription::HandshakeFailure => Self::HandshakeRefused,
                 AlertDescription::BadCertificate
                 | AlertDescription::CertificateExpired
                 | AlertDescription::CertificateRevoked
                 | AlertDescription::CertificateUnknown
                 | AlertDescription::UnsupportedCertificate
                 | AlertDescription::UnknownCA => Self::CertificateRefused(format!("{alert:?}")),
-                // With TLS 1.2 this is what a missing client certificate looks like, but other things do, too.
                 _ => Self::Tls(error.to_string()),
             },
             TlsError::InvalidMessage(_) => Self::HttpsToHttp,
@@ -144,6 +148,9 @@ impl fmt::Display for ConnectProblem {
             Self::WrongHost => f.write_str("the broker's certificate is not for this host name"),
             Self::Expired => f.write_str("the broker's certificate is expired or not valid yet"),
             Self::CertificateRequired => f.write_str("the broker requires a client certificate"),
+            Self::HandshakeRefused => {
+                f.write_str("the broker refuses the TLS handshake; perhaps it requires a client certificate")
+            }
             Self::CertificateRefused(words) => write!(f, "the broker does not accept the client certificate ({words})"),
             Self::HttpsToHttp => f.write_str("the port does not speak TLS; is it http:// instead of https://?"),
             Self::HttpToHttps(words) => {

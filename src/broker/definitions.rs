@@ -17,6 +17,15 @@ pub enum DefinitionsError {
     /// It is of the whole cluster, or of a vhost, and has no lists at all.
     #[error("it has neither queues nor exchanges nor bindings nor vhosts")]
     Nothing,
+    /// It is of a broker that is too old.
+    #[error(
+        "it is of RabbitMQ {version}; topo supports {} and later (--broker-version says what it shall stand for)",
+        BrokerVersion::OLDEST_SUPPORTED.series()
+    )]
+    TooOld {
+        /// Its version.
+        version: BrokerVersion,
+    },
 }
 
 #[derive(Deserialize)]
@@ -41,7 +50,11 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     let file: File = serde_json::from_str(text)?;
     let said = file.rabbit_version.or(file.rabbitmq_version).and_then(|version| version.parse().ok());
-    let cluster = cluster(version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN));
+    let version = version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    if !version.is_supported() {
+        return Err(DefinitionsError::TooOld { version });
+    }
+    let cluster = cluster(version);
     if file.vhosts.is_none() && file.queues.is_none() && file.exchanges.is_none() && file.bindings.is_none() {
         return Err(DefinitionsError::Nothing);
     }
@@ -112,5 +125,12 @@ mod tests {
     fn a_vhost_that_is_not_in_it_is_missing() {
         assert!(read(FILE, &"elsewhere".into(), None).unwrap().topology.settings.is_none());
         assert!(matches!(read("{}", &"shop".into(), None), Err(DefinitionsError::Nothing)));
+    }
+
+    #[test]
+    fn a_file_of_a_broker_that_is_too_old_is_refused() {
+        let old = FILE.replace("3.10.8", "3.7.28");
+        assert!(matches!(read(&old, &"shop".into(), None), Err(DefinitionsError::TooOld { .. })));
+        assert!(read(&old, &"shop".into(), Some(BrokerVersion::NEWEST_KNOWN)).is_ok());
     }
 }

@@ -4,7 +4,7 @@
 //! kept word for word.
 
 use super::connect_problem::ConnectProblem;
-use crate::model::{Binding, QueueName, VhostName};
+use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use std::time::Duration;
 
 /// Why a broker could not be read, or did not do what was asked.
@@ -158,6 +158,17 @@ pub enum BrokerError {
         /// What it gave instead.
         said: String,
     },
+    /// It is a broker, and too old.
+    #[error(
+        "{product} {version} is too old: topo supports RabbitMQ {} and later",
+        BrokerVersion::OLDEST_SUPPORTED.series()
+    )]
+    VersionTooOld {
+        /// Its product name.
+        product: String,
+        /// Its version.
+        version: BrokerVersion,
+    },
     /// The guard of a delete: it holds messages. Nothing was deleted.
     #[error("queue {queue} is not empty, it was left alone: it holds {}", count(*.messages))]
     NotEmpty {
@@ -278,6 +289,7 @@ impl BrokerError {
             | Self::Malformed { .. }
             | Self::Unaddressable { .. }
             | Self::VersionUnknown { .. }
+            | Self::VersionTooOld { .. }
             | Self::NotEmpty { .. }
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }
@@ -313,6 +325,7 @@ impl BrokerError {
             | Self::Malformed { .. }
             | Self::Unaddressable { .. }
             | Self::VersionUnknown { .. }
+            | Self::VersionTooOld { .. }
             | Self::NotEmpty { .. }
             | Self::MoreThanAllowed { .. }
             | Self::EmptinessUnknown { .. }

@@ -6,7 +6,7 @@ use super::error::BrokerError;
 use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
 use super::wire;
 use crate::behaviour::Dialect;
-use crate::model::{Binding, QueueName, VhostName};
+use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
 use futures_util::future::join_all;
@@ -25,13 +25,15 @@ impl Broker {
     /// on, the broker says the same (404) of a vhost that this user may not see (`rabbit_web_dispatch_access_control:
     /// user_matches_vhost`); before, that is [`BrokerError::AccessRefused`].
     pub async fn read(&self, vhosts: &[VhostName]) -> Result<Vec<Snapshot>, BrokerError> {
-        let (cluster, listed, lists) = join!(
+        let (cluster, deprecated_features, listed, lists) = join!(
             self.cluster(),
+            self.deprecated_features(),
             self.get::<wire::Vhosts>(VHOSTS),
             join_all(vhosts.iter().map(|vhost| self.lists(vhost)))
         );
         // In this order: what is wrong with the broker as a whole says more than what is wrong with one list.
-        let cluster = cluster?;
+        let mut cluster = cluster?;
+        cluster.dialect.deprecated_features = deprecated_features?;
         let mut settings: BTreeMap<_, _> = listed?.0.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
         let snapshots = vhosts.iter().cloned().zip(lists).map(|(vhost, lists)| {
             match (lists, settings.remove(vhost.as_str())) {
@@ -121,10 +123,13 @@ impl Broker {
         let overview: wire::Overview = answer.json(&request)?;
         let product = overview.product_name.unwrap_or_else(|| "RabbitMQ".to_owned());
         let said = overview.rabbitmq_version.unwrap_or_default();
-        let Ok(version) = said.parse() else {
+        let Ok(version) = said.parse::<BrokerVersion>() else {
             let said = if said.is_empty() { overview.product_version.unwrap_or_default() } else { said };
             return Err(BrokerError::VersionUnknown { product, said });
         };
+        if !version.is_supported() {
+            return Err(BrokerError::VersionTooOld { product, version });
+        }
         Ok(Cluster {
             name: overview.cluster_name.unwrap_or_default(),
             product,
@@ -132,8 +137,18 @@ impl Broker {
                 version,
                 default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
                 exchange_types: overview.exchange_types.into_iter().map(|kind| kind.name).collect(),
+                deprecated_features: BTreeMap::new(),
             },
         })
+    }
+
+    /// What the broker permits of what it will give up. Before 3.13 there is no such list.
+    async fn deprecated_features(&self) -> Result<BTreeMap<String, bool>, BrokerError> {
+        match self.get::<Vec<wire::DeprecatedFeature>>("/api/deprecated-features").await {
+            Ok(features) => Ok(features.into_iter().filter_map(wire::DeprecatedFeature::permission).collect()),
+            Err(error) if is_not_offered(&error) => Ok(BTreeMap::new()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn lists(&self, vhost: &VhostName) -> Result<Lists, BrokerError> {

@@ -24,6 +24,27 @@ pub(super) struct Overview {
     pub(super) exchange_types: Vec<ExchangeType>,
 }
 
+/// An entry of `GET /api/deprecated-features`, from 3.13 on.
+#[derive(Debug, Deserialize)]
+pub(super) struct DeprecatedFeature {
+    name: String,
+    /// `permitted` or `denied`, as the broker is configured; from 4.2.9 on (`rabbit_depr_ff_extra`).
+    state: Option<String>,
+    deprecation_phase: Option<String>,
+}
+
+impl DeprecatedFeature {
+    /// Its name and whether it is permitted, if that is said. The phase alone is only what holds by default.
+    pub(super) fn permission(self) -> Option<(String, bool)> {
+        let is_permitted = match (self.state.as_deref(), self.deprecation_phase.as_deref()) {
+            (Some("permitted"), _) => true,
+            (Some("denied"), _) | (None, Some("removed" | "disconnected")) => false,
+            (Some(_) | None, _) => return None,
+        };
+        Some((self.name, is_permitted))
+    }
+}
+
 /// A type of exchange.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {

@@ -2,20 +2,20 @@
 
 use super::failure::Failure;
 use super::input::Loaded;
-use super::planning;
+use super::planning::{self, Planned};
 use crate::behaviour::Dialect;
 use crate::broker::{Snapshot, definitions};
 use crate::model::BrokerVersion;
-use crate::plan::{Activity, Options, Plan, Target, seal};
+use crate::plan::{Activity, Options, Target, seal};
 use std::path::Path;
 
 /// The plan against what stands for a broker.
 pub(super) fn plan(
     source: &str,
     version: Option<BrokerVersion>,
-    loaded: &Loaded,
+    loaded: &mut Loaded,
     options: &Options,
-) -> Result<Plan, Failure> {
+) -> Result<Planned, Failure> {
     let text = match source {
         "empty" => None,
         path => Some(
@@ -33,12 +33,13 @@ pub(super) fn plan(
             })?,
         });
     }
-    let wanted = loaded.wanted(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
+    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
     // Nobody knows how full the queues are: that is "some", not "none".
     let nobody_knows = Activity::default();
-    let parts = snapshots.iter().zip(&wanted);
+    let parts = snapshots.iter().zip(&loaded.wanted);
     let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, wanted, &nobody_knows, options)).collect();
     let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.dialect.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    Ok(seal(target, options.clone(), parts))
+    let dialects = snapshots.into_iter().map(|snapshot| snapshot.dialect).collect();
+    Ok(Planned { plan: seal(target, options.clone(), parts), dialects })
 }

@@ -4,9 +4,10 @@ use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::locking::{self, Locks};
+use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{confirm, connection, input, interruption, outcome, output, planning};
+use super::{confirm, connection, findings, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
 use crate::broker::Broker;
 use crate::model::names::LOCK_QUEUE;
@@ -34,7 +35,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let progress = Progress::new(global);
     let broker = connection::connect(&arguments.connection)?;
     let allowed = planning::allowances(&arguments.planning);
-    let intent = intent(arguments, saved, &broker, &progress).await?;
+    let intent = intent(arguments, saved, &broker, global).await?;
     expected(arguments, &intent.seen)?;
     let all = arguments.planning.show.is_some();
     let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
@@ -79,15 +80,17 @@ async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
     broker: &Broker,
-    progress: &Progress,
+    global: &Global,
 ) -> Result<Intent, Failure> {
+    let progress = &Progress::new(global);
     let Some(saved) = saved else {
-        let loaded = input::load(&arguments.spec)?;
+        let mut loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
-        let (wanted, seen) = planning::first_plan(broker, &loaded, &options, progress).await?;
+        let Planned { plan: seen, dialects } = planning::read(broker, &mut loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;
+        findings::beside(&loaded, &dialects, &seen).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
-        return Ok(Intent { wanted, seen, specs: loaded.specs, again });
+        return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
     let now = planning::plan(broker, &wanted, &saved.options, progress).await?;

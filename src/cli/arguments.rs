@@ -1,5 +1,6 @@
 //! The command line, and its help.
 
+use crate::model::version::NotAVersion;
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -209,7 +210,7 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
     pub(super) against: Option<String>,
     /// The version that --against stands for
-    #[arg(long, value_name = "VERSION", env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]
+    #[arg(long, value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]
     pub(super) broker_version: Option<BrokerVersion>,
 }
 
@@ -248,6 +249,10 @@ pub(super) struct ApplyArguments {
 pub(super) struct ValidateArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
+    /// The RabbitMQ that the specs are for [default: the newest known]
+    // An id of its own: for a plan, the environment says it only beside `--against`.
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
     /// How to print findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,
@@ -368,6 +373,15 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
+}
+
+fn broker_version(text: &str) -> Result<BrokerVersion, String> {
+    let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
+    if version.is_supported() {
+        return Ok(version);
+    }
+    let (oldest, newest) = (BrokerVersion::OLDEST_SUPPORTED.series(), BrokerVersion::NEWEST_KNOWN.series());
+    Err(format!("topo supports RabbitMQ {oldest} to {newest}, and later ones as if they were {newest}"))
 }
 
 fn positive(text: &str) -> Result<Duration, String> {

@@ -28,10 +28,14 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         .filter(|(flag, _)| typed.contains(*flag))
         .flat_map(|(_, others)| others.iter().copied())
         .collect();
+    let is_against =
+        typed.contains("against") || std::env::var_os("TOPO_AGAINST").is_some_and(|value| !value.is_empty());
     let mut command = of_all(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-        let silent = is_empty || silenced.contains(argument.get_id().as_str());
+        // `--broker-version` of a plan is what `--against` stands for; a live broker says its own.
+        let is_pointless = argument.get_id() == "broker_version" && !is_against;
+        let silent = is_empty || is_pointless || silenced.contains(argument.get_id().as_str());
         // A value may be a secret, as those of variables are; help is pasted into tickets.
         let argument = argument.hide_env_values(true);
         if silent { argument.env(None::<&'static str>) } else { argument }

@@ -159,7 +159,9 @@ fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
         }
         ConnectProblem::UnknownIssuer => Some("give the authority that signed it: --ca-cert FILE"),
         ConnectProblem::WrongHost => Some("use a name that is in the certificate: --url https://NAME:15671"),
-        ConnectProblem::CertificateRequired | ConnectProblem::CertificateRefused(_) => {
+        ConnectProblem::CertificateRequired
+        | ConnectProblem::HandshakeRefused
+        | ConnectProblem::CertificateRefused(_) => {
             Some("give one that the broker trusts: --client-cert FILE --client-key FILE")
         }
         // Nothing is wrong with the address.

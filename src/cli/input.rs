@@ -5,69 +5,90 @@ use super::failure::Failure;
 use super::output;
 use super::shell;
 use crate::behaviour::Dialect;
-use crate::expand::{Expansion, Origin, expand};
-use crate::model::{BrokerVersion, VhostName};
+use crate::expand::{Because, Expansion, Origin, expand};
+use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The specs, a vhost each, and what is needed to say what is wrong with them.
+/// What the specs want, a vhost each.
 pub(super) struct Loaded {
-    pub(super) parsed: Vec<Spec>,
+    pub(super) wanted: Vec<Wanted>,
+    /// What was written, and what it stands for, in the same order.
+    pub(super) expanded: Vec<(Spec, Expansion)>,
+    pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
-    files: Vec<SourceFile>,
     format: FindingsFormat,
 }
 
-/// Reads and parses the specs; findings go to standard error.
+/// Reads, parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what
+/// is wrong there is wrong on every one, so it is said before any is asked.
 pub(super) fn load(arguments: &SpecArguments) -> Result<Loaded, Failure> {
-    load_for(arguments, FindingsFormat::Text)
+    load_for(arguments, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
 }
 
-/// The same, with the findings in a format: other than text, they are the result and go to standard output.
-pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Result<Loaded, Failure> {
+/// The same for that version, with the findings in a format: other than text, they are the result and go to standard
+/// output.
+pub(super) fn load_for(
+    arguments: &SpecArguments,
+    format: FindingsFormat,
+    version: BrokerVersion,
+) -> Result<Loaded, Failure> {
     let paths = paths(arguments)?;
     let files = files(&paths)?;
     let variables = variables(arguments)?;
     let parsed = parse(&files, &variables).map_err(|found| refused(&found, &files, format))?;
-    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    let mut loaded = Loaded { parsed, specs: specs.join(" "), files, format };
-    // What is wrong on the newest broker is wrong on every one, so it is said before any is asked.
-    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-    loaded.wanted(|_| &newest)?;
+    let dialect = Dialect::of(version);
+    let mut expanded = expanded_for(parsed.into_iter().map(|spec| (spec, &dialect)))
+        .map_err(|found| refused(&found, &files, format))?;
     if let Some(only) = &arguments.vhost {
-        let known: Vec<String> = loaded.parsed.iter().map(|spec| spec.vhost.value.to_string()).collect();
-        loaded.parsed.retain(|spec| spec.vhost.value.as_str() == only);
-        if loaded.parsed.is_empty() {
+        let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
+        expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
+        if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
-    Ok(loaded)
+    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
+    let wanted = wanted(&expanded);
+    Ok(Loaded { wanted, expanded, files, specs: specs.join(" "), format })
+}
+
+fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
+    let mut expanded = Vec::new();
+    let mut findings = Diagnostics::new();
+    for (spec, dialect) in specs {
+        match expand(&spec, dialect) {
+            Ok(expansion) => expanded.push((spec, expansion)),
+            Err(more) => findings.extend(more),
+        }
+    }
+    if findings.is_empty() { Ok(expanded) } else { Err(findings) }
+}
+
+fn wanted(expanded: &[(Spec, Expansion)]) -> Vec<Wanted> {
+    expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect()
 }
 
 impl Loaded {
-    /// The vhosts, in the order of the specs.
+    /// The vhosts, in order.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
-        self.parsed.iter().map(|spec| spec.vhost.value.clone()).collect()
+        self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
 
-    /// What each spec wants of a broker of that kind, which is found by the spec's place.
-    pub(super) fn wanted<'a>(&self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<Vec<Wanted>, Failure> {
-        let mut wanted = Vec::new();
-        let mut findings = Diagnostics::new();
-        for (index, spec) in self.parsed.iter().enumerate() {
-            match expand(spec, dialect(index)) {
-                Ok(expansion) => wanted.push(wanted_by(expansion)),
-                Err(more) => findings.extend(more),
-            }
-        }
-        if findings.is_empty() { Ok(wanted) } else { Err(refused(&findings, &self.files, self.format)) }
+    /// Expands the specs again, for the brokers that were found, each by the spec's place.
+    pub(super) fn expand_for<'a>(&mut self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<(), Failure> {
+        let specs = std::mem::take(&mut self.expanded).into_iter().enumerate();
+        let expanded = expanded_for(specs.map(|(index, (spec, _))| (spec, dialect(index))));
+        self.expanded = expanded.map_err(|found| refused(&found, &self.files, self.format))?;
+        self.wanted = wanted(&self.expanded);
+        Ok(())
     }
 }
 
@@ -78,7 +99,7 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
             output::tell(&diagnostics(found, files, true, output::width()));
             Ok(())
         }
-        FindingsFormat::Json => output::print(&findings::json(found, files)),
+        FindingsFormat::Json => output::print(&findings::json(found, files, None)),
         FindingsFormat::Github => output::print(&findings::github(found, files)),
     };
     printed.err().unwrap_or(silent)
@@ -241,10 +262,30 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 /// What a plan keeps of an expanded spec.
 fn wanted_by(expansion: Expansion) -> Wanted {
-    let source = |origin: Origin| Source { file: origin.file, line: origin.line, column: origin.column };
-    Wanted {
-        topology: expansion.topology,
-        scope: expansion.scope,
-        sources: expansion.origins.into_iter().map(|(id, origin)| (id, source(origin))).collect(),
-    }
+    let has_exchange: BTreeSet<QueueName> = expansion
+        .origins
+        .values()
+        .filter_map(|origin| match &origin.because {
+            Because::DeadLetterExchange(queue) | Because::DeadLetterBinding(queue) => Some(queue.clone()),
+            Because::Declared | Because::DeadLetterPolicy(_) | Because::Retry(_) => None,
+        })
+        .collect();
+    let part_of = |id: &ObjectId, because: Because| match (id, because) {
+        (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
+        (_, Because::DeadLetterExchange(queue)) => Some(queue),
+        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_)) => {
+            None
+        }
+    };
+    let source = |id: &ObjectId, origin: Origin| Source {
+        file: origin.file,
+        line: origin.line,
+        column: origin.column,
+        part_of: part_of(id, origin.because),
+    };
+    let sources = expansion.origins.into_iter().map(|(id, origin)| {
+        let source = source(&id, origin);
+        (id, source)
+    });
+    Wanted { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
 }

@@ -9,6 +9,7 @@ mod connection;
 mod environment;
 mod exit;
 mod failure;
+mod findings;
 mod input;
 mod interruption;
 mod locking;

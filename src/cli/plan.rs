@@ -3,22 +3,23 @@
 use super::arguments::{Global, PlanArguments, PlanFormat};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{against, connection, input, output, planning};
+use super::{against, connection, findings, input, output, planning};
 use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
-    let loaded = input::load(&arguments.spec)?;
+    let mut loaded = input::load(&arguments.spec)?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
-    let plan = match &arguments.against {
-        Some(source) => against::plan(source, arguments.broker_version, &loaded, &options)?,
+    let Planned { plan, dialects } = match &arguments.against {
+        Some(source) => against::plan(source, arguments.broker_version, &mut loaded, &options)?,
         None => {
             let broker = connection::connect(&arguments.connection)?;
-            planning::first_plan(&broker, &loaded, &options, &Progress::new(global)).await?.1
+            planning::read(&broker, &mut loaded, &options, &Progress::new(global)).await?
         }
     };
     planning::known_addresses(&plan)?;
@@ -33,7 +34,9 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         None => apply_line(arguments, &loaded.specs),
     });
     let all = arguments.planning.show.is_some();
-    output::print(&shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global))?;
+    let text = shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global);
+    let beside = findings::beside(&loaded, &dialects, &plan);
+    output::print(&beside.joined(text, arguments.format, &loaded, global))?;
     let open = obstacles(&plan, &allowed);
     Ok(match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
@@ -52,7 +55,7 @@ pub(super) fn shown(
     global: &Global,
 ) -> String {
     let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, requests: global.verbose, all };
+    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose, all };
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

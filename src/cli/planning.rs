@@ -57,23 +57,29 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     line
 }
 
-/// Reads the vhosts and plans what the specs want of that broker; what they want comes back with the plan.
-pub(super) async fn first_plan(
+/// A plan, and how the broker behaves that it is for, a vhost each.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) dialects: Vec<Dialect>,
+}
+
+/// Reads the vhosts and plans what the specs want of that broker; also says what was read of the broker itself.
+pub(super) async fn read(
     broker: &Broker,
-    loaded: &Loaded,
+    loaded: &mut Loaded,
     options: &Options,
     progress: &Progress,
-) -> Result<(Vec<Wanted>, Plan), Failure> {
+) -> Result<Planned, Failure> {
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&loaded.vhosts()).await?;
     let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-    let wanted = loaded.wanted(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
-    let plan = of(broker, &snapshots, &wanted, options).await?;
+    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
+    let plan = of(broker, &snapshots, &loaded.wanted, options).await?;
     drop(reading);
-    Ok((wanted, plan))
+    Ok(Planned { plan, dialects: snapshots.into_iter().map(|snapshot| snapshot.dialect).collect() })
 }
 
-/// Reads the vhosts and plans them.
+/// Reads the vhosts and plans what is known to be wanted.
 pub(super) async fn plan(
     broker: &Broker,
     wanted: &[Wanted],

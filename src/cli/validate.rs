@@ -1,36 +1,63 @@
-//! `topo validate`: specs checked offline.
+//! `topo validate`: specs checked offline, for one version of RabbitMQ.
 
 use super::arguments::{FindingsFormat, Global, ValidateArguments};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{input, output};
-use crate::behaviour::Dialect;
+use super::input::Loaded;
+use super::{findings, input, output};
 use crate::model::BrokerVersion;
-use crate::render::style::count;
+use crate::render::diagnostics::diagnostics;
+use crate::render::findings::{github, json};
+use crate::render::style::{clean, count};
+use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
-    let loaded = input::load_for(&arguments.spec, arguments.format)?;
-    if arguments.format == FindingsFormat::Json {
-        output::print("{\"formatVersion\":1,\"diagnostics\":[]}\n")?;
-    } else if !global.quiet && arguments.format == FindingsFormat::Text {
-        // As the newest broker would hold it.
-        let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-        for wanted in loaded.wanted(|_| &newest)? {
-            let topology = &wanted.topology;
-            output::print(&format!(
-                "{}: vhost {}: {}, {}, {}, {}\n",
-                loaded.specs,
-                crate::render::style::clean(topology.vhost.as_str()),
-                count(topology.exchanges.len() as u64, "exchange"),
-                count(topology.queues.len() as u64, "queue"),
-                count(topology.bindings.len() as u64, "binding"),
-                match topology.policies.len() {
-                    1 => "1 policy".to_owned(),
-                    many => format!("{many} policies"),
-                },
-            ))?;
+    let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let loaded = input::load_for(&arguments.spec, arguments.format, version)?;
+    let found = findings::for_version(&loaded, version);
+    match arguments.format {
+        FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,
+        FindingsFormat::Github => output::print(&github(&found, &loaded.files))?,
+        FindingsFormat::Text => {
+            output::tell(&diagnostics(&found, &loaded.files, true, output::width()));
+            if !global.quiet {
+                if let Some(note) = findings::too_new(version) {
+                    output::tell(&note);
+                }
+                output::print(&summary(&loaded, &found, version, arguments.broker_version.is_none()))?;
+            }
         }
-        output::print("Valid.\n")?;
     }
-    Ok(Exit::Done)
+    Ok(if found.has_errors() { Exit::Failed } else { Exit::Done })
+}
+
+fn summary(loaded: &Loaded, found: &Diagnostics, version: BrokerVersion, is_assumed: bool) -> String {
+    let mut text = String::new();
+    for wanted in &loaded.wanted {
+        let topology = &wanted.topology;
+        text.push_str(&format!(
+            "{}: vhost {}: {}, {}, {}, {}\n",
+            loaded.specs,
+            clean(topology.vhost.as_str()),
+            count(topology.exchanges.len() as u64, "exchange"),
+            count(topology.queues.len() as u64, "queue"),
+            count(topology.bindings.len() as u64, "binding"),
+            match topology.policies.len() {
+                1 => "1 policy".to_owned(),
+                many => format!("{many} policies"),
+            },
+        ));
+    }
+    let number = |severity| found.iter().filter(|it| it.severity == severity).count() as u64;
+    let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")]
+        .map(|(severity, thing)| (number(severity), thing));
+    let counts: Vec<String> =
+        counted.iter().filter(|(number, _)| *number > 0).map(|(number, thing)| count(*number, thing)).collect();
+    let verdict = match (found.has_errors(), counts.is_empty()) {
+        (true, _) => format!("Not valid: {}.", counts.join(", ")),
+        (false, false) => format!("Valid, with {}.", counts.join(", ")),
+        (false, true) => "Valid.".to_owned(),
+    };
+    let hint = if is_assumed { ", the newest known: --broker-version says another" } else { "" };
+    format!("{text}{verdict} Checked for RabbitMQ {version}{hint}.\n")
 }

@@ -52,8 +52,7 @@ impl Refusal {
 impl Case<'_> {
     /// Where the way of trying again is said.
     pub(super) fn at(&self) -> Location {
-        let strategy = self.retry.strategy.as_ref().map(|it| it.at);
-        strategy.or(self.retry.schedule.as_ref().map(|it| it.at)).unwrap_or(self.retry.max_retries.at)
+        self.retry.at()
     }
 
     /// An error about the way of trying again.

@@ -31,7 +31,7 @@ impl Expander<'_> {
                 continue;
             }
             let generated = Exchange {
-                kind: written.exchange_type.clone(),
+                kind: written.exchange_type.value.clone(),
                 durable: true,
                 auto_delete: false,
                 internal: written.exchange_internal,
@@ -137,10 +137,15 @@ impl Expander<'_> {
             DeadLetter::Queue { name, .. } => {
                 let written = self.spec.dead_letter_queues.get(name)?;
                 // Dead letters keep their own keys, which a direct exchange would not know.
-                let is_direct = written.exchange_type == "direct";
+                let is_direct = written.exchange_type.value == "direct";
                 let routing_key = (is_direct || written.routing_key.is_some()).then(|| binding_key(name, written));
                 let exchange = exchange_of(name, written);
-                Some(End { exchange, routing_key, kind: Some(written.exchange_type.clone()), shown: name.to_string() })
+                Some(End {
+                    exchange,
+                    routing_key,
+                    kind: Some(written.exchange_type.value.clone()),
+                    shown: name.to_string(),
+                })
             }
         }
     }
@@ -148,11 +153,11 @@ impl Expander<'_> {
     /// The type of an exchange, as far as the spec or the broker says it.
     fn kind_of(&self, exchange: &ExchangeName) -> Option<String> {
         let spec = self.spec;
-        let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.clone());
+        let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
         let of_dead_letter_queue = || {
             let mut entries = spec.dead_letter_queues.iter();
             let entry = entries.find(|(name, written)| exchange_of(name, written) == *exchange);
-            entry.map(|(_, written)| written.exchange_type.clone())
+            entry.map(|(_, written)| written.exchange_type.value.clone())
         };
         let predeclared = || match exchange.as_str() {
             "" | "amq.direct" => Some("direct"),
@@ -171,7 +176,7 @@ fn exchange_of(name: &QueueName, written: &DeadLetterQueueSpec) -> ExchangeName 
 
 /// The key that binds a dead-letter queue to its exchange.
 fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
-    match (&written.routing_key, written.exchange_type.as_str()) {
+    match (&written.routing_key, written.exchange_type.value.as_str()) {
         (Some(key), _) => key.clone(),
         (None, "topic") => "#".to_owned(),
         (None, "direct") => name.as_str().to_owned(),

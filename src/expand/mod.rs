@@ -158,7 +158,7 @@ impl Expander<'_> {
                 arguments.insert("alternate-exchange".to_owned(), alternate.value.as_str().into());
             }
             let exchange = Exchange {
-                kind: written.kind.clone(),
+                kind: written.kind.value.clone(),
                 durable: written.durable,
                 auto_delete: written.auto_delete,
                 internal: written.internal,
@@ -174,7 +174,7 @@ impl Expander<'_> {
         for (name, written) in &self.spec.policies {
             let policy = Policy {
                 pattern: written.pattern.value.clone(),
-                apply_to: written.apply_to,
+                apply_to: written.apply_to.value,
                 priority: written.priority,
                 definition: written.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
             };

@@ -1,6 +1,6 @@
 //! Every name that topo generates, made and recognised here and nowhere else.
 
-use crate::model::names::DEAD_LETTER_EXCHANGE_SUFFIX;
+use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, pattern_of as pattern_of_name};
 use crate::model::units::{duration, milliseconds};
 use crate::model::{ExchangeName, PolicyName, QueueName};
 
@@ -139,17 +139,7 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
 
 /// The pattern that matches this queue and no other.
 pub fn pattern_of(queue: &QueueName) -> String {
-    let mut pattern = String::from("^");
-    for c in queue.as_str().chars() {
-        // PCRE takes a backslash before whatever is neither letter nor digit as the character itself; before one that
-        // is, it would be a class. The broker matches bytes, so nothing beyond ASCII may be escaped.
-        if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern.push('$');
-    pattern
+    pattern_of_name(queue.as_str())
 }
 
 #[cfg(test)]

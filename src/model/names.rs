@@ -71,6 +71,21 @@ pub fn is_reserved(name: &str) -> bool {
     name == LOCK_QUEUE || name.contains(".topo.")
 }
 
+/// The pattern that matches an object of this name and no other.
+pub fn pattern_of(name: &str) -> String {
+    let mut pattern = String::from("^");
+    for c in name.chars() {
+        // PCRE takes a backslash before whatever is neither letter nor digit as the character itself; before one that
+        // is, it would be a class. The broker matches bytes, so nothing beyond ASCII may be escaped.
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_' && c != '-' {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('$');
+    pattern
+}
+
 impl ExchangeName {
     /// Whether the broker made it itself: the default exchange, and `amq.*`.
     pub fn is_predeclared(&self) -> bool {

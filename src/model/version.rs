@@ -22,6 +22,9 @@ impl BrokerVersion {
     /// The newest version whose behaviour topo knows from a live broker; what an offline plan assumes.
     pub const NEWEST_KNOWN: Self = Self::new(4, 3, 0);
 
+    /// The oldest version that topo supports.
+    pub const OLDEST_SUPPORTED: Self = Self::new(3, 8, 0);
+
     /// From its three numbers.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch }
@@ -30,6 +33,21 @@ impl BrokerVersion {
     /// Whether it is that minor version or a later one.
     pub fn is_at_least(self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
+    }
+
+    /// Whether topo supports it, as far as it is known or can be: all versions from the oldest on.
+    pub fn is_supported(self) -> bool {
+        self >= Self::OLDEST_SUPPORTED
+    }
+
+    /// Whether it came after all that topo knows, so that it is taken to behave as the newest of these.
+    pub fn is_newer_than_known(self) -> bool {
+        (self.major, self.minor) > (Self::NEWEST_KNOWN.major, Self::NEWEST_KNOWN.minor)
+    }
+
+    /// Major and minor, for what holds of all patches: `3.10`.
+    pub fn series(self) -> String {
+        format!("{}.{}", self.major, self.minor)
     }
 }
 
@@ -81,6 +99,10 @@ mod tests {
         assert_eq!("3.10.8".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(3, 10, 8));
         assert_eq!("4.3.0-rc.1".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 3, 0));
         assert_eq!("4.0".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 0, 0));
+        assert!("3.8.0".parse::<BrokerVersion>().unwrap().is_supported());
+        assert!(!"3.7.28".parse::<BrokerVersion>().unwrap().is_supported());
+        assert!(!"4.3.6".parse::<BrokerVersion>().unwrap().is_newer_than_known());
+        assert!("4.4.0".parse::<BrokerVersion>().unwrap().is_newer_than_known());
         assert!("four".parse::<BrokerVersion>().is_err());
         assert!("3.10.8".parse::<BrokerVersion>().unwrap() > "3.8.35".parse().unwrap());
     }

@@ -5,7 +5,8 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
+use super::way_out::WayKind;
 use super::{advice, recreate};
 use crate::behaviour::refusals;
 use crate::diff::{Field, FieldChange};
@@ -32,7 +33,7 @@ pub(super) fn alter(
         .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
     let id = after.id();
     let address = situation.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
@@ -47,6 +48,8 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
+    let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
+    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field, situation.dialect));
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
@@ -69,9 +72,11 @@ pub(super) fn alter(
         draft.changes.push(planned);
         return;
     }
-    let first = judged.iter().find(|(_, verdict)| *verdict == Verdict::Conflict);
+    let live = planned.before.as_ref();
     let conflict = Conflict {
-        sentence: first.map(|(field, _)| sentence(&situation.current.vhost, &after, field)),
+        sentence,
+        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
         on_conflict: on_conflict(situation, options, &id, &address),
         ways_out: Vec::new(),
     };
@@ -89,12 +94,15 @@ fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, addr
 fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(situation, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
-            if let Some(before) = &planned.before {
-                let instead = lift.clone().filter(|_| !may_recreate);
-                let (fields, live) = (&planned.fields, planned.live.as_ref());
-                conflict.ways_out = advice::ways_out(&planned.address, before, fields, live, instead);
-            }
-            let lift = lift.or_else(|| conflict.ways_out.last().cloned());
+            let instead = lift.clone().filter(|_| !may_recreate);
+            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            let last: Vec<&str> = conflict
+                .ways_out
+                .iter()
+                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .map(|way| way.text.as_str())
+                .collect();
+            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             draft.blocks.push(Block {
                 address: planned.address.clone(),
                 text,

@@ -1,9 +1,10 @@
 //! The plan as a value: what is shown, saved, gated and carried out. `--format json` and `--out` write it as it is.
 
 use super::hazard::{Hazard, HazardKind};
+use super::way_out::WayOut;
 use super::{Action, QueueActivity, Request, Verdict};
 use crate::model::{
-    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Scope, Topology, VhostName,
+    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, QueueName, Scope, Topology, VhostName,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,7 @@ pub struct Wanted {
 
 /// A place in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Source {
     /// The file, as it was named.
     pub file: String,
@@ -133,6 +135,9 @@ pub struct Source {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
+    /// The dead-letter queue that it is part of: one of `deadLetterQueues`, or its exchange.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part_of: Option<QueueName>,
 }
 
 /// What shall happen to an object.
@@ -212,10 +217,17 @@ pub struct Conflict {
     /// What an application gets that declares the wanted object now; the broker's own sentence. `None` for drift:
     /// the broker answers "done" and changes nothing.
     pub sentence: Option<String>,
+    /// What an application gets that still declares the live object once it has been recreated; the broker's own
+    /// sentence. A passive declare is not compared.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub afterwards: Option<String>,
+    /// What becomes of a declare without `x-queue-type`, where the broker's default makes a difference.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub without_type: Option<String>,
     /// What is to be done with it.
     pub on_conflict: OnConflict,
     /// What one can do, most gentle first; only where the plan is blocked by it.
-    pub ways_out: Vec<String>,
+    pub ways_out: Vec<WayOut>,
 }
 
 /// The bindings that a recreate takes along.

@@ -25,6 +25,7 @@ mod simulate;
 mod situation;
 mod target;
 pub mod verdict;
+pub mod way_out;
 mod work;
 
 pub use action::{Action, Guard};
@@ -39,3 +40,4 @@ pub use planner::{needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use situation::Situation;
 pub use verdict::Verdict;
+pub use way_out::{FieldAdvice, Helps, WayKind, WayOut};

@@ -286,11 +286,11 @@ impl Layout<'_> {
 
     /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.
     fn sources_that_would_go(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
-        let live = &self.situation.current.exchanges;
         let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
         sources
             .into_iter()
-            .filter(|source| live.get(*source).is_some_and(|exchange| exchange.auto_delete))
+            // As it is by then: a recreate before this one may have made it one.
+            .filter(|source| self.exchanges.get(*source) == Some(&true))
             .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
             .cloned()
             .collect()

@@ -4,8 +4,10 @@ use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted
 use super::draft::Draft;
 use super::situation::Situation;
 use super::{conflict, deletions, effects, fingerprint, order, recreate, simulate, target};
+use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Object, ObjectId, Topology};
+use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, wanted: &Wanted) -> bool {
@@ -21,7 +23,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     let Situation { current, wanted, .. } = situation;
     let mut draft = Draft::default();
     let mut removals = Vec::new();
-    for change in diff(current, &wanted.topology, &wanted.scope) {
+    for change in diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope) {
         match change {
             Change::Create(object) => create(&mut draft, situation, object),
             Change::Alter { before, after, fields } => {
@@ -80,6 +82,18 @@ pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
         Plan { format_version: document::FORMAT_VERSION, target, options, fingerprint: String::new(), summary, vhosts };
     plan.fingerprint = fingerprint::fingerprint(&plan);
     plan
+}
+
+/// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application
+/// may not.
+fn as_stored_all(topology: &Topology, dialect: &Dialect) -> Topology {
+    let mut stored = topology.clone();
+    for queue in stored.queues.values_mut() {
+        if let Cow::Owned(complete) = as_stored(queue, dialect) {
+            *queue = complete;
+        }
+    }
+    stored
 }
 
 fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {

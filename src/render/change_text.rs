@@ -2,6 +2,7 @@
 
 use super::family;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
+use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
 use crate::model::{Arguments, Binding, Destination, Family, Object, ObjectId, Queue};
@@ -23,7 +24,7 @@ pub(super) struct Entry<'a> {
 /// Where details begin: behind the symbol, the kind and the name.
 const DETAILS: usize = 31;
 
-pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: usize) {
+pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: usize, is_full: bool) {
     let (symbol, style) = match entry.change.map(|change| change.kind) {
         Some(ChangeKind::Create) => ("  +", GREEN),
         Some(ChangeKind::Change) => ("  ~", YELLOW),
@@ -50,7 +51,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
         for field in &change.fields {
             field_line(text, field);
         }
-        consequences(text, change, width);
+        consequences(text, change, width, is_full);
     }
     for binding in &entry.bindings {
         binding_line(text, binding);
@@ -203,7 +204,7 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
 }
 
 /// What the broker says, what is live, and what is done about it or can be done.
-fn consequences(text: &mut String, change: &PlannedChange, width: usize) {
+fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "        {label:<8} {value}");
     };
@@ -230,14 +231,10 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize) {
     }
     if change.kind == ChangeKind::Recreate {
         line(conflict.on_conflict.as_str(), recreate_stages(change));
+        ways_text::applications(text, conflict, width);
     }
-    let mut label = "ways out";
-    for way in &conflict.ways_out {
-        let words: Vec<String> = clean(way).split(' ').map(str::to_owned).collect();
-        for (index, part) in wrap(&words, " ", width.saturating_sub(19)).into_iter().enumerate() {
-            line(label, if index == 0 { part } else { format!("  {part}") });
-            label = "";
-        }
+    if !conflict.ways_out.is_empty() {
+        ways_text::ways_out(text, conflict, width, is_full);
     }
 }
 

@@ -39,6 +39,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'a>]) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
     };
     let mut group = Group::with_title(level.primary_title(diagnostic.message.as_str()).id(diagnostic.code));
     let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);

@@ -1,33 +1,77 @@
-//! Diagnostics for machines: JSON, and workflow annotations.
+//! Diagnostics for machines (JSON, and workflow annotations), and in short form beside a plan.
 
 use super::plan_github::annotate;
+use super::plan_markdown::inline;
+use super::style::{DIM, Painted, RED, YELLOW, clean};
+use crate::model::BrokerVersion;
 use crate::plan::Source;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use serde_json::{Value, json};
+use std::fmt::Write;
 
-/// One document with all of them.
-pub fn json(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
-    let place = |at: Location| {
+/// One document with all of them, and the version of RabbitMQ that they are about, if they are about one.
+pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<BrokerVersion>) -> String {
+    let json_place = |at: Location| {
         let source = source(at, files);
         json!({ "file": source.file, "line": source.line, "column": source.column })
     };
     let one = |diagnostic: &Diagnostic| {
         json!({
-            "severity": word(diagnostic.severity),
+            "severity": diagnostic.severity.as_str(),
             "code": diagnostic.code,
             "message": diagnostic.message,
-            "at": place(diagnostic.primary),
+            "at": json_place(diagnostic.primary),
             "label": diagnostic.label,
             "also": diagnostic
                 .secondary
                 .iter()
-                .map(|(at, label)| json!({ "at": place(*at), "label": label }))
+                .map(|(at, label)| json!({ "at": json_place(*at), "label": label }))
                 .collect::<Vec<Value>>(),
             "hint": diagnostic.hint,
         })
     };
     let all: Vec<Value> = diagnostics.iter().map(one).collect();
-    format!("{:#}\n", json!({ "formatVersion": 1, "diagnostics": all }))
+    let mut document = json!({ "formatVersion": 1, "diagnostics": all });
+    if let Some(version) = version {
+        document["brokerVersion"] = json!(version);
+    }
+    format!("{document:#}\n")
+}
+
+/// Two lines each, for those that stand beside something else: the sentence with its place, and the hint.
+pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
+    let mut text = String::new();
+    for diagnostic in diagnostics.iter() {
+        let word = format!("{}[{}]:", diagnostic.severity.as_str(), diagnostic.code);
+        let style = match diagnostic.severity {
+            Severity::Error => RED,
+            Severity::Warning => YELLOW,
+            Severity::Info => DIM,
+        };
+        let at = place(diagnostic.primary, files);
+        let _ = writeln!(text, "{} {} {}", Painted(style, word), clean(&diagnostic.message), Painted(DIM, clean(&at)));
+        if let Some(hint) = &diagnostic.hint {
+            let _ = writeln!(text, "  {} {}", Painted(YELLOW, "hint:"), clean(hint));
+        }
+    }
+    text
+}
+
+/// The same as a list in a pull-request comment.
+pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
+    let mut text = String::new();
+    for diagnostic in diagnostics.iter() {
+        let (at, message) = (inline(&place(diagnostic.primary, files)), inline(&diagnostic.message));
+        let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!(" → {}", inline(hint)));
+        let _ = writeln!(text, "- **{}** {at}: {message}{hint}", diagnostic.code);
+    }
+    text
+}
+
+/// `topology.yaml:12`.
+fn place(at: Location, files: &[SourceFile]) -> String {
+    let source = source(at, files);
+    format!("{}:{}", source.file, source.line)
 }
 
 /// One annotation each, at its line.
@@ -37,19 +81,21 @@ pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
         let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!("\n{hint}"));
         let message = format!("{}{hint}", diagnostic.message);
         let at = source(diagnostic.primary, files);
-        annotate(&mut text, word(diagnostic.severity), Some(&at), diagnostic.code, &message);
+        annotate(&mut text, level(diagnostic.severity), Some(&at), diagnostic.code, &message);
     }
     text
 }
 
-fn word(severity: Severity) -> &'static str {
+/// A workflow's word for it.
+fn level(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Info => "notice",
     }
 }
 
 fn source(at: Location, files: &[SourceFile]) -> Source {
     let file = files.get(at.file).map(|file| file.name.clone()).unwrap_or_default();
-    Source { file, line: at.line, column: at.column }
+    Source { file, line: at.line, column: at.column, part_of: None }
 }

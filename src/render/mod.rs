@@ -10,5 +10,7 @@ pub mod plan_text;
 pub mod report_json;
 pub mod report_text;
 pub mod style;
+mod ways_markdown;
+mod ways_text;
 
 pub use plan_text::View;

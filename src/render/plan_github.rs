@@ -2,7 +2,7 @@
 
 use super::style::clean;
 use crate::model::Address;
-use crate::plan::{ChangeKind, Obstacles, Plan, Source};
+use crate::plan::{ChangeKind, Helps, Obstacles, Plan, Source};
 use std::fmt::Write;
 
 /// One line an annotation: obstacles as errors, other hazards as warnings, changes as notices.
@@ -31,11 +31,16 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
             annotate(&mut text, level, source(&hazard.address).as_ref(), hazard.kind.as_str(), &message);
         }
         for block in &part.blocks {
-            let conflict = part.changes.iter().find(|change| change.address == block.address);
-            let sentence = conflict.and_then(|change| change.conflict.as_ref()?.sentence.clone());
-            let lift = block.lift.as_ref().map(|lift| format!("To lift it: {lift}"));
-            let lines: Vec<String> =
-                [Some(format!("{}: {}", block.address, block.text)), sentence, lift].into_iter().flatten().collect();
+            let change = part.changes.iter().find(|change| change.address == block.address);
+            let conflict = change.and_then(|change| change.conflict.as_ref());
+            let mut lines = vec![format!("{}: {}", block.address, block.text)];
+            lines.extend(conflict.and_then(|conflict| conflict.sentence.clone()));
+            // What helps, one line each; what to write is in the other formats.
+            let ways = conflict.map_or(&[][..], |conflict| &conflict.ways_out);
+            lines.extend(ways.iter().filter(|way| way.helps != Helps::No).map(|way| format!("- {}", way.text)));
+            if ways.is_empty() {
+                lines.extend(block.lift.as_ref().map(|lift| format!("To lift it: {lift}")));
+            }
             annotate(&mut text, "error", source(&block.address).as_ref(), "conflict", &lines.join("\n"));
         }
     }
@@ -62,7 +67,7 @@ mod tests {
     #[test]
     fn what_the_runner_reads_is_escaped() {
         let mut text = String::new();
-        let source = Source { file: "a,b.yaml".into(), line: 3, column: 7 };
+        let source = Source { file: "a,b.yaml".into(), line: 3, column: 7, part_of: None };
         annotate(&mut text, "error", Some(&source), "a: b", "100%\nlost");
         assert_eq!(text, "::error file=a%2Cb.yaml,line=3,col=7,title=a%3A b::100%25%0Alost\n");
     }

@@ -3,6 +3,7 @@
 use super::change_text::whole;
 use super::plan_text::{View, blocked_by, compared, paste_line, summary_line};
 use super::style::{clean, count};
+use super::ways_markdown::{self, fence};
 use crate::model::Object;
 use crate::plan::{ChangeKind, Plan, PlannedChange};
 use std::fmt::Write;
@@ -59,6 +60,8 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
             let _ = writeln!(out, "\n```sh\n{line}\n```");
         }
     }
+    let changes = plan.vhosts.iter().flat_map(|part| &part.changes);
+    ways_markdown::sections(&mut out, changes, LIMIT * 7 / 8);
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
     cut(out)
@@ -66,8 +69,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
 
 /// The text in a fence that is longer than any run of backticks in it, cut where the comment would become too long.
 fn fold(out: &mut String, text: &str) {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
+    let fence = fence(text);
     let room = LIMIT.saturating_sub(out.len() + 400);
     let mut body = String::new();
     for line in text.lines() {
@@ -121,7 +123,7 @@ fn fields(change: &PlannedChange) -> String {
 }
 
 /// Text inside a Markdown line or table cell: nothing in a name may become markup, a mention or a new cell.
-fn inline(text: &str) -> String {
+pub(super) fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {

@@ -4,6 +4,7 @@
 use super::change_text::{self, Entry};
 use super::family::Folded;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
+use super::ways_text;
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
@@ -20,8 +21,8 @@ pub struct View<'a> {
     pub specs: &'a str,
     /// The command line that applies it, without the flags that lift obstacles; `None` where nothing can be applied.
     pub apply: Option<&'a str>,
-    /// Whether the requests are listed.
-    pub requests: bool,
+    /// Whether the requests are listed, and what to write for every way out.
+    pub details: bool,
     /// Whether every object is listed, also those that are made for a queue's retries.
     pub all: bool,
 }
@@ -29,9 +30,14 @@ pub struct View<'a> {
 /// The whole text, with colours.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
+    let is_full = ways_text::in_full(plan.summary.conflict, view.details);
     for part in &plan.vhosts {
         header(&mut text, plan, part, view);
-        body(&mut text, part, view);
+        body(&mut text, part, view, is_full);
+    }
+    if !is_full {
+        let hint = "what to write for each way out: topo plan -v, or --format markdown";
+        let _ = writeln!(text, "{} {hint}\n", Painted(DIM, "note"));
     }
     summary(&mut text, plan, view);
     text
@@ -54,11 +60,11 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
     text.push('\n');
 }
 
-fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
+fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     let before = text.len();
     let folded = Folded::of(part, view.all);
     for entry in entries(part, &folded) {
-        change_text::entry(text, &entry, part.vhost.as_str(), view.width);
+        change_text::entry(text, &entry, part.vhost.as_str(), view.width, is_full);
     }
     if text.len() > before {
         text.push('\n');
@@ -77,7 +83,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>) {
         }
         text.push('\n');
     }
-    if view.requests && !part.steps.is_empty() {
+    if view.details && !part.steps.is_empty() {
         for step in &part.steps {
             let _ = writeln!(text, "{} {}", Painted(DIM, format!("{:>4}", step.id)), clean(&step.request.to_string()));
         }

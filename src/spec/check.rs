@@ -57,7 +57,7 @@ pub(crate) fn check(
         | Shape::Duration(..)
         | Shape::Delay
         | Shape::Factor
-        | Shape::Size
+        | Shape::Size(_)
         | Shape::Count(..)
         | Shape::MaxAge
         | Shape::Number

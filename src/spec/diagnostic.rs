@@ -10,6 +10,19 @@ pub enum Severity {
     Error,
     /// It can be used, and is probably not what was meant.
     Warning,
+    /// Good to know.
+    Info,
+}
+
+impl Severity {
+    /// The word for it, as it stands before the sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
 }
 
 /// One thing that is wrong.
@@ -137,11 +150,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Diagnostic { severity, code, message, primary, .. } in &self.0 {
-            let severity = match severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            writeln!(f, "{}:{}: {severity}[{code}]: {message}", primary.line, primary.column)?;
+            writeln!(f, "{}:{}: {}[{code}]: {message}", primary.line, primary.column, severity.as_str())?;
         }
         Ok(())
     }

@@ -30,9 +30,10 @@ mod written;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use position::{Location, Sourced};
+pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
+pub(crate) use suggest::closest;
 pub use variables::Variables;
 pub use written::{
     BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Setting, Spec, Wiring,

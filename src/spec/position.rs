@@ -64,6 +64,17 @@ impl<T> Sourced<T> {
     }
 }
 
+/// A value of a table, with the places of both: its key's and its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyed<T> {
+    /// The value.
+    pub value: T,
+    /// Where its key is written.
+    pub key_at: Location,
+    /// Where it is written itself.
+    pub at: Location,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

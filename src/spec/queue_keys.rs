@@ -51,7 +51,7 @@ fn argument_keys() -> impl Iterator<Item = Key> {
 fn example(known: &KnownArgument) -> &'static str {
     match known.value {
         ValueKind::Duration(..) => "30s",
-        ValueKind::Size => "1GiB",
+        ValueKind::Size(_) => "1GiB",
         ValueKind::MaxAge => "7D",
         ValueKind::Count(..) | ValueKind::Boolean | ValueKind::Text | ValueKind::OneOf(_) => "",
     }

@@ -3,7 +3,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
-use super::position::{Location, Sourced};
+use super::position::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
 use super::retry::RetryKeys;
 use super::written::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Spec};
@@ -116,8 +116,15 @@ pub(crate) fn value_of(node: &Node) -> ArgumentValue {
     }
 }
 
-fn arguments(node: &Node, key: &str) -> BTreeMap<String, Sourced<ArgumentValue>> {
-    entries(node, key).map(|entry| (entry.key.clone(), Sourced::new(value_of(&entry.node), entry.node.at))).collect()
+fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<ArgumentValue>> {
+    let keyed = |entry: &Entry| Keyed { value: value_of(&entry.node), key_at: entry.at, at: entry.node.at };
+    entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
+}
+
+/// A text, or what holds without it, which then stands at the object's own place.
+fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
+    let said = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
+    Sourced::new(said.value.to_owned(), said.at)
 }
 
 fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
@@ -161,9 +168,9 @@ fn dead_letter_queue(node: &Node, queue: QueueSpec) -> DeadLetterQueueSpec {
     let exchange = node.get("exchange");
     let get = |key: &str| exchange.and_then(|exchange| exchange.get(key));
     DeadLetterQueueSpec {
+        exchange_type: text_or(get("type"), "fanout", queue.at),
         queue,
         exchange_name: get("name").and_then(sourced).map(|name| Sourced::new(ExchangeName::new(name.value), name.at)),
-        exchange_type: get("type").and_then(Node::text).unwrap_or("fanout").to_owned(),
         exchange_internal: exchange.is_some_and(|exchange| boolean(exchange, "internal", false)),
         routing_key: get("routingKey").and_then(Node::text).map(str::to_owned),
     }
@@ -181,7 +188,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
         }
-        (None, Some(Sourced { value: ArgumentValue::Text(name), at })) => Some(Sourced::new(name, at)),
+        (None, Some(Keyed { value: ArgumentValue::Text(name), at, .. })) => Some(Sourced::new(name, at)),
         (None, Some(argument)) => {
             let diagnostic = Diagnostic::error("wrong-type", "`alternate-exchange` wants a name", argument.at);
             diagnostics.push(diagnostic.label("expected text"));
@@ -192,7 +199,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let exchange = ExchangeSpec {
         at: entry.at,
         is_external: boolean(node, "external", false),
-        kind: node.get("type").and_then(Node::text).unwrap_or_default().to_owned(),
+        kind: text_or(node.get("type"), "", entry.at),
         durable: boolean(node, "durable", true),
         auto_delete: boolean(node, "autoDelete", false),
         internal: boolean(node, "internal", false),
@@ -267,10 +274,11 @@ fn policy(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         )
         | None => 0.0,
     };
+    let said_apply_to = node.get("applyTo").and_then(|node| Some(Sourced::new(apply_to(node.text()?)?, node.at)));
     let policy = PolicySpec {
         at: entry.at,
         pattern: Sourced::new(pattern.value.to_owned(), pattern.at),
-        apply_to: node.get("applyTo").and_then(Node::text).and_then(apply_to).unwrap_or(ApplyTo::All),
+        apply_to: said_apply_to.unwrap_or(Sourced::new(ApplyTo::All, entry.at)),
         priority: Priority(priority),
         definition: arguments(node, "definition"),
     };

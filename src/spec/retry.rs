@@ -92,6 +92,12 @@ impl Schedule {
 }
 
 impl RetrySpec {
+    /// Where the way of trying again is said, or else how often.
+    pub fn at(&self) -> Location {
+        let strategy = self.strategy.as_ref().map(|it| it.at);
+        strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
+    }
+
     /// How long each retry waits, in milliseconds; empty where none does.
     pub fn delays(&self) -> Vec<i64> {
         self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))

@@ -204,7 +204,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         }
         Shape::Delay => or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN})]),
         Shape::Factor => or_variable(vec![json!({"type": "number", "minimum": 1})]),
-        Shape::Size => or_variable(vec![json!({"type": "string", "pattern": SIZE_PATTERN}), integer(0, i64::MAX)]),
+        Shape::Size(most) => or_variable(vec![json!({"type": "string", "pattern": SIZE_PATTERN}), integer(0, most)]),
         Shape::Count(least, most) => or_variable(vec![integer(least, most)]),
         Shape::MaxAge => or_variable(vec![json!({"type": "string", "pattern": MAX_AGE_PATTERN})]),
         Shape::Number => or_variable(vec![json!({"type": "number"})]),

@@ -22,8 +22,8 @@ pub(crate) enum Shape {
     Delay,
     /// A number that is at least 1.
     Factor,
-    /// Bytes.
-    Size,
+    /// Bytes, at most this.
+    Size(i64),
     /// A count between the two.
     Count(i64, i64),
     /// RabbitMQ's own notation of an age.
@@ -54,7 +54,7 @@ impl From<ValueKind> for Shape {
     fn from(kind: ValueKind) -> Self {
         match kind {
             ValueKind::Duration(least, most) => Self::Duration(least, most),
-            ValueKind::Size => Self::Size,
+            ValueKind::Size(most) => Self::Size(most),
             ValueKind::Count(least, most) => Self::Count(least, most),
             ValueKind::Boolean => Self::Boolean,
             ValueKind::Text => Self::Text,

@@ -130,7 +130,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
         }
         (Shape::Factor, _) => Err(kind("a number", None)),
-        (Shape::Size, _) => size_value(node, subject),
+        (Shape::Size(most), _) => size_value(node, most, subject),
         (Shape::Count(least, most), Value::Integer(number)) => {
             within(*number, least, most, subject, |number| number.to_string())
         }
@@ -215,7 +215,7 @@ fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<V
     })
 }
 
-fn size_value(node: &Node, subject: &str) -> Result<Value, Problem> {
+fn size_value(node: &Node, most: i64, subject: &str) -> Result<Value, Problem> {
     let bytes = match &node.value {
         Value::Integer(number) => *number,
         Value::Text(text) => units::size(text)
@@ -224,7 +224,7 @@ fn size_value(node: &Node, subject: &str) -> Result<Value, Problem> {
             return Err(kind("a size such as `64KiB`", None));
         }
     };
-    within(bytes, 0, i64::MAX, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
+    within(bytes, 0, most, subject, |number| size(number).unwrap_or_else(|| format!("{number} bytes")))
 }
 
 fn within(number: i64, least: i64, most: i64, subject: &str, show: impl Fn(i64) -> String) -> Result<Value, Problem> {

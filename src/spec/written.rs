@@ -1,6 +1,6 @@
 //! What a person wrote about one vhost, with positions: documents and files merged, defaults applied, nothing expanded.
 
-use super::position::{Location, Sourced};
+use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, PolicyName, Priority, QueueName,
@@ -75,7 +75,7 @@ pub struct ExchangeSpec {
     /// Somebody else's.
     pub is_external: bool,
     /// Its type; empty on an external one.
-    pub kind: String,
+    pub kind: Sourced<String>,
     /// Whether it survives a restart.
     pub durable: bool,
     /// Whether it goes with its last binding.
@@ -85,7 +85,7 @@ pub struct ExchangeSpec {
     /// What takes what it cannot route.
     pub alternate_exchange: Option<Sourced<ExchangeName>>,
     /// Other arguments.
-    pub arguments: BTreeMap<String, Sourced<ArgumentValue>>,
+    pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
     /// What to do on a conflict.
     pub on_conflict: Option<OnConflict>,
 }
@@ -154,7 +154,7 @@ pub struct DeadLetterQueueSpec {
     /// The name of its exchange, if one is said.
     pub exchange_name: Option<Sourced<ExchangeName>>,
     /// The type of its exchange, `fanout` unless said.
-    pub exchange_type: String,
+    pub exchange_type: Sourced<String>,
     /// Whether its exchange is internal.
     pub exchange_internal: bool,
     /// The key of the binding, which the dead letters get, if one is said.
@@ -180,11 +180,11 @@ pub struct PolicySpec {
     /// What it matches.
     pub pattern: Sourced<String>,
     /// What it is for.
-    pub apply_to: ApplyTo,
+    pub apply_to: Sourced<ApplyTo>,
     /// Which of several applies.
     pub priority: Priority,
     /// What it sets, by RabbitMQ's keys.
-    pub definition: BTreeMap<String, Sourced<ArgumentValue>>,
+    pub definition: BTreeMap<String, Keyed<ArgumentValue>>,
 }
 
 impl QueueSpec {

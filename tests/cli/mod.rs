@@ -2,3 +2,4 @@
 
 mod running_works;
 mod usage;
+mod versions;

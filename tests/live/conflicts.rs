@@ -60,8 +60,11 @@ fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differ
     topo.run(["apply", "-y"]).expect_code(3);
     let mut wrong = Vec::new();
     for case in cases {
-        let said = amqp.declare_queue_as(case.name, case.wanted.0, case.wanted.1).unwrap_err();
         let change = change(&plan, &format!("queues/{}/{}", vhost.name(), case.name));
+        let Err(said) = amqp.declare_queue_as(case.name, case.wanted.0, case.wanted.1) else {
+            wrong.push(format!("{}:\n  broker nothing\n  topo   {}", case.name, change["conflict"]["sentence"]));
+            continue;
+        };
         assert_eq!(change["kind"], "conflict");
         if change["conflict"]["sentence"] != said.as_str() || !screen.stdout.contains(&said) {
             wrong.push(format!("{}:\n  broker {said}\n  topo   {}", case.name, change["conflict"]["sentence"]));
@@ -148,13 +151,6 @@ fn the_sentences_about_queues_are_the_brokers() {
             spec: "{type: classic, singleActiveConsumer: true}",
             wanted: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(true))]),
         },
-        // The limit is the one argument whose value no broker looks at when a queue is declared.
-        Differing {
-            name: "number-for-text",
-            live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),
-            spec: "{type: quorum, deliveryLimit: 5}",
-            wanted: (durable(), &[quorum.clone(), ("x-delivery-limit", Argument::LongLongInt(5))]),
-        },
         Differing {
             name: "quorum-for-classic",
             live: (durable(), NONE),
@@ -204,8 +200,17 @@ fn the_sentences_about_queues_are_the_brokers() {
                 ],
             ),
         },
+        // The limit is the one argument whose value no broker looks at when a queue is declared. 3.8 does not even
+        // compare it.
+        Differing {
+            name: "number-for-text",
+            live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),
+            spec: "{type: quorum, deliveryLimit: 5}",
+            wanted: (durable(), &[quorum.clone(), ("x-delivery-limit", Argument::LongLongInt(5))]),
+        },
     ];
-    every_sentence_is_the_brokers(&vhost, &amqp, &cases);
+    let compared = if Node::shared().at_least(3, 9) { &cases[..] } else { &cases[..cases.len() - 1] };
+    every_sentence_is_the_brokers(&vhost, &amqp, compared);
 }
 
 /// The management API shows every integer alike, and the broker's sentence names the type that it has: only there can
@@ -307,8 +312,9 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     let ways = [
         "3600000 (1h) → 1800000 (30m)".to_owned(),
         "3 messages (2 held by consumers) · 2 consumers (127.0.0.1".to_owned(),
-        "keep what is live: messageTtl: 3600000 (1h) in the spec".to_owned(),
-        "keep the argument and tighten it by a policy, in place: message-ttl: 1800000".to_owned(),
+        "messageTtl: 1h".to_owned(),
+        "in place: the smaller of argument and policy holds".to_owned(),
+        "definition: {messageTtl: 30m}".to_owned(),
         format!("--recreate {address}=ifEmpty"),
         format!("--recreate {address}=discard"),
     ];

@@ -1,11 +1,15 @@
 //! Stories on a real RabbitMQ.
 
+mod advice;
 mod apply_report;
 mod confirm;
 mod conflicts;
 mod convergence;
 mod credentials;
 mod cuts;
+mod declared_by_applications;
+mod differential;
+mod facts;
 mod failures;
 mod killed;
 mod lock;
@@ -19,3 +23,4 @@ mod retry;
 mod saved_plans;
 mod support_works;
 mod tls;
+mod versions;

@@ -164,7 +164,9 @@ fn a_tls_node_demands_the_client_certificate() {
     // With TLS 1.3 the refusal comes after the handshake, and the connection may be closed before it is read.
     until("a refusal that names the certificate", || {
         let refusal = bare.send("GET", "/api/overview", None).unwrap_err();
-        refusal.to_lowercase().contains("certificate").then_some(())
+        // 3.8 on Erlang 23 speaks TLS 1.2, which has no alert of its own for that.
+        let refusal = refusal.to_lowercase();
+        (refusal.contains("certificate") || refusal.contains("handshakefailure")).then_some(())
     });
     let known = Http::to_tls(&node.tls_url(), "guest", "guest", &tls, true);
     assert_eq!(known.get("/api/overview").expect_status(200)["disable_stats"], true);

@@ -128,7 +128,12 @@ fn http_to_the_port_of_https() {
     let vhost = SECURE.1.vhost("plain");
     let topo = bare(&vhost).url(&format!("http://127.0.0.1:{}", tls_port()));
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
-    output.expect_error("https:// instead of http://").expect_text("hint: check --url");
+    if SECURE.1.at_least(3, 10) {
+        output.expect_error("https:// instead of http://").expect_text("hint: check --url");
+    } else {
+        // 3.8 on Erlang 23 hangs up without a word.
+        output.expect_error("the connection broke");
+    }
 }
 
 #[test]

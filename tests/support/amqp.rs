@@ -235,6 +235,14 @@ impl Amqp {
         panic!("after {PATIENCE:?} it was not enough: {} messages came", failed.len());
     }
 
+    /// Takes one message out without acknowledging it, and without a consumer: it goes back when what is returned is closed.
+    pub(crate) fn keep_one(&self, queue: &str) -> Channel {
+        let channel = self.channel();
+        let got = block_on(channel.basic_get(queue.into(), BasicGetOptions::default()));
+        got.unwrap_or_else(|error| panic!("{}", said(&error))).expect("a message in the queue");
+        channel
+    }
+
     /// Subscribes, receives this many messages and acknowledges none of them. With 0 it is a consumer with nothing to
     /// do, until a message comes: that one is held, too.
     pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {

@@ -18,6 +18,7 @@
 pub(crate) mod amqp;
 pub(crate) mod http;
 pub(crate) mod node;
+pub(crate) mod paste;
 pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod scratch;

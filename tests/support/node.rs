@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::Value;
+
 use super::{Http, Tls, User, Vhost};
 
 /// What a node of one's own needs that the shared one has not.
@@ -132,6 +134,11 @@ impl Node {
     /// A new vhost whose name begins with the hint, deleted with the guard.
     pub(crate) fn vhost(&self, hint: &str) -> Vhost<'_> {
         Vhost::create(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The same, with settings such as `{"default_queue_type": "quorum"}`, which some versions take at creation alone.
+    pub(crate) fn vhost_with(&self, hint: &str, settings: &Value) -> Vhost<'_> {
+        Vhost::create_with(self, format!("{hint}-{}", self.names.fetch_add(1, Ordering::Relaxed)), settings)
     }
 
     /// A new user with these tags (`"management"`, `"administrator,monitoring"`, `""`), deleted with the guard. It may

@@ -19,8 +19,13 @@ pub(crate) struct Vhost<'node> {
 impl<'node> Vhost<'node> {
     /// A vhost of exactly this name; see [`Node::vhost`] for one that is new by construction.
     pub(crate) fn create(node: &'node Node, name: String) -> Self {
+        Self::create_with(node, name, &json!({}))
+    }
+
+    /// The same, with settings.
+    pub(crate) fn create_with(node: &'node Node, name: String, settings: &Value) -> Self {
         let vhost = Self { node, name };
-        vhost.http().put(&vhost.own_path(), &json!({})).expect_status(201);
+        vhost.http().put(&vhost.own_path(), settings).expect_status(201);
         vhost
     }
 

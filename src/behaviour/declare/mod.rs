@@ -1,8 +1,11 @@
 //! What a broker refuses when an object is declared that does not exist yet.
 
+mod deprecated;
 mod exchange;
 mod policy;
 mod queue;
+
+pub use queue::as_stored;
 
 use super::Dialect;
 use crate::model::Object;
@@ -22,7 +25,16 @@ pub struct Refusal {
 /// the broker takes it.
 pub fn refusals(object: &Object, dialect: &Dialect) -> Vec<Refusal> {
     match object {
-        Object::Queue(_, queue) => queue::refusals(queue, dialect),
+        Object::Queue(_, queue) => {
+            let mut refusals = queue::refusals(queue, dialect);
+            for refusal in deprecated::refusals(queue, dialect) {
+                // A type that must be durable is refused for that, whatever is permitted.
+                if refusals.iter().all(|known| known.subject != refusal.subject) {
+                    refusals.push(refusal);
+                }
+            }
+            refusals
+        }
         Object::Exchange(_, exchange) => exchange::refusals(exchange, dialect),
         Object::Policy(_, policy) => policy::refusals(policy, dialect),
         Object::Vhost(_) | Object::Binding(_) => Vec::new(),

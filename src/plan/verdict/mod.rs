@@ -4,6 +4,7 @@
 //! assert_equivalence` (exchanges: type, durable, auto_delete, internal, then `alternate-exchange` alone),
 //! `rabbit_misc:assert_args_equivalence` (values), and live brokers.
 
+mod erlang;
 mod exchange;
 mod queue;
 mod sentence;
@@ -13,7 +14,6 @@ pub use sentence::sentence;
 use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
 use crate::model::Object;
-use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,21 +52,34 @@ impl fmt::Display for Verdict {
 /// The verdict on one field that differs between a live object and a wanted one.
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, wanted, dialect),
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
         (Object::Exchange(..), _) => exchange::verdict(change),
         (Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => Verdict::InPlace,
     }
 }
 
-/// The order in which the broker looks at fields: it names the first mismatch only.
-pub fn rank(field: &Field) -> (usize, usize) {
-    let position = |name: &str| KNOWN_ARGUMENTS.iter().position(|known| known.name == name);
+/// Whether the broker would refuse to declare the existing object as it is wanted because of this field. That is so of
+/// every conflict, and of what is invalid where the broker compares before it checks.
+pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> bool {
+    match (before, after) {
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, dialect),
+        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
+            verdict(change, before, after, dialect) == Verdict::Conflict
+        }
+    }
+}
+
+/// The order in which the broker looks at the fields of a live object: it names the first mismatch only.
+pub fn rank(field: &Field, before: &Object, dialect: &Dialect) -> (usize, usize) {
     match field {
         Field::Type => (0, 0),
         Field::Durable => (1, 0),
         Field::AutoDelete => (2, 0),
         Field::Internal => (3, 0),
-        Field::Argument(name) => (4, position(name).unwrap_or(KNOWN_ARGUMENTS.len())),
+        Field::Argument(name) => match before {
+            Object::Queue(_, live) => (4, queue::position(name, live, dialect)),
+            Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => (4, 0),
+        },
         Field::Pattern => (5, 0),
         Field::ApplyTo => (6, 0),
         Field::Priority => (7, 0),
@@ -114,13 +127,14 @@ mod tests {
     fn ages_are_compared_by_duration_from_4_3() {
         let age = |text: &str| [("x-queue-type", "stream".into()), ("x-max-age", text.into())];
         assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.6"), [Verdict::Equal]);
-        assert_eq!(verdicts(&age("7D"), &age("168h"), "4.0.5"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.5"), [Verdict::Conflict]);
     }
 
     #[test]
     fn the_sentence_is_the_brokers() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
-        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0]);
+        let dialect = Dialect::of("3.10.8".parse().unwrap());
+        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &dialect);
         assert_eq!(
             text,
             "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"

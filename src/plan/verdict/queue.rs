@@ -1,55 +1,104 @@
 //! What a field of a queue that differs means.
 
 use super::Verdict;
-use crate::behaviour::Dialect;
+use crate::behaviour::{Dialect, as_stored, refusals};
 use crate::diff::{Field, FieldChange};
-use crate::model::known_arguments::KnownArgument;
-use crate::model::{ArgumentValue, BrokerVersion, Queue};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked, compared};
+use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
+use std::borrow::Cow;
 
-pub(super) fn verdict(change: &FieldChange, live: &Queue, wanted: &Queue, dialect: &Dialect) -> Verdict {
-    let version = dialect.version;
-    let Field::Argument(name) = &change.field else { return Verdict::Conflict };
-    if is_equal(name, change.before.as_ref(), change.after.as_ref(), version) {
+/// `wanted` is the object of that queue.
+pub(super) fn verdict(
+    change: &FieldChange,
+    live: &Queue,
+    (wanted, object): (&Queue, &Object),
+    dialect: &Dialect,
+) -> Verdict {
+    let is_refused = || {
+        let subject = change.field.to_string();
+        refusals(object, dialect).iter().any(|refusal| refusal.subject == subject)
+    };
+    let Field::Argument(name) = &change.field else {
+        return if is_refused() { Verdict::Invalid } else { Verdict::Conflict };
+    };
+    if is_equal(name, live, wanted, dialect) {
         return Verdict::Equal;
     }
-    let Some(known) = KnownArgument::named(name) else { return Verdict::Unknown };
-    // A type of a plugin: topo does not know what it compares; asking for a recreate is the safe answer.
-    let (Some(live_type), Some(wanted_type)) = (live.queue_type(), wanted.queue_type()) else {
-        return Verdict::Conflict;
-    };
-    // The broker compares what the *existing* queue's type lists.
-    if known.is_compared(live_type, version) {
-        return Verdict::Conflict;
+    if change.after.is_some() && is_refused() {
+        return Verdict::Invalid;
     }
-    if change.after.is_some() && !known.is_taken(wanted_type, version) { Verdict::Invalid } else { Verdict::Drift }
+    if is_compared(name, live, dialect) {
+        Verdict::Conflict
+    } else if KnownArgument::named(name).is_some() {
+        Verdict::Drift
+    } else {
+        Verdict::Unknown
+    }
+}
+
+/// Whether the broker, asked to declare the existing queue as it is wanted, refuses because of this field.
+pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, wanted: &Queue, dialect: &Dialect) -> bool {
+    match &change.field {
+        Field::Argument(name) => !is_equal(name, live, wanted, dialect) && is_compared(name, live, dialect),
+        Field::Type
+        | Field::Durable
+        | Field::AutoDelete
+        | Field::Internal
+        | Field::Pattern
+        | Field::ApplyTo
+        | Field::Priority
+        | Field::Definition(_)
+        | Field::Description
+        | Field::DefaultQueueType => true,
+    }
+}
+
+/// The broker compares what the *existing* queue's type lists. Of a type of a plugin topo does not know what that is, and
+/// asking for a recreate is the safe answer.
+fn is_compared(name: &str, live: &Queue, dialect: &Dialect) -> bool {
+    let Some(known) = KnownArgument::named(name) else { return false };
+    live.queue_type().is_none_or(|live| known.is_compared(live, dialect.version))
+}
+
+/// Where the argument stands in the list that the broker goes through.
+pub(super) fn position(name: &str, live: &Queue, dialect: &Dialect) -> usize {
+    let order = live.queue_type().map_or(checked(), |live| compared(live, dialect.version));
+    order.iter().position(|known| *known == name).unwrap_or(KNOWN_ARGUMENTS.len())
 }
 
 /// Whether the broker takes the two values for the same.
-fn is_equal(name: &str, before: Option<&ArgumentValue>, after: Option<&ArgumentValue>, version: BrokerVersion) -> bool {
-    let classic = ArgumentValue::Text("classic".to_owned());
-    match (before, after) {
+fn is_equal(name: &str, live: &Queue, wanted: &Queue, dialect: &Dialect) -> bool {
+    let wanted = as_stored(wanted, dialect);
+    match (live.arguments.get(name), wanted.arguments.get(name)) {
         // The one default that the broker knows: absent is classic (`rabbit_misc`, all versions).
-        (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && *value == classic,
-        // 4.3 compares ages, older versions text (4.0.5 refuses 168h for 7D, 4.3.6 takes it).
-        (Some(ArgumentValue::Text(before)), Some(ArgumentValue::Text(after)))
-            if name == "x-max-age" && version.is_at_least(4, 3) =>
-        {
-            before == after || age_in_seconds(before).is_some_and(|age| Some(age) == age_in_seconds(after))
-        }
-        (before, after) => before == after,
+        (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),
+        (Some(before), Some(after)) => as_compared(name, before, dialect) == as_compared(name, after, dialect),
+        (None, None) => true,
     }
 }
 
-/// `7D` in seconds, by RabbitMQ's own units (`rabbit_amqqueue:unit_value_in_ms`).
-fn age_in_seconds(text: &str) -> Option<i64> {
-    let unit = match text.chars().last()? {
-        'Y' => 365 * 86_400,
-        'M' => 30 * 86_400,
-        'D' => 86_400,
-        'h' => 3600,
-        'm' => 60,
-        's' => 1,
+/// The value that the broker compares, and prints in its sentence: 4.3.6 makes milliseconds of ages, as text
+/// (`rabbit_amqqueue:normalize_max_age`); 4.3.5 has no such function and takes 168h and 7D for different.
+pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, dialect: &Dialect) -> Cow<'a, ArgumentValue> {
+    let age = value.as_text().filter(|_| name == "x-max-age" && dialect.version >= BrokerVersion::new(4, 3, 6));
+    match age.and_then(age_in_milliseconds) {
+        Some(age) => Cow::Owned(ArgumentValue::Text(age.to_string())),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// `7D` in milliseconds, by RabbitMQ's own units (`rabbit_amqqueue:unit_value_in_ms`); `None` for what is no age, or 0.
+fn age_in_milliseconds(text: &str) -> Option<i128> {
+    let unit: i128 = match text.chars().last()? {
+        'Y' => 365 * 86_400_000,
+        'M' => 30 * 86_400_000,
+        'D' => 86_400_000,
+        'h' => 3_600_000,
+        'm' => 60_000,
+        's' => 1000,
         _ => return None,
     };
-    text.get(..text.len() - 1)?.parse::<i64>().ok()?.checked_mul(unit)
+    let digits = text.get(..text.len() - 1)?;
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i128>().ok()).flatten()?;
+    (number > 0).then(|| number.checked_mul(unit)).flatten()
 }

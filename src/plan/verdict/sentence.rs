@@ -1,21 +1,41 @@
 //! The sentence in which a broker refuses.
 
-use crate::diff::FieldChange;
+use super::erlang::printed;
+use super::queue::as_compared;
+use crate::behaviour::Dialect;
+use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
 
 /// The sentence that an application gets which declares the object as `after` says: the broker's own, word for word.
-pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange) -> String {
+pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialect: &Dialect) -> String {
     let (kind, name) = match object {
         Object::Queue(name, _) => ("queue", name.as_str()),
         Object::Exchange(name, _) => ("exchange", name.as_str()),
         Object::Policy(name, _) => ("policy", name.as_str()),
         Object::Vhost(_) | Object::Binding(_) => ("vhost", vhost.as_str()),
     };
-    let typed = |value: &ArgumentValue| format!("the value '{value}' of type '{}'", value.amqp_type());
-    let tail = match (&change.after, &change.before) {
-        (Some(received), Some(current)) => format!("received '{received}' but current is '{current}'"),
-        (Some(received), None) => format!("received {} but current is none", typed(received)),
-        (None, Some(current)) => format!("received none but current is {}", typed(current)),
+    let compared = |value: &Option<ArgumentValue>| {
+        value.as_ref().map(|value| match &change.field {
+            Field::Argument(name) => as_compared(name, value, dialect).into_owned(),
+            Field::Type
+            | Field::Durable
+            | Field::AutoDelete
+            | Field::Internal
+            | Field::Pattern
+            | Field::ApplyTo
+            | Field::Priority
+            | Field::Definition(_)
+            | Field::Description
+            | Field::DefaultQueueType => value.clone(),
+        })
+    };
+    let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", printed(value), value.amqp_type());
+    let tail = match (compared(&change.after), compared(&change.before)) {
+        (Some(received), Some(current)) => {
+            format!("received '{}' but current is '{}'", printed(&received), printed(&current))
+        }
+        (Some(received), None) => format!("received {} but current is none", typed(&received)),
+        (None, Some(current)) => format!("received none but current is {}", typed(&current)),
         (None, None) => "received none but current is none".to_owned(),
     };
     format!("PRECONDITION_FAILED - inequivalent arg '{}' for {kind} '{name}' in vhost '{vhost}': {tail}", change.field)

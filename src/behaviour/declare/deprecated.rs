@@ -1,0 +1,35 @@
+//! Queues that use a deprecated feature which the broker denies. `rabbit_amqqueue:declare/7` asks right after it has looked
+//! at the arguments, `rabbit_classic_queue:declare/2` after that (3.13 to 4.3).
+
+use super::Refusal;
+use crate::behaviour::Dialect;
+use crate::behaviour::dialect::{QUEUE_MASTER_LOCATOR, TRANSIENT_QUEUES};
+use crate::model::{Queue, QueueType};
+
+pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    // Without word from the broker it is open: upstream's 4.3 denies it by default, Debian's permits it.
+    if !queue.durable && !queue.exclusive && dialect.permits(TRANSIENT_QUEUES) == Some(false) {
+        refusals.push(refusal(
+            "durable",
+            "does not permit queues that are neither durable nor exclusive",
+            TRANSIENT_QUEUES,
+        ));
+    }
+    let denies_locator = dialect.permits(QUEUE_MASTER_LOCATOR).map_or(dialect.version.is_at_least(4, 3), |it| !it);
+    let locator = "x-queue-master-locator";
+    if queue.queue_type() == Some(QueueType::Classic) && queue.arguments.contains_key(locator) && denies_locator {
+        let mut refusal = refusal(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
+        refusal.hint = Some("write `queueLeaderLocator` instead of `queueMasterLocator`".to_owned());
+        refusals.push(refusal);
+    }
+    refusals
+}
+
+fn refusal(subject: &str, text: &str, feature: &str) -> Refusal {
+    Refusal {
+        subject: subject.to_owned(),
+        text: format!("the broker {text}: its deprecated feature {feature} is denied"),
+        hint: Some(format!("make it durable, or permit it on the broker: deprecated_features.permit.{feature} = true")),
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether a broker takes a value for an argument that it checks.
+
+use crate::model::ArgumentValue;
+use crate::model::known_arguments::{Unit, ValueKind};
+use crate::model::units::{duration, size, unmistakable};
+
+/// What is wrong with the value, in words; `None` when the broker takes it.
+pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> Option<String> {
+    let not = |what: &str| Some(format!("{name} wants {what}, and {} is {}", unmistakable(value), described(value)));
+    match wanted {
+        ValueKind::Duration(least, most) => number(name, value, (least, most), Unit::Milliseconds),
+        ValueKind::Size(most) => number(name, value, (0, most), Unit::Bytes),
+        ValueKind::Count(least, most) => number(name, value, (least, most), Unit::None),
+        ValueKind::Boolean => match value {
+            ArgumentValue::Boolean(_) => None,
+            ArgumentValue::Null
+            | ArgumentValue::Integer(_)
+            | ArgumentValue::Float(_)
+            | ArgumentValue::Text(_)
+            | ArgumentValue::List(_)
+            | ArgumentValue::Table(_) => not("true or false"),
+        },
+        ValueKind::Text => value.as_text().is_none().then(|| not("text")).flatten(),
+        ValueKind::OneOf(words) => match value.as_text() {
+            Some(text) if words.contains(&text) => None,
+            Some(text) => Some(format!("{name} cannot be {text:?}: this version takes {}", words.join(", "))),
+            None => not("text"),
+        },
+        ValueKind::MaxAge => match value.as_text() {
+            Some(text) if is_age(text) => None,
+            Some(_) => not("a number and one of Y, M, D, h, m and s, such as 7D"),
+            None => not("text such as 7D"),
+        },
+    }
+}
+
+/// The broker tells integers, floats and texts apart, whatever is in them (`check_int_arg`).
+fn number(name: &str, value: &ArgumentValue, (least, most): (i64, i64), unit: Unit) -> Option<String> {
+    let Some(number) = value.as_integer() else {
+        return Some(format!("{name} wants a whole number, and {} is {}", unmistakable(value), described(value)));
+    };
+    let show = |number: i64| {
+        let meaning = match unit {
+            Unit::Milliseconds => duration(number),
+            Unit::Bytes => size(number),
+            Unit::None => None,
+        };
+        meaning.map_or_else(|| number.to_string(), |meaning| format!("{number} ({meaning})"))
+    };
+    if number < least {
+        Some(format!("{name} cannot be {number}: this version takes {} or more", show(least)))
+    } else if number > most {
+        Some(format!("{name} cannot be {}: this version takes {} or less", show(number), show(most)))
+    } else {
+        None
+    }
+}
+
+/// Digits that are not all 0, and a unit (`rabbit_amqqueue:check_max_age`).
+fn is_age(text: &str) -> bool {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    digits.bytes().all(|byte| byte.is_ascii_digit())
+        && digits.bytes().any(|byte| byte != b'0')
+        && matches!(&text[digits.len()..], "Y" | "M" | "D" | "h" | "m" | "s")
+}
+
+/// What kind of value it is.
+pub(super) fn described(value: &ArgumentValue) -> &'static str {
+    match value {
+        ArgumentValue::Null => "null",
+        ArgumentValue::Boolean(_) => "a boolean",
+        ArgumentValue::Integer(_) => "a whole number",
+        ArgumentValue::Float(_) => "a number with a fraction",
+        ArgumentValue::Text(_) => "text",
+        ArgumentValue::List(_) => "a list",
+        ArgumentValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,121 @@
+//! What the lint rules say of the loaded specs: all of it for `topo validate`, and beside a plan what the plan itself does
+//! not say.
+
+use super::arguments::{Global, PlanFormat};
+use super::input::Loaded;
+use super::output;
+use crate::behaviour::Dialect;
+use crate::lint::{Finding, Subject, lint};
+use crate::model::{Address, BrokerVersion};
+use crate::plan::{Plan, VhostPlan};
+use crate::render::findings;
+use crate::render::style::{Painted, YELLOW, count};
+use crate::spec::{Diagnostic, Diagnostics, Severity};
+
+/// So many are shown beside a plan; `topo validate` shows all.
+const MOST_BESIDE_A_PLAN: usize = 20;
+
+/// All that the rules find for a broker of that version.
+pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion) -> Diagnostics {
+    let dialect = Dialect::of(version);
+    let mut diagnostics = Diagnostics::new();
+    for (spec, expansion) in &loaded.expanded {
+        let found = lint(&Subject { spec, expansion, dialect: &dialect });
+        found.iter().for_each(|finding| diagnostics.push(finding.into()));
+    }
+    diagnostics
+}
+
+/// What is worth saying beside a plan, and how many more there are.
+#[derive(Debug, Default)]
+pub(super) struct BesidePlan {
+    diagnostics: Diagnostics,
+    left_out: usize,
+    version: Option<BrokerVersion>,
+}
+
+/// What the rules find for the brokers that were read, a vhost each. What blocks the plan is left out: the plan says it,
+/// with what it is about to do; so what is left is a warning.
+pub(super) fn beside(loaded: &Loaded, dialects: &[Dialect], plan: &Plan) -> BesidePlan {
+    let mut beside = BesidePlan { version: dialects.first().map(|dialect| dialect.version), ..BesidePlan::default() };
+    let parts = loaded.expanded.iter().zip(dialects).zip(&plan.vhosts);
+    for (((spec, expansion), dialect), part) in parts {
+        for finding in lint(&Subject { spec, expansion, dialect }) {
+            if !is_news(&finding, part, plan) {
+                continue;
+            }
+            if beside.diagnostics.iter().count() == MOST_BESIDE_A_PLAN {
+                beside.left_out += 1;
+                continue;
+            }
+            let diagnostic = Diagnostic::from(&finding);
+            beside.diagnostics.push(Diagnostic { severity: Severity::Warning, ..diagnostic });
+        }
+    }
+    beside
+}
+
+/// Whether the plan is about it, and does not say it itself.
+fn is_news(finding: &Finding, part: &VhostPlan, plan: &Plan) -> bool {
+    let addresses: Vec<Address> = finding.objects.iter().map(|id| Address::of(&part.vhost, id)).collect();
+    let targets = &plan.options.targets;
+    let is_meant = |address: &Address| targets.is_empty() || targets.iter().any(|it| it.matches(address.as_str()));
+    let is_blocked = |address: &Address| part.blocks.iter().any(|block| block.address == *address);
+    let is_said = match finding.severity {
+        Severity::Error => addresses.iter().all(is_blocked),
+        Severity::Warning => false,
+        // Nothing to do about it now.
+        Severity::Info => true,
+    };
+    addresses.iter().any(is_meant) && !is_said
+}
+
+impl BesidePlan {
+    /// With the plan's text in front where the format has a place for both; else on standard error.
+    pub(super) fn joined(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
+        match format {
+            PlanFormat::Text | PlanFormat::Json => {
+                self.tell(loaded, global);
+                plan
+            }
+            PlanFormat::Markdown if self.diagnostics.is_empty() => plan,
+            PlanFormat::Markdown => {
+                let more = self.more(loaded).map_or_else(String::new, |more| format!("- {more}\n"));
+                format!("{plan}\n{}{more}", findings::markdown(&self.diagnostics, &loaded.files))
+            }
+            PlanFormat::Github => format!("{}{plan}", findings::github(&self.diagnostics, &loaded.files)),
+        }
+    }
+
+    /// On standard error.
+    pub(super) fn tell(&self, loaded: &Loaded, global: &Global) {
+        if global.quiet {
+            return;
+        }
+        if let Some(note) = self.version.and_then(too_new) {
+            output::tell(&note);
+        }
+        output::tell(&findings::lines(&self.diagnostics, &loaded.files));
+        if let Some(more) = self.more(loaded) {
+            output::tell(&format!("{more}\n"));
+        }
+        if !self.diagnostics.is_empty() {
+            output::tell("\n");
+        }
+    }
+
+    fn more(&self, loaded: &Loaded) -> Option<String> {
+        let version = self.version.filter(|_| self.left_out > 0)?;
+        let left_out = count(self.left_out as u64, "more warning");
+        Some(format!("{left_out}: topo validate --broker-version {version} {}", loaded.specs))
+    }
+}
+
+/// A note about a version that nothing is known of.
+pub(super) fn too_new(version: BrokerVersion) -> Option<String> {
+    let newest = BrokerVersion::NEWEST_KNOWN.series();
+    version.is_newer_than_known().then(|| {
+        let note = Painted(YELLOW, "note:");
+        format!("{note} RabbitMQ {version} is newer than all that this topo knows; it is taken to behave as {newest}\n")
+    })
+}

@@ -1,0 +1,117 @@
+//! Where in a spec a setting of an object is written: its own key where it has one, else the name of what it comes from.
+
+use super::Subject;
+use crate::expand::Because;
+use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName};
+use crate::spec::{
+    DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SaidBy, Setting, Spec,
+};
+
+/// A place, with others that belong to it.
+pub(super) struct Place {
+    pub(super) at: Location,
+    pub(super) also: Vec<(Location, String)>,
+}
+
+impl From<Location> for Place {
+    fn from(at: Location) -> Self {
+        Self { at, also: Vec::new() }
+    }
+}
+
+/// The place of a setting: an argument, a property or a policy's key, in RabbitMQ's words.
+pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Place {
+    let spec = subject.spec;
+    let because = subject.expansion.origins.get(object).map(|origin| &origin.because);
+    if let Some(Because::Retry(queue)) = because {
+        let retry = spec.queues.get(queue).and_then(|queue| queue.retry.as_ref());
+        return retry.map_or(spec.vhost.at, RetrySpec::at).into();
+    }
+    let found = match object {
+        ObjectId::Vhost => match (setting, &spec.default_queue_type) {
+            ("default_queue_type", Some(said)) => Some(said.at.into()),
+            _ => None,
+        },
+        ObjectId::Queue(name) => queue(spec, name).map(|queue| of_queue(queue, setting)),
+        ObjectId::Exchange(name) => exchange(spec, name, because, setting),
+        ObjectId::Policy(name) => policy(spec, name, because, setting),
+        ObjectId::Binding(binding) => match (spec.bindings.get(binding), because) {
+            (Some(written), _) => Some(written.at.into()),
+            (None, Some(Because::DeadLetterBinding(queue))) => {
+                dead_letter_queue(spec, queue).map(|it| it.queue.at.into())
+            }
+            (None, _) => None,
+        },
+    };
+    found.unwrap_or_else(|| spec.vhost.at.into())
+}
+
+fn queue<'a>(spec: &'a Spec, name: &QueueName) -> Option<&'a QueueSpec> {
+    spec.queues.get(name).or_else(|| dead_letter_queue(spec, name).map(|it| &it.queue))
+}
+
+fn dead_letter_queue<'a>(spec: &'a Spec, name: &QueueName) -> Option<&'a DeadLetterQueueSpec> {
+    spec.dead_letter_queues.get(name)
+}
+
+fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
+    fn said<T>(setting: Option<&Setting<T>>) -> Option<(Location, SaidBy)> {
+        setting.map(|it| (it.at, it.said_by))
+    }
+    let found = match setting {
+        "durable" => said(queue.durable.as_ref()),
+        "auto_delete" => said(queue.auto_delete.as_ref()),
+        "x-queue-type" | "type" => said(queue.queue_type.as_ref()),
+        "x-dead-letter-exchange" | "x-dead-letter-routing-key" => said(queue.dead_letter.as_ref()),
+        // What nobody writes there is what the retries set.
+        "x-delivery-limit" if !queue.arguments.contains_key(setting) => {
+            said(queue.retry.as_ref().map(|it| &it.max_retries))
+        }
+        argument => said(queue.arguments.get(argument)),
+    };
+    match found {
+        None => queue.at.into(),
+        Some((at, SaidBy::Itself)) => at.into(),
+        Some((at, SaidBy::RetryPolicy | SaidBy::Defaults | SaidBy::Vhost)) => {
+            Place { at, also: vec![(queue.at, "it holds for this queue".to_owned())] }
+        }
+    }
+}
+
+fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&Because>, setting: &str) -> Option<Place> {
+    let of_declared = |exchange: &ExchangeSpec| match setting {
+        "type" => exchange.kind.at,
+        "alternate-exchange" => exchange.alternate_exchange.as_ref().map_or(exchange.at, |it| it.at),
+        argument => exchange.arguments.get(argument).map_or(exchange.at, |it| it.key_at),
+    };
+    let of_dead_letters = |queue: &DeadLetterQueueSpec| match setting {
+        "type" => queue.exchange_type.at,
+        _ => queue.exchange_name.as_ref().map_or(queue.queue.at, |it| it.at),
+    };
+    let declared = spec.exchanges.get(name).map(of_declared);
+    let generated = || match because {
+        Some(Because::DeadLetterExchange(queue)) => dead_letter_queue(spec, queue).map(of_dead_letters),
+        _ => None,
+    };
+    declared.or_else(generated).map(Place::from)
+}
+
+fn policy(spec: &Spec, name: &PolicyName, because: Option<&Because>, setting: &str) -> Option<Place> {
+    let key = |policy: &PolicySpec| policy.definition.get(setting).map(|it| it.key_at);
+    if let Some(policy) = spec.policies.get(name) {
+        let at = match setting {
+            "pattern" => policy.pattern.at,
+            "apply-to" => policy.apply_to.at,
+            _ => key(policy).unwrap_or(policy.at),
+        };
+        return Some(at.into());
+    }
+    let Some(Because::DeadLetterPolicy(of)) = because else { return None };
+    let wiring = queue(spec, of)?.dead_letter.as_ref()?.at;
+    // A policy of dead-letter wiring holds what the policy holds that it takes the queue from.
+    let copied = || spec.policies.values().find_map(key);
+    match setting {
+        "dead-letter-exchange" | "dead-letter-routing-key" => Some(wiring.into()),
+        _ => Some(copied().unwrap_or(wiring).into()),
+    }
+}

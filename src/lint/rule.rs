@@ -1,0 +1,43 @@
+//! A rule: plain data and one function.
+
+use super::{Finding, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name, `lower-case-with-dashes`; stable, for tests, tools and people.
+    pub name: &'static str,
+    /// How bad what it finds is, as a rule; a version can make it better or worse.
+    pub severity: Severity,
+    /// What it finds, in one sentence without a full stop.
+    pub summary: &'static str,
+    /// All that it finds.
+    pub check: fn(&Subject<'_>) -> Vec<Finding>,
+    /// Its page, in Markdown; the examples on it are its tests.
+    pub page: &'static str,
+}
+
+impl Rule {
+    /// Something found: about that object, at the place where the setting is written, which is an argument, a property
+    /// or a policy's key in RabbitMQ's words.
+    pub(super) fn finding(
+        &self,
+        subject: &Subject<'_>,
+        object: &ObjectId,
+        setting: &str,
+        text: impl Into<String>,
+    ) -> Finding {
+        let place = subject.place(object, setting);
+        Finding {
+            rule: self.name,
+            severity: self.severity,
+            objects: vec![object.clone()],
+            text: text.into(),
+            at: place.at,
+            also: place.also,
+            hint: None,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! `queueMode`: without effect since 3.12, where all classic queues keep messages on disk (`rabbit_variable_queue`).
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "lazy-mode",
+    severity: Severity::Warning,
+    summary: "`queueMode` has no effect since RabbitMQ 3.12",
+    check,
+    page: include_str!("lazy_mode.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    if !subject.is_at_least(3, 12) {
+        return Vec::new();
+    }
+    let version = subject.dialect.version;
+    let text = format!("`queueMode` has no effect since RabbitMQ 3.12, this is {version}: every classic queue is lazy");
+    let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
+        // Compared up to 4.3 (`rabbit_classic_queue:capabilities/0`): taking it out of a live queue's spec is a conflict.
+        RULE.finding(subject, &id, "x-queue-mode", text.as_str())
+            .hint("leave it out of new queues; on a queue that has it, a change of it is a conflict, so keep it there")
+    });
+    let policies = subject
+        .policies()
+        .filter(|(_, policy)| policy.definition.contains_key("queue-mode"))
+        .map(|(id, _)| RULE.finding(subject, &id, "queue-mode", text.as_str()).hint("take it out of the policy"));
+    queues.chain(policies).collect()
+}

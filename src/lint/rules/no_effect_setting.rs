@@ -1,0 +1,150 @@
+//! Settings that a broker takes and then does nothing with.
+
+use crate::behaviour::refusals;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument};
+use crate::model::{ArgumentValue, BrokerVersion, Object, ObjectId, Queue, QueueName, QueueType};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "no-effect-setting",
+    severity: Severity::Warning,
+    summary: "the broker takes the setting and does nothing with it",
+    check,
+    page: include_str!("no_effect_setting.md"),
+};
+
+/// Why it does nothing, and what to do about it.
+type Reason = (String, String);
+
+const OUT: &str = "take it out; on a live queue that has it as an argument, keep it";
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let topology = &subject.expansion.topology;
+    let mut findings = Vec::new();
+    for (name, queue) in &topology.queues {
+        let id = ObjectId::Queue(name.clone());
+        for (argument, (text, hint)) in of_queue(subject, name, queue) {
+            findings.push(RULE.finding(subject, &id, argument, text).hint(hint));
+        }
+    }
+    for (name, exchange) in &topology.exchanges {
+        let id = ObjectId::Exchange(name.clone());
+        for known in exchange.arguments.keys().filter_map(|name| KnownExchangeArgument::named(name)) {
+            if !known.is_read_by(&exchange.kind) {
+                let text = format!("exchanges of type {} do not read `{}`", exchange.kind, known.name);
+                let hint = format!("only those of type {} do; take it out", known.exchange_types.join(", "));
+                findings.push(RULE.finding(subject, &id, known.name, text).hint(hint));
+            }
+        }
+    }
+    for (id, policy) in subject.policies() {
+        for (key, it) in &policy.definition {
+            if let Some((text, hint)) = of_key(key, &it.value, subject.dialect.version) {
+                findings.push(RULE.finding(subject, &id, key, text).hint(hint));
+            }
+        }
+    }
+    findings
+}
+
+fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
+    let Some(kind) = queue.queue_type() else { return Vec::new() };
+    let refused = refusals(&Object::Queue(name.clone(), queue.clone()), subject.dialect);
+    let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
+    if is_refused("x-queue-type") {
+        // There is no queue that could read anything.
+        return Vec::new();
+    }
+    let taken = queue.arguments.iter().filter(|(argument, _)| !is_refused(argument));
+    taken
+        .filter_map(|(argument, value)| Some((argument.as_str(), of_argument(subject, kind, argument, value, queue)?)))
+        .collect()
+}
+
+fn of_argument(
+    subject: &Subject<'_>,
+    kind: QueueType,
+    argument: &str,
+    value: &ArgumentValue,
+    queue: &Queue,
+) -> Option<Reason> {
+    let version = subject.dialect.version;
+    let known = KnownArgument::named(argument)?;
+    match argument {
+        // A rule of its own.
+        "x-queue-mode" => None,
+        "x-queue-version" if version.is_at_least(4, 0) => of_key("queue-version", value, version),
+        _ if known.is_idle(kind, version) => Some(idle(known, kind, version)),
+        // `rabbit_quorum_queue:overflow/3` warns in its log, and drops from the head (3.8 to 4.3).
+        "x-overflow" if kind == QueueType::Quorum && value.as_text() == Some("reject-publish-dlx") => Some((
+            "quorum queues do not know `reject-publish-dlx`, and silently drop the oldest message instead".to_owned(),
+            "use `overflow: reject-publish`, or `drop-head` to say what happens".to_owned(),
+        )),
+        // `disabled` is the type that holds when none is said.
+        "x-delayed-retry-min" | "x-delayed-retry-max" if !has(subject, queue, "delayed-retry-type") => Some((
+            format!("`{argument}` has no effect without a type of delayed retry"),
+            "say which messages wait: `delayedRetryType: failed`".to_owned(),
+        )),
+        // `rabbit_quorum_queue:dlh/5` says so in the broker's log.
+        "x-dead-letter-strategy" if !has(subject, queue, "dead-letter-exchange") => Some((
+            "the strategy has no effect: the queue has no dead-letter exchange".to_owned(),
+            "say where its dead letters go: `deadLetter: …`".to_owned(),
+        )),
+        _ => None,
+    }
+}
+
+/// Of an argument that the version keeps and does not look at.
+fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> Reason {
+    let (name, key) = (known.name, known.key);
+    let Some(support) = known.support_for(kind) else {
+        let text = format!("{kind} queues do not read `{name}`: RabbitMQ {version} keeps it and does nothing");
+        return (text, format!("take `{key}` out"));
+    };
+    match support.no_effect_since.filter(|since| version >= *since) {
+        Some(since) => {
+            (format!("`{name}` has no effect since RabbitMQ {}, this is {version}", since.series()), OUT.to_owned())
+        }
+        None if version < support.taken.since => {
+            let since = support.taken.since.series();
+            let text =
+                format!("{kind} queues read `{name}` since RabbitMQ {since}: {version} keeps it and does nothing");
+            (text, format!("take `{key}` out until the broker is {since}"))
+        }
+        None => (format!("RabbitMQ {version} does not read `{name}` any more"), OUT.to_owned()),
+    }
+}
+
+/// Of a policy's key, which may be for several types of queues.
+fn of_key(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Reason> {
+    match key {
+        // `rabbit_variable_queue:set_queue_version/2`: "Queue version now ignored; only v2 is available".
+        "queue-version" if version.is_at_least(4, 0) => (value.as_integer() == Some(1)).then(|| {
+            let text =
+                format!("version 1 of classic queues is gone since RabbitMQ 4.0, this is {version}: it is version 2");
+            (text, OUT.to_owned())
+        }),
+        // Lazy mode has a rule of its own.
+        "queue-mode" => None,
+        _ => {
+            let of_key = KNOWN_ARGUMENTS.iter().filter(|known| known.policy_key == Some(key));
+            // Of all types that ever read it, as a policy may be for any of them.
+            let gone = |known: &&KnownArgument| {
+                known.support.iter().all(|it| it.no_effect_since.is_some_and(|since| version >= since))
+            };
+            let known = of_key.filter(gone).find(|known| !known.support.is_empty())?;
+            let since = known.support.iter().filter_map(|it| it.no_effect_since).max()?;
+            Some((
+                format!("`{key}` has no effect since RabbitMQ {}, this is {version}", since.series()),
+                "take it out of the policy".to_owned(),
+            ))
+        }
+    }
+}
+
+/// Whether the queue sets that, or any policy, which may be the one that governs it.
+fn has(subject: &Subject<'_>, queue: &Queue, key: &str) -> bool {
+    let in_policy = subject.expansion.topology.policies.values().any(|policy| policy.definition.contains_key(key));
+    queue.arguments.contains_key(&format!("x-{key}")) || in_policy
+}

@@ -1,0 +1,25 @@
+//! What a broker of that version refuses when it is declared, as `behaviour` predicts it.
+
+use crate::behaviour::refusals;
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "refused-by-broker",
+    severity: Severity::Error,
+    summary: "the broker refuses to declare it",
+    check,
+    page: include_str!("refused_by_broker.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for object in subject.objects() {
+        let id = object.id();
+        for refusal in refusals(&object, subject.dialect) {
+            let finding = RULE.finding(subject, &id, &refusal.subject, refusal.text);
+            findings.push(Finding { hint: refusal.hint, ..finding });
+        }
+    }
+    findings
+}

@@ -1,0 +1,56 @@
+//! Queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`, permitted by default
+//! from 3.13 to 4.2, denied by default from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
+
+use crate::behaviour::dialect::TRANSIENT_QUEUES;
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "transient-queue",
+    severity: Severity::Warning,
+    summary: "the queue is neither durable nor exclusive, which RabbitMQ is giving up",
+    check,
+    page: include_str!("transient_queue.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let version = subject.dialect.version;
+    let (severity, text) = match subject.dialect.permits(TRANSIENT_QUEUES) {
+        Some(false) => (
+            Severity::Error,
+            format!("this broker ({version}) does not permit queues that are neither durable nor exclusive"),
+        ),
+        Some(true) if subject.is_at_least(4, 3) => (
+            Severity::Warning,
+            format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
+        ),
+        None if subject.is_at_least(4, 3) => (
+            Severity::Warning,
+            format!(
+                "RabbitMQ {version} refuses queues that are neither durable nor exclusive, \
+                 unless its configuration permits the deprecated feature `{TRANSIENT_QUEUES}`"
+            ),
+        ),
+        Some(true) | None if subject.is_at_least(3, 13) => (
+            Severity::Warning,
+            "queues that are neither durable nor exclusive are deprecated, and refused by default from RabbitMQ 4.3 on"
+                .to_owned(),
+        ),
+        Some(true) | None => (
+            Severity::Info,
+            "queues that are neither durable nor exclusive are deprecated from RabbitMQ 3.13 on, and refused by default \
+             from 4.3 on"
+                .to_owned(),
+        ),
+    };
+    let mut hint = "make it durable, with `expires` if it shall go by itself".to_owned();
+    if subject.dialect.permits(TRANSIENT_QUEUES) != Some(true) && subject.is_at_least(4, 3) {
+        hint += &format!("; or permit it on the broker: `deprecated_features.permit.{TRANSIENT_QUEUES} = true`");
+    }
+    let transient = subject.queues().filter(|(_, queue)| !queue.durable && !queue.exclusive);
+    let finding = |id| {
+        let finding = RULE.finding(subject, &id, "durable", text.as_str()).severity(severity);
+        finding.hint(hint.as_str())
+    };
+    transient.map(|(id, _)| finding(id)).collect()
+}

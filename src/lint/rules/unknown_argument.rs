@@ -1,0 +1,125 @@
+//! Arguments of queues and exchanges, and keys of policies, that no broker knows: typing errors, as a rule. The broker keeps
+//! such an argument and does nothing with it; a policy with such a key it refuses.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::model::known_arguments::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::names::OWN_ARGUMENT_PREFIX;
+use crate::spec::{Severity, closest};
+
+pub(super) static RULE: Rule = Rule {
+    name: "unknown-argument",
+    severity: Severity::Warning,
+    summary: "no broker knows the argument, or the policy's key",
+    check,
+    page: include_str!("unknown_argument.md"),
+};
+
+/// What plugins read on queues: rabbitmq-message-deduplication, and what federation sets itself.
+const PLUGINS_QUEUE_ARGUMENTS: &[&str] =
+    &["x-message-deduplication", "x-cache-size", "x-cache-ttl", "x-cache-persistence", "x-internal-purpose"];
+
+/// The same on exchanges, beside what the model's table knows.
+const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
+    "x-cache-size",
+    "x-cache-ttl",
+    "x-cache-persistence",
+    "x-internal-purpose",
+    "x-max-hops",
+    "x-downstream-name",
+    "x-downstream-vhost",
+];
+
+/// Keys of policies that are no queue's argument: the core's own and those of the plugins that come with it
+/// (`rabbit_policies`, `rabbit_mirror_queue_misc`, `rabbit_quorum_queue`, `rabbit_federation_parameters`,
+/// `rabbit_sharding_policy_validator`), at 3.8 to 4.3.
+const POLICY_KEYS: &[&str] = &[
+    "alternate-exchange",
+    "target-group-size",
+    "federation-upstream",
+    "federation-upstream-set",
+    "federation-upstream-pattern",
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+    "shards-per-node",
+    "routing-key",
+];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let of_queues = KNOWN_ARGUMENTS.iter().map(|known| known.name).chain(PLUGINS_QUEUE_ARGUMENTS.iter().copied());
+    let of_queues: Vec<&str> = of_queues.collect();
+    let of_exchanges = EXCHANGE_ARGUMENTS.iter().map(|known| known.name);
+    let of_exchanges: Vec<&str> = of_exchanges.chain(PLUGINS_EXCHANGE_ARGUMENTS.iter().copied()).collect();
+    for (id, queue) in subject.queues() {
+        for name in queue.arguments.keys() {
+            findings.extend(argument(subject, &id, name, &of_queues, true));
+        }
+    }
+    for (name, exchange) in &subject.spec.exchanges {
+        let id = ObjectId::Exchange(name.clone());
+        for name in exchange.arguments.keys() {
+            findings.extend(argument(subject, &id, name, &of_exchanges, false));
+        }
+    }
+    for (id, policy) in subject.policies() {
+        for key in policy.definition.keys() {
+            findings.extend(policy_key(subject, &id, key));
+        }
+    }
+    findings
+}
+
+/// An argument that is not known. What does not begin with `x-` is somebody's own mark, unless it is nearly a known one.
+fn argument(
+    subject: &Subject<'_>,
+    object: &ObjectId,
+    name: &str,
+    known: &[&'static str],
+    is_queue: bool,
+) -> Option<Finding> {
+    if known.contains(&name) || name.starts_with(OWN_ARGUMENT_PREFIX) {
+        return None;
+    }
+    let by_key = || {
+        let keys = KNOWN_ARGUMENTS.iter().filter(|_| is_queue).map(|known| known.key);
+        let key = closest(name, keys)?;
+        KNOWN_ARGUMENTS.iter().find(|known| known.key == key).map(|known| known.name)
+    };
+    let near = closest(name, known.iter().copied())
+        .or_else(|| closest(&format!("x-{name}"), known.iter().copied()))
+        .or_else(by_key);
+    if near.is_none() && !name.starts_with("x-") {
+        return None;
+    }
+    let text = format!("no broker knows the argument `{name}`: it is kept, and does nothing");
+    let hint = match (near, near.and_then(KnownArgument::named)) {
+        (_, Some(known)) => format!("did you mean `{}`? In a spec it is `{}`", known.name, known.key),
+        (Some("alternate-exchange"), None) => {
+            "did you mean `alternate-exchange`? In a spec it is `alternateExchange`".to_owned()
+        }
+        (Some(near), None) => format!("did you mean `{near}`?"),
+        (None, None) if name == "x-ha-policy" => {
+            "mirroring was an argument before RabbitMQ 3.0; use `type: quorum`".to_owned()
+        }
+        (None, None) => "take it out, or write a mark of your own without `x-`".to_owned(),
+    };
+    Some(RULE.finding(subject, object, name, text).hint(hint))
+}
+
+fn policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Finding> {
+    let of_arguments = || KNOWN_ARGUMENTS.iter().filter_map(|known| known.policy_key);
+    if POLICY_KEYS.contains(&key) || of_arguments().any(|known| known == key) {
+        return None;
+    }
+    let text = format!("no broker knows the policy key `{key}`: unless a plugin brings it, the policy is refused");
+    let finding = RULE.finding(subject, object, key, text).severity(Severity::Error);
+    Some(match closest(key, of_arguments().chain(POLICY_KEYS.iter().copied())) {
+        Some(near) => finding.hint(format!("did you mean `{near}`?")),
+        None => finding.hint("take it out, or enable the plugin"),
+    })
+}

@@ -1,0 +1,166 @@
+//! Every rule's page: its headings, and its examples, which are the rule's tests. A block is marked `yaml bad` or
+//! `yaml good`, with the version that it is for behind it where that matters.
+
+use super::*;
+use crate::behaviour::Dialect;
+use crate::expand::expand;
+use crate::model::BrokerVersion;
+use crate::spec::{Diagnostic, Diagnostics, SourceFile, Variables, parse};
+
+/// What stands on every page, in this order.
+const HEADINGS: [&str; 4] = ["## What it finds", "## Why it matters", "## What to do", "## Examples"];
+
+struct Block<'a> {
+    is_bad: bool,
+    version: BrokerVersion,
+    text: &'a str,
+}
+
+fn blocks(page: &'static str) -> Vec<Block<'static>> {
+    let mut blocks = Vec::new();
+    let mut rest = page;
+    while let Some((_, behind)) = rest.split_once("```yaml ") {
+        let (info, behind) = behind.split_once('\n').expect("a block has lines");
+        let (text, behind) = behind.split_once("```").expect("a block is closed");
+        let mut words = info.split_whitespace();
+        let is_bad = match words.next() {
+            Some("bad") => true,
+            Some("good") => false,
+            other => panic!("a block is bad or good, not {other:?}"),
+        };
+        let version = words.next().map_or(BrokerVersion::NEWEST_KNOWN, |version| version.parse().unwrap());
+        assert_eq!(words.next(), None);
+        blocks.push(Block { is_bad, version, text });
+        rest = behind;
+    }
+    blocks
+}
+
+fn lint_text(text: &str, dialect: &Dialect) -> Vec<Finding> {
+    let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{text}") };
+    let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
+    let expansion = expand(&spec, dialect).unwrap_or_else(|found| panic!("{text}\n{found}"));
+    lint(&Subject { spec: &spec, expansion: &expansion, dialect })
+}
+
+/// A line for each: where, how bad, which rule, what.
+fn lines(text: &str, dialect: &Dialect) -> String {
+    let mut diagnostics = Diagnostics::new();
+    for finding in lint_text(text, dialect) {
+        diagnostics.push(Diagnostic::from(&finding));
+    }
+    diagnostics.to_string()
+}
+
+fn of(version: &str) -> Dialect {
+    Dialect::of(version.parse().unwrap())
+}
+
+#[test]
+fn rules_are_sorted_and_named_like_their_pages() {
+    let names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    for rule in RULES {
+        let mut lines = rule.page.lines();
+        assert_eq!(lines.next(), Some(format!("# {}", rule.name).as_str()));
+        let summary = lines.nth(1).unwrap_or_default().trim_end_matches('.').to_lowercase();
+        assert_eq!(summary, rule.summary.to_lowercase());
+        let headings: Vec<&str> = rule.page.lines().filter(|line| line.starts_with("## ")).collect();
+        assert_eq!(headings, HEADINGS, "{}", rule.name);
+    }
+}
+
+#[test]
+fn every_bad_example_fires_and_no_good_one_does() {
+    for rule in RULES {
+        let blocks = blocks(rule.page);
+        assert!(blocks.iter().any(|block| block.is_bad) && blocks.iter().any(|block| !block.is_bad), "{}", rule.name);
+        for block in blocks {
+            let found = lint_text(block.text, &Dialect::of(block.version));
+            let fired = found.iter().any(|finding| finding.rule == rule.name);
+            assert_eq!(fired, block.is_bad, "{} on {}\n{}{found:#?}", rule.name, block.version, block.text);
+        }
+    }
+}
+
+#[test]
+fn a_default_is_one_finding_for_all_its_queues() {
+    let text = "defaults: {queue: {type: quorum, consumerTimeout: 5m}}\nqueues: {a: {}, b: {}, c: {}, d: {}, e: {}}\n";
+    let found = lint_text(text, &of("3.10"));
+    let [finding] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((finding.at.line, finding.at.column), (3, 34));
+    assert_eq!(finding.objects.len(), 5);
+    assert_eq!(finding.also.len(), 3);
+    assert!(
+        finding.message().starts_with("queue `a` and 4 more: quorum queues read `x-consumer-timeout` since RabbitMQ"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn what_another_rule_explains_is_not_said_twice() {
+    let mut dialect = of("4.3");
+    dialect.deprecated_features.insert("transient_nonexcl_queues".to_owned(), false);
+    let text = "queues: {tmp: {type: classic, durable: false}}\n";
+    let lines = lines(text, &dialect);
+    assert!(
+        lines.starts_with("3:31: error[transient-queue]: queue `tmp`: this broker (4.3.0) does not permit"),
+        "{lines}"
+    );
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+}
+
+#[test]
+fn who_permits_transient_queues_hears_a_warning() {
+    let text = "queues: {tmp: {type: classic, durable: false}}\n";
+    let mut dialect = of("4.3");
+    dialect.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
+    assert!(lines(text, &dialect).contains("warning[transient-queue]"));
+    assert!(lines(text, &dialect).contains("this broker (4.3.0) permits them"));
+    assert!(lines(text, &of("4.3")).contains("unless its configuration permits"));
+    assert!(lines(text, &of("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
+    assert!(lines(text, &of("3.8")).contains("info[transient-queue]"));
+}
+
+#[test]
+fn the_place_is_the_settings_own() {
+    let text = "\
+exchanges:
+  e: {type: topic, arguments: {x-foo: 1}}
+queues:
+  q: {type: classic, queueMode: lazy, arguments: {x-mesage-ttl: 5}, deadLetter: {queue: dead, wiring: policy}}
+deadLetterQueues:
+  dead: {type: quorum, maxInMemoryLength: 1}
+policies:
+  p: {pattern: q, applyTo: classic_queues, definition: {queue-mode: lazy, ha-mode: all}}
+";
+    assert_eq!(
+        lines(text, &of("3.13")),
+        "\
+4:32: warning[unknown-argument]: exchange `e`: no broker knows the argument `x-foo`: it is kept, and does nothing
+6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
+6:51: warning[unknown-argument]: queue `q`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.0
+10:57: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
+10:75: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
+"
+    );
+}
+
+#[test]
+fn a_typing_error_is_answered_with_what_was_meant() {
+    let hint = |text: &str| lint_text(text, &of("4.3"))[0].hint.clone().unwrap_or_default();
+    assert_eq!(
+        hint("queues: {q: {type: classic, arguments: {x-mesage-ttl: 5}}}\n"),
+        "did you mean `x-message-ttl`? In a spec it is `messageTtl`"
+    );
+    assert_eq!(
+        hint("queues: {q: {type: classic, arguments: {maxLengthBytez: 5}}}\n"),
+        "did you mean `x-max-length-bytes`? In a spec it is `maxLengthBytes`"
+    );
+    assert_eq!(hint("policies: {p: {pattern: q, definition: {max-lenght: 5}}}\n"), "did you mean `max-length`?");
+    assert_eq!(
+        hint("exchanges: {e: {type: topic, arguments: {x-alternate-exchange: other}}}\n"),
+        "did you mean `alternate-exchange`? In a spec it is `alternateExchange`"
+    );
+}

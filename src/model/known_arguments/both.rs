@@ -1,0 +1,161 @@
+//! Arguments of more than one type of queue.
+
+use super::{ANY, Check, KnownArgument, LISTED, TEN_YEARS, ValueKind, Versions, always, check, supported};
+use crate::model::QueueType;
+
+/// Quorum queues of 3.8 refuse it up to 3.8.9 (`rabbit_quorum_queue:check_invalid_arguments`).
+const SINCE_3_8_10: Versions = Versions::since_patch(3, 8, 10);
+/// Quorum queues have it since.
+const SINCE_3_10: Versions = Versions::since(3, 10);
+
+/// Streams of 3.9 listed some of the others' arguments.
+const STREAM_OF_3_9: &[super::Support] = &[supported(QueueType::Stream, IN_3_9, &[IN_3_9])];
+const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
+
+pub(super) const EXPIRES: KnownArgument = KnownArgument {
+    name: "x-expires",
+    key: "expires",
+    value: ValueKind::Duration(1, ANY),
+    checks: &[
+        Check { versions: Versions::ALL.until(3, 10), value: ValueKind::Duration(1, ANY) },
+        Check { versions: SINCE_3_10, value: ValueKind::Duration(1, TEN_YEARS) },
+    ],
+    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_8_10, LISTED)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("expires"),
+    doc: "The queue is deleted, with its messages, when nobody has used it for so long.",
+};
+
+pub(super) const MESSAGE_TTL: KnownArgument = KnownArgument {
+    name: "x-message-ttl",
+    key: "messageTtl",
+    value: ValueKind::Duration(0, ANY),
+    checks: &[
+        Check { versions: Versions::ALL.until(3, 10), value: ValueKind::Duration(0, ANY) },
+        Check { versions: SINCE_3_10, value: ValueKind::Duration(0, TEN_YEARS) },
+    ],
+    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("message-ttl"),
+    doc: "A message that waits longer than this is dead-lettered, or dropped where there is no dead-letter exchange.",
+};
+
+pub(super) const DEAD_LETTER_EXCHANGE: KnownArgument = KnownArgument {
+    name: "x-dead-letter-exchange",
+    key: "deadLetter",
+    value: ValueKind::Text,
+    checks: &[check(ValueKind::Text)],
+    support: &[always(QueueType::Classic), always(QueueType::Quorum)],
+    idle: STREAM_OF_3_9,
+    known_to_3_8: true,
+    policy_key: Some("dead-letter-exchange"),
+    doc: "Where messages go that are rejected, expire or overflow.",
+};
+
+/// Beside its type it is checked that `x-dead-letter-exchange` is there (`check_dlxrk_arg`).
+pub(super) const DEAD_LETTER_ROUTING_KEY: KnownArgument = KnownArgument {
+    name: "x-dead-letter-routing-key",
+    key: "deadLetter",
+    value: ValueKind::Text,
+    checks: &[check(ValueKind::Text)],
+    support: &[always(QueueType::Classic), always(QueueType::Quorum)],
+    idle: STREAM_OF_3_9,
+    known_to_3_8: true,
+    policy_key: Some("dead-letter-routing-key"),
+    doc: "The routing key of dead letters; without it they keep their own.",
+};
+
+pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
+    name: "x-max-length",
+    key: "maxLength",
+    value: ValueKind::Count(0, ANY),
+    checks: &[check(ValueKind::Count(0, ANY))],
+    support: &[always(QueueType::Classic), always(QueueType::Quorum)],
+    idle: STREAM_OF_3_9,
+    known_to_3_8: true,
+    policy_key: Some("max-length"),
+    doc: "How many ready messages the queue holds before it overflows.",
+};
+
+pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
+    name: "x-max-length-bytes",
+    key: "maxLengthBytes",
+    value: ValueKind::Size(ANY),
+    checks: &[check(ValueKind::Size(ANY))],
+    support: &[always(QueueType::Classic), always(QueueType::Quorum), always(QueueType::Stream)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("max-length-bytes"),
+    doc: "How many bytes of message bodies the queue holds before it overflows.",
+};
+
+pub(super) const OVERFLOW: KnownArgument = KnownArgument {
+    name: "x-overflow",
+    key: "overflow",
+    value: ValueKind::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"]),
+    checks: &[check(ValueKind::OneOf(&["drop-head", "reject-publish", "reject-publish-dlx"]))],
+    support: &[always(QueueType::Classic), supported(QueueType::Quorum, SINCE_3_8_10, LISTED)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("overflow"),
+    doc: "What happens when the queue is full: the oldest message is dropped, or the newest is refused.",
+};
+
+pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
+    name: "x-single-active-consumer",
+    key: "singleActiveConsumer",
+    value: ValueKind::Boolean,
+    checks: &[check(ValueKind::Boolean)],
+    support: &[always(QueueType::Classic), always(QueueType::Quorum)],
+    idle: STREAM_OF_3_9,
+    known_to_3_8: true,
+    policy_key: None,
+    doc: "Only one consumer gets messages at a time; the others wait to take over.",
+};
+
+/// Classic queues list it from 4.0 on (in 4.0 to 4.2 with the feature flag `rabbitmq_4.0.0`, which new clusters have).
+pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
+    name: "x-queue-leader-locator",
+    key: "queueLeaderLocator",
+    value: ValueKind::OneOf(&["client-local", "balanced", "random", "least-leaders", "min-masters"]),
+    checks: &[
+        Check { versions: IN_3_9, value: ValueKind::OneOf(&["client-local", "random", "least-leaders"]) },
+        Check {
+            versions: SINCE_3_10.until(4, 0),
+            value: ValueKind::OneOf(&["client-local", "balanced", "random", "least-leaders"]),
+        },
+        Check {
+            versions: Versions::since(4, 0),
+            value: ValueKind::OneOf(&["client-local", "balanced", "random", "least-leaders", "min-masters"]),
+        },
+    ],
+    support: &[
+        supported(QueueType::Classic, Versions::since(4, 0), &[Versions::since(4, 0)]),
+        supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10]),
+        always(QueueType::Stream),
+    ],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("queue-leader-locator"),
+    doc: "On which node the queue's leader is created: `client-local` or `balanced`; other words are old names of the latter.",
+};
+
+/// Read by channels from 3.12 on, whatever the type of queue (`rabbit_channel:get_queue_consumer_timeout`); listed by
+/// quorum queues alone, since 4.3.2, so that the others refuse it from then on.
+pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
+    name: "x-consumer-timeout",
+    key: "consumerTimeout",
+    value: ValueKind::Duration(0, ANY),
+    checks: &[Check { versions: Versions::since_patch(4, 3, 2), value: ValueKind::Duration(0, ANY) }],
+    support: &[
+        supported(QueueType::Classic, Versions::since(3, 12).until_patch(4, 3, 2), &[]),
+        supported(QueueType::Quorum, Versions::since(3, 12), &[Versions::since_patch(4, 3, 2)]),
+        supported(QueueType::Stream, Versions::since(3, 12).until_patch(4, 3, 2), &[]),
+    ],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("consumer-timeout"),
+    doc: "How long a consumer may hold a message without acknowledging it.",
+};

@@ -1,0 +1,61 @@
+//! Arguments of classic queues alone.
+
+use super::{Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
+use crate::model::{BrokerVersion, QueueType};
+
+pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
+    name: "x-max-priority",
+    key: "maxPriority",
+    value: ValueKind::Count(0, 255),
+    checks: &[check(ValueKind::Count(0, 255))],
+    support: &[always(QueueType::Classic)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: None,
+    doc: "Makes a priority queue with priorities from 0 to this; 1 to 10 is plenty.",
+};
+
+/// 4.3 compares it still, and checks it no more.
+pub(super) const QUEUE_MODE: KnownArgument = KnownArgument {
+    name: "x-queue-mode",
+    key: "queueMode",
+    value: ValueKind::OneOf(&["default", "lazy"]),
+    checks: &[Check { versions: Versions::ALL.until(4, 3), value: ValueKind::OneOf(&["default", "lazy"]) }],
+    support: &[Support { no_effect_since: Some(BrokerVersion::new(3, 12, 0)), ..always(QueueType::Classic) }],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: Some("queue-mode"),
+    doc: "`lazy` keeps messages on disk; no effect since 3.12.",
+};
+
+pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
+    name: "x-queue-version",
+    key: "queueVersion",
+    value: ValueKind::Count(1, 2),
+    checks: &[
+        Check { versions: Versions::since(3, 10).until(4, 3), value: ValueKind::Count(1, 2) },
+        Check { versions: Versions::since(4, 3), value: ValueKind::Count(2, 2) },
+    ],
+    support: &[Support {
+        no_effect_since: Some(BrokerVersion::new(4, 0, 0)),
+        ..supported(QueueType::Classic, Versions::since(3, 10), &[Versions::since(3, 10)])
+    }],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("queue-version"),
+    doc: "The storage format of a classic queue; no effect since 4.0, which has only 2, and only 2 is taken since 4.3.",
+};
+
+/// Checked by nobody: up to 3.13 the broker crashes on other words. Listed to this day, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is
+/// permitted (`rabbit_classic_queue:validate_arguments`).
+pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
+    name: "x-queue-master-locator",
+    key: "queueMasterLocator",
+    value: ValueKind::OneOf(&["client-local", "min-masters", "random"]),
+    checks: UNCHECKED,
+    support: &[supported(QueueType::Classic, Versions::ALL.until(4, 3), LISTED)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("queue-master-locator"),
+    doc: "On which node a classic queue is created; refused by 4.3, where `queueLeaderLocator` says it.",
+};

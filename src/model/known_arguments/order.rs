@@ -1,0 +1,149 @@
+//! The orders in which brokers look at arguments: of all that is wrong they name the first only.
+
+use crate::model::{BrokerVersion, QueueType};
+
+/// `rabbit_amqqueue:declare_args()`, all versions laid over one another: 3.8 compares in this order, and every version
+/// checks values in it.
+const DECLARE_ARGS: &[&str] = &[
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-consumer-timeout",
+    "x-consumer-disconnected-timeout",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+    "x-queue-leader-locator",
+];
+
+/// `rabbit_classic_queue:capabilities()`, 3.9 to 4.3.
+const CLASSIC: &[&str] = &[
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-queue-master-locator",
+    "x-queue-leader-locator",
+];
+
+/// `rabbit_quorum_queue:capabilities()`, 3.9.
+const QUORUM_OF_3_9: &[&str] = &[
+    "x-expires",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-overflow",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-delivery-limit",
+];
+
+/// `rabbit_quorum_queue:capabilities()`, 3.10 to 4.3.
+const QUORUM: &[&str] = &[
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-dead-letter-strategy",
+    "x-expires",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-overflow",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-quorum-initial-group-size",
+    "x-delivery-limit",
+    "x-message-ttl",
+    "x-queue-leader-locator",
+    "x-consumer-disconnected-timeout",
+    "x-consumer-timeout",
+    "x-delayed-retry-type",
+    "x-delayed-retry-min",
+    "x-delayed-retry-max",
+];
+
+/// `rabbit_stream_queue:capabilities()`, 3.9 to 4.3; what only 3.9 has stands first.
+const STREAM: &[&str] = &[
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-stream-filter-size-bytes",
+    "x-initial-cluster-size",
+    "x-queue-leader-locator",
+];
+
+/// The order in which the values of a fresh declare are checked.
+pub fn checked() -> &'static [&'static str] {
+    DECLARE_ARGS
+}
+
+/// The order in which a redeclare of an existing queue of that type is compared. Not everything in it is compared by
+/// every version; see [`KnownArgument::is_compared`](super::KnownArgument::is_compared).
+pub fn compared(queue_type: QueueType, version: BrokerVersion) -> &'static [&'static str] {
+    if !version.is_at_least(3, 9) {
+        return DECLARE_ARGS;
+    }
+    match queue_type {
+        QueueType::Classic => CLASSIC,
+        QueueType::Quorum if version.is_at_least(3, 10) => QUORUM,
+        QueueType::Quorum => QUORUM_OF_3_9,
+        QueueType::Stream => STREAM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::KNOWN_ARGUMENTS;
+    use super::*;
+
+    #[test]
+    fn what_is_compared_or_checked_has_its_place() {
+        for version in ["3.8.9", "3.9.29", "3.10.8", "3.13.7", "4.0.5", "4.2.9", "4.3.6"] {
+            let version = version.parse().unwrap();
+            for known in KNOWN_ARGUMENTS {
+                for queue_type in QueueType::ALL {
+                    let order = compared(queue_type, version);
+                    assert!(
+                        !known.is_compared(queue_type, version) || order.contains(&known.name),
+                        "{} of {queue_type} on {version}",
+                        known.name
+                    );
+                    assert!(known.check_for(queue_type, version).is_none() || checked().contains(&known.name));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Arguments of quorum queues alone.
+
+use super::{ANY, Check, KnownArgument, LISTED, Support, UNCHECKED, ValueKind, Versions, always, check, supported};
+use crate::model::{BrokerVersion, QueueType};
+
+const SINCE_3_10: Versions = Versions::since(3, 10);
+const SINCE_4_3: Versions = Versions::since(4, 3);
+/// Classic queues of 3.9 listed what belongs to the memory of quorum queues.
+const CLASSIC_OF_3_9: &[Support] = &[supported(QueueType::Classic, IN_3_9, &[IN_3_9])];
+const IN_3_9: Versions = Versions::since(3, 9).until(3, 10);
+const QUORUM_OF_4_3: &[Support] = &[supported(QueueType::Quorum, SINCE_4_3, &[SINCE_4_3])];
+
+pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
+    name: "x-dead-letter-strategy",
+    key: "deadLetterStrategy",
+    value: ValueKind::OneOf(&["at-most-once", "at-least-once"]),
+    checks: &[Check { versions: SINCE_3_10, value: ValueKind::OneOf(&["at-most-once", "at-least-once"]) }],
+    support: &[supported(QueueType::Quorum, SINCE_3_10, &[SINCE_3_10])],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("dead-letter-strategy"),
+    doc: "Whether a dead letter may be lost on its way; `at-least-once` needs `overflow: reject-publish`.",
+};
+
+/// Never checked: `"five"` is taken, and means no limit.
+pub(super) const DELIVERY_LIMIT: KnownArgument = KnownArgument {
+    name: "x-delivery-limit",
+    key: "deliveryLimit",
+    value: ValueKind::Count(-1, ANY),
+    checks: UNCHECKED,
+    support: &[always(QueueType::Quorum)],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("delivery-limit"),
+    doc: "How many times a message is redelivered before it is dead-lettered; N means N + 1 deliveries.",
+};
+
+pub(super) const MAX_IN_MEMORY_LENGTH: KnownArgument = KnownArgument {
+    name: "x-max-in-memory-length",
+    key: "maxInMemoryLength",
+    value: ValueKind::Count(0, ANY),
+    checks: &[check(ValueKind::Count(0, ANY))],
+    support: IN_MEMORY,
+    idle: CLASSIC_OF_3_9,
+    known_to_3_8: true,
+    policy_key: Some("max-in-memory-length"),
+    doc: "How many messages are kept in memory; no effect since 3.10.",
+};
+
+pub(super) const MAX_IN_MEMORY_BYTES: KnownArgument = KnownArgument {
+    name: "x-max-in-memory-bytes",
+    key: "maxInMemoryBytes",
+    value: ValueKind::Size(ANY),
+    checks: &[check(ValueKind::Size(ANY))],
+    support: IN_MEMORY,
+    idle: CLASSIC_OF_3_9,
+    known_to_3_8: true,
+    policy_key: Some("max-in-memory-bytes"),
+    doc: "How many bytes are kept in memory; no effect since 3.10.",
+};
+
+const IN_MEMORY: &[Support] = &[Support {
+    queue_type: QueueType::Quorum,
+    taken: Versions::ALL,
+    listed: LISTED,
+    no_effect_since: Some(BrokerVersion::new(3, 10, 0)),
+}];
+
+pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
+    name: "x-quorum-initial-group-size",
+    key: "quorumInitialGroupSize",
+    value: ValueKind::Count(1, ANY),
+    checks: &[check(ValueKind::Count(1, ANY))],
+    support: &[always(QueueType::Quorum)],
+    idle: &[],
+    known_to_3_8: true,
+    policy_key: None,
+    doc: "How many replicas a quorum queue starts with.",
+};
+
+/// Listed since 4.3.0, checked since 4.3.2.
+pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
+    name: "x-consumer-disconnected-timeout",
+    key: "consumerDisconnectedTimeout",
+    value: ValueKind::Duration(0, ANY),
+    checks: &[Check { versions: Versions::since_patch(4, 3, 2), value: ValueKind::Duration(0, ANY) }],
+    support: QUORUM_OF_4_3,
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("consumer-disconnected-timeout"),
+    doc: "How long the messages of a disconnected consumer are kept for it.",
+};
+
+/// Never checked, unlike the policy's key: with a word that is none of these the feature is silently off.
+pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
+    name: "x-delayed-retry-type",
+    key: "delayedRetryType",
+    value: ValueKind::OneOf(&["disabled", "all", "failed", "returned"]),
+    checks: UNCHECKED,
+    support: QUORUM_OF_4_3,
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("delayed-retry-type"),
+    doc: "Which returned messages wait before they are delivered again.",
+};
+
+pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {
+    name: "x-delayed-retry-min",
+    key: "delayedRetryMin",
+    value: ValueKind::Duration(0, ANY),
+    checks: UNCHECKED,
+    support: QUORUM_OF_4_3,
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("delayed-retry-min"),
+    doc: "The first delay; the N-th is N times as long.",
+};
+
+pub(super) const DELAYED_RETRY_MAX: KnownArgument = KnownArgument {
+    name: "x-delayed-retry-max",
+    key: "delayedRetryMax",
+    value: ValueKind::Duration(0, ANY),
+    checks: UNCHECKED,
+    support: QUORUM_OF_4_3,
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("delayed-retry-max"),
+    doc: "The longest delay.",
+};

@@ -1,0 +1,186 @@
+//! The table as a page for people, `docs/arguments.md`: a test keeps the committed page true, `TOPO_UPDATE=1` writes it.
+
+use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument, Support, ValueKind, Versions};
+use crate::model::QueueType;
+use crate::model::units::{duration, size};
+use std::fmt::Write as _;
+
+const INTRODUCTION: &str = "\
+# Arguments of queues and exchanges
+
+What RabbitMQ 3.8 to 4.3 know, by type of queue, as topo knows it: this page is written from the table that its validation,
+schema, verdicts and advice read, and that a test compares with live brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+
+- **key**: how a spec says it. Under `arguments:` the name on the wire works, too.
+- **value**: what a spec may say; `any version` accepts it. Where versions differ, it is said behind it.
+- **taken**: the versions that take it on a new queue and know what it means. A version that knows an argument on another type
+  only refuses it (from 3.9 on); one that knows it not at all keeps it and does nothing.
+- **compared**: the versions that refuse to declare an existing queue again with another value: `inequivalent arg`. Others
+  answer *done* and change nothing, which topo calls drift. An argument that is absent differs from one that spells out the
+  default; only an absent `x-queue-type` is the same as `classic`. Numbers of any width are compared by value, and
+  60000, 60000.0 and \"60000\" are three different values.
+- **policy**: the key of a policy that does the same on a live queue.
+";
+
+const EXCHANGES: &str = "\
+## Exchanges
+
+On a redeclare every type of exchange, those of plugins too, compares `alternate-exchange` and nothing else: with another value of
+any other argument the broker answers *done* and changes nothing. `direct`, `fanout`, `topic`, `headers`, `x-random`,
+`x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no argument of their own.
+
+| argument | key | types | value | compared | policy | what it is |
+|---|---|---|---|---|---|---|
+";
+
+/// The page.
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for queue_type in QueueType::ALL {
+        let title = match queue_type {
+            QueueType::Classic => "Classic queues",
+            QueueType::Quorum => "Quorum queues",
+            QueueType::Stream => "Streams",
+        };
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| argument | key | value | taken | compared | policy | what it is |\n|---|---|---|---|---|---|---|\n"
+        );
+        for known in KNOWN_ARGUMENTS {
+            if let Some(support) = known.support_for(queue_type) {
+                page.push_str(&row(known, support));
+            }
+        }
+        let idle: Vec<String> = KNOWN_ARGUMENTS
+            .iter()
+            .flat_map(|known| known.idle.iter().filter(|support| support.queue_type == queue_type).map(|_| known.name))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if !idle.is_empty() {
+            let _ = write!(page, "\nTaken and compared by 3.9 alone, and of no effect: {}.\n", idle.join(", "));
+        }
+    }
+    page.push('\n');
+    page.push_str(EXCHANGES);
+    for known in EXCHANGE_ARGUMENTS {
+        let types = if known.exchange_types.is_empty() { "all".to_owned() } else { code(known.exchange_types) };
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {types} | {}{} | {} | {} | {} |",
+            known.name,
+            known.key.map_or_else(|| "under `arguments`".to_owned(), |key| format!("`{key}`")),
+            value(known.value),
+            if known.is_checked { "" } else { "; not checked" },
+            if known.is_compared { "yes" } else { "no" },
+            policy(known.policy_key),
+            known.doc
+        );
+    }
+    page
+}
+
+fn row(known: &KnownArgument, support: &Support) -> String {
+    let key = match known.name {
+        "x-dead-letter-exchange" => "`deadLetter`, or `deadLetter: {exchange: …}`".to_owned(),
+        "x-dead-letter-routing-key" => "`deadLetter: {exchange: …, routingKey: …}`".to_owned(),
+        _ => format!("`{}`", known.key),
+    };
+    let mut compared: Vec<String> = Vec::new();
+    if known.known_to_3_8 && support.queue_type != QueueType::Stream {
+        compared.push(Versions::ALL.to_string());
+        // Before 3.9 whatever the type, from then on where it is listed: one range, unless a gap is between them.
+        if support.listed.first() != Some(&Versions::since(3, 9)) {
+            compared = vec!["3.8".to_owned()];
+            compared.extend(support.listed.iter().map(Versions::to_string));
+        }
+    } else {
+        compared.extend(support.listed.iter().map(Versions::to_string));
+    }
+    if compared.is_empty() {
+        compared.push("never".to_owned());
+    }
+    let mut taken = support.taken.to_string();
+    if let Some(since) = support.no_effect_since {
+        let _ = write!(taken, "; no effect from {}.{} on", since.major, since.minor);
+    }
+    format!(
+        "| `{}` | {key} | {} | {taken} | {} | {} | {} |\n",
+        known.name,
+        checked_value(known, support.queue_type),
+        compared.join("; "),
+        policy(known.policy_key),
+        known.doc
+    )
+}
+
+/// What a spec may say, and what versions make of it where that is something else.
+fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
+    let mut text = value(known.value);
+    let of_type = known.checks.iter().filter(|check| {
+        let is_stream = queue_type == QueueType::Stream;
+        !(is_stream && check.versions.until.is_some_and(|until| !until.is_at_least(3, 10) && until.minor <= 9))
+    });
+    for check in of_type.filter(|check| !is_within(known.value, check.value)) {
+        let _ = write!(text, "; {}: {}", check.versions, value(check.value));
+    }
+    if known.checks.is_empty() {
+        text.push_str("; not checked");
+    }
+    text
+}
+
+/// Whether everything that a spec may say is accepted.
+fn is_within(said: ValueKind, accepted: ValueKind) -> bool {
+    match (said, accepted) {
+        (ValueKind::Count(least, most), ValueKind::Count(first, last))
+        | (ValueKind::Duration(least, most), ValueKind::Duration(first, last)) => first <= least && most <= last,
+        (ValueKind::Size(most), ValueKind::Size(last)) => most <= last,
+        (said, accepted) => said == accepted,
+    }
+}
+
+fn value(kind: ValueKind) -> String {
+    let bounds = |least: i64, most: i64, show: &dyn Fn(i64) -> String| match (least, most) {
+        (least, i64::MAX) => format!("at least {}", show(least)),
+        (least, most) if least == most => format!("only {}", show(least)),
+        (least, most) => format!("{} to {}", show(least), show(most)),
+    };
+    match kind {
+        ValueKind::Duration(least, most) => {
+            let show = |number: i64| duration(number).unwrap_or_else(|| format!("{number}ms"));
+            format!("duration, {}", bounds(least, most, &show))
+        }
+        ValueKind::Size(i64::MAX) => "size".to_owned(),
+        ValueKind::Size(most) => format!("size, at most {}", size(most).unwrap_or_else(|| most.to_string())),
+        ValueKind::Count(least, most) => format!("count, {}", bounds(least, most, &|number| number.to_string())),
+        ValueKind::Boolean => "`true`, `false`".to_owned(),
+        ValueKind::Text => "text".to_owned(),
+        ValueKind::OneOf(words) => code(words),
+        ValueKind::MaxAge => "`7D`: digits and `Y`, `M`, `D`, `h`, `m` or `s`".to_owned(),
+    }
+}
+
+fn code(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn policy(key: Option<&str>) -> String {
+    key.map_or_else(|| "–".to_owned(), |key| format!("`{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/arguments.md");
+
+    #[test]
+    fn the_committed_page_is_this_one() {
+        let printed = reference();
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(COMMITTED, &printed).unwrap();
+        }
+        let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+        assert!(committed == printed, "docs/arguments.md is old: run the tests with TOPO_UPDATE=1");
+    }
+}

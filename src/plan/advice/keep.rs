@@ -1,0 +1,198 @@
+//! Making the spec say what is live, in its own keys and units.
+
+use super::{Subject, exchange_named, yaml};
+use crate::model::known_arguments::KnownArgument;
+use crate::model::names::LONGEST_NAME;
+use crate::model::{Arguments, Exchange, ExchangeName, Object, Queue};
+use crate::plan::document::FieldVerdict;
+use crate::plan::way_out::{FieldAdvice, Helps, WayKind, WayOut};
+use yaml::Fragment;
+
+/// The key of a queue that says both of its dead-letter arguments.
+pub(super) const DEAD_LETTER: &str = "deadLetter";
+
+/// What an object's entry in the spec has to say.
+#[derive(Default)]
+pub(super) struct Said {
+    /// Keys, and their values as YAML.
+    pub(super) keys: Vec<(String, String)>,
+    /// Keys that must not be there.
+    pub(super) take_out: Vec<String>,
+    /// Exchanges that the values name.
+    pub(super) exchanges: Vec<ExchangeName>,
+    /// Fields for whose live value a spec has no words.
+    pub(super) unsayable: Vec<String>,
+}
+
+impl Said {
+    fn key(&mut self, key: &str, yaml: Option<String>, field: &str) {
+        match yaml {
+            Some(yaml) => self.keys.push((key.to_owned(), yaml)),
+            None => self.unsayable.push(field.to_owned()),
+        }
+    }
+}
+
+/// Keeping all that is live.
+pub(super) fn way(subject: &Subject<'_>) -> WayOut {
+    let said = live(subject, &subject.hard);
+    let mut fragment = Fragment::default();
+    subject.write(&mut fragment, &said);
+    let mut parts: Vec<String> = said.keys.iter().map(|(key, yaml)| format!("{key}: {yaml}")).collect();
+    if !said.take_out.is_empty() {
+        parts.push(format!("take out {}", said.take_out.join(", ")));
+    }
+    let unsayable = format!("a spec has no words for the live {}", said.unsayable.join(", "));
+    let (helps, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
+        (_, true) => (Helps::Yes, format!("keep what is live: {}", parts.join(", "))),
+        (false, false) => (Helps::Partly, format!("keep what is live: {}; {unsayable}", parts.join(", "))),
+        (true, false) => (Helps::No, format!("what is live cannot be kept: {unsayable}")),
+    };
+    let fields = said.unsayable.iter().map(|field| FieldAdvice {
+        field: field.clone(),
+        helps: false,
+        why: "a spec has no words for its live value".to_owned(),
+    });
+    WayOut {
+        fields: fields.collect(),
+        yaml: fragment.text(),
+        take_out: said.take_out,
+        ..WayOut::new(WayKind::Keep, helps, text)
+    }
+}
+
+/// What the spec has to say so that these fields are as they are live.
+pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
+    match subject.before {
+        Object::Queue(_, queue) => live_queue(queue, fields),
+        Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => generated_exchange(exchange, fields),
+        Object::Exchange(_, exchange) => {
+            let wanted = match &subject.planned.after {
+                Some(Object::Exchange(_, wanted)) => &wanted.arguments,
+                Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
+                    &exchange.arguments
+                }
+            };
+            live_exchange(exchange, wanted, fields)
+        }
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Said::default(),
+    }
+}
+
+fn live_queue(queue: &Queue, fields: &[&FieldVerdict]) -> Said {
+    let mut said = Said::default();
+    let takes =
+        |known: &KnownArgument| queue.queue_type().is_none_or(|queue_type| known.support_for(queue_type).is_some());
+    for field in fields {
+        let name = field.field.as_str();
+        match (name, KnownArgument::named(name)) {
+            ("durable", _) => said.key("durable", Some(queue.durable.to_string()), name),
+            ("auto_delete", _) => said.key("autoDelete", Some(queue.auto_delete.to_string()), name),
+            ("x-dead-letter-exchange" | "x-dead-letter-routing-key", Some(known)) => {
+                let is_said = said.keys.iter().any(|(key, _)| key == DEAD_LETTER)
+                    || said.take_out.contains(&DEAD_LETTER.to_owned());
+                if !is_said {
+                    dead_letter(&mut said, queue, takes(known), name);
+                }
+            }
+            (_, Some(known)) => match &field.before {
+                None => said.take_out.push(known.key.to_owned()),
+                Some(value) => said.key(known.key, yaml::known(known, value).filter(|_| takes(known)), name),
+            },
+            (_, None) => said.unsayable.push(name.to_owned()),
+        }
+    }
+    said
+}
+
+/// Both arguments in the spec's one key.
+fn dead_letter(said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
+    let exchange = queue.arguments.get("x-dead-letter-exchange");
+    let key = queue.arguments.get("x-dead-letter-routing-key");
+    match (exchange, key) {
+        // Said on purpose: it holds against `defaults.deadLetter`, too.
+        (None, None) if is_taken => said.key(DEAD_LETTER, Some("none".to_owned()), field),
+        (None, None) => said.take_out.push(DEAD_LETTER.to_owned()),
+        (Some(_), _) if !is_taken => said.unsayable.push(field.to_owned()),
+        (exchange, key) => {
+            let named = exchange_named(exchange);
+            let routing_key = key.map(|key| key.as_text().filter(|key| is_routing_key(key)));
+            let yaml = match (&named, routing_key) {
+                (Some(exchange), None) => Some(dead_letter_yaml(exchange, None, false)),
+                (Some(exchange), Some(Some(key))) => Some(dead_letter_yaml(exchange, Some(key), false)),
+                (Some(_), Some(None)) | (None, _) => None,
+            };
+            if yaml.is_some() {
+                said.exchanges.extend(named);
+            }
+            said.key(DEAD_LETTER, yaml, field);
+        }
+    }
+}
+
+/// `{exchange: …, routingKey: …, wiring: policy}`.
+pub(super) fn dead_letter_yaml(exchange: &ExchangeName, routing_key: Option<&str>, by_policy: bool) -> String {
+    let mut entries = vec![("exchange", yaml::scalar(exchange.as_str()))];
+    entries.extend(routing_key.map(|key| ("routingKey", yaml::scalar(key))));
+    entries.extend(by_policy.then(|| ("wiring", "policy".to_owned())));
+    yaml::flow(entries.into_iter())
+}
+
+/// Whether a spec takes it: `null` and `undefined` are words that the management API cannot delete a binding by.
+fn is_routing_key(key: &str) -> bool {
+    key.len() <= LONGEST_NAME && !["null", "undefined"].contains(&key)
+}
+
+fn live_exchange(exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdict]) -> Said {
+    let mut said = Said::default();
+    let mut arguments = wanted.clone();
+    arguments.remove("alternate-exchange");
+    let mut is_argument_changed = false;
+    for field in fields {
+        let name = field.field.as_str();
+        match name {
+            "type" => said.key("type", Some(yaml::scalar(&exchange.kind)), name),
+            "durable" => said.key("durable", Some(exchange.durable.to_string()), name),
+            "auto_delete" => said.key("autoDelete", Some(exchange.auto_delete.to_string()), name),
+            "internal" => said.key("internal", Some(exchange.internal.to_string()), name),
+            "alternate-exchange" => match &field.before {
+                None => said.take_out.push("alternateExchange".to_owned()),
+                value => {
+                    let named =
+                        exchange_named(value.as_ref()).filter(|name| (1..=LONGEST_NAME).contains(&name.as_str().len()));
+                    let yaml = named.as_ref().map(|name| yaml::scalar(name.as_str()));
+                    said.exchanges.extend(named);
+                    said.key("alternateExchange", yaml, name);
+                }
+            },
+            argument => {
+                is_argument_changed = true;
+                match &field.before {
+                    Some(value) => arguments.insert(argument.to_owned(), value.clone()),
+                    None => arguments.remove(argument),
+                };
+            }
+        }
+    }
+    // All of them, because they stand in one table.
+    if is_argument_changed && arguments.is_empty() {
+        said.take_out.push("arguments".to_owned());
+    } else if is_argument_changed {
+        let table = arguments.iter().map(|(name, value)| (name.as_str(), yaml::value(value)));
+        said.keys.push(("arguments".to_owned(), yaml::flow(table)));
+    }
+    said
+}
+
+/// The exchange of a dead-letter queue has few keys.
+fn generated_exchange(exchange: &Exchange, fields: &[&FieldVerdict]) -> Said {
+    let mut said = Said::default();
+    for field in fields {
+        match field.field.as_str() {
+            "type" => said.key("type", Some(yaml::scalar(&exchange.kind)), "type"),
+            "internal" => said.key("internal", Some(exchange.internal.to_string()), "internal"),
+            other => said.unsayable.push(other.to_owned()),
+        }
+    }
+    said
+}

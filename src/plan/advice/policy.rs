@@ -1,0 +1,277 @@
+//! Doing it by a policy, in place: for which fields the broker would follow one, and the policy that takes them all,
+//! above those that govern the object now and with all that they set, because policies are not merged.
+
+use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
+use super::{Subject, exchange_named, takeover, yaml};
+use crate::behaviour::{Dialect, Precedence, precedence, refusals};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use crate::model::units::with_unit;
+use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
+use crate::plan::document::FieldVerdict;
+use crate::plan::way_out::{FieldAdvice, Helps, WayKind, WayOut};
+use std::collections::BTreeMap;
+use takeover::Takeover;
+use yaml::Fragment;
+
+/// What a policy can do for a field.
+struct Decision<'a> {
+    field: &'a FieldVerdict,
+    /// The policy's key and value, if it can.
+    setting: Option<(&'static str, ArgumentValue)>,
+    why: String,
+}
+
+/// By a policy, as far as that goes.
+pub(super) fn way(subject: &Subject<'_>) -> WayOut {
+    let decisions: Vec<Decision<'_>> = subject.hard.iter().map(|field| decide(subject, field)).collect();
+    let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
+    let fields = decisions.iter().map(|decision| FieldAdvice {
+        field: decision.field.field.clone(),
+        helps: decision.setting.is_some(),
+        why: decision.why.clone(),
+    });
+    let fields: Vec<FieldAdvice> = fields.collect();
+    if by.is_empty() {
+        let reasons: Vec<String> = grouped(&not).into_iter().map(|(why, names)| format!("{why} ({names})")).collect();
+        let text = format!("a policy does not help: {}", reasons.join("; "));
+        return WayOut { fields, ..WayOut::new(WayKind::Policy, Helps::No, text) };
+    }
+    let takeover = Takeover::of(subject, wires(&by));
+    if let Some((policy, key)) = takeover.unsayable() {
+        let text = format!("a policy does not help: policy {policy} sets {key}, which a spec has no words for");
+        return WayOut { fields, ..WayOut::new(WayKind::Policy, Helps::No, text) };
+    }
+    let shown: Vec<String> = by.iter().filter_map(|decision| decision.setting.as_ref()).map(shown).collect();
+    let mut text = format!("by a policy, in place: {}", shown.join(", "));
+    if !not.is_empty() {
+        let names: Vec<&str> = not.iter().map(|decision| decision.field.field.as_str()).collect();
+        text.push_str(&format!("; not {}", names.join(", ")));
+    }
+    let said = said(subject, &by);
+    let mut fragment = Fragment::default();
+    subject.write(&mut fragment, &said);
+    write_policy(subject, &mut fragment, &takeover, &by);
+    let helps = if not.is_empty() { Helps::Yes } else { Helps::Partly };
+    let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
+    warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
+    WayOut {
+        fields,
+        yaml: fragment.text(),
+        take_out: said.take_out,
+        warnings,
+        applications: Some("applications that declare what is live go on unchanged".to_owned()),
+        ..WayOut::new(WayKind::Policy, helps, text)
+    }
+}
+
+fn shown((key, value): &(&'static str, ArgumentValue)) -> String {
+    format!("{key} {}", with_unit(key, value))
+}
+
+/// Reasons with the fields that they hold for, in the order of the fields.
+fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
+    let mut groups: Vec<(String, String)> = Vec::new();
+    for decision in decisions {
+        match groups.iter_mut().find(|(why, _)| *why == decision.why) {
+            Some((_, names)) => {
+                names.push_str(", ");
+                names.push_str(&decision.field.field);
+            }
+            None => groups.push((decision.why.clone(), decision.field.field.clone())),
+        }
+    }
+    groups
+}
+
+fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
+    let dialect = subject.situation.dialect;
+    let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
+    let (key, rule) = match subject.before {
+        Object::Queue(_, queue) => {
+            let Some(key) = KnownArgument::named(&field.field).and_then(|known| known.policy_key) else {
+                return no("no policy sets it");
+            };
+            let Some(queue_type) = queue.queue_type() else {
+                return no("what a policy does to such a queue is not known");
+            };
+            // Read when the queue is made (`rabbit_queue_location`), and never again.
+            if key.ends_with("-locator") {
+                return no("it counts only when a queue is made");
+            }
+            match precedence(key, queue_type, dialect) {
+                Some(rule) => (key, rule),
+                None => return no(&format!("no policy sets it on a live {queue_type} queue")),
+            }
+        }
+        // `rabbit_exchange:get_args_policy`: the argument first.
+        Object::Exchange(..) if field.field == "alternate-exchange" && subject.dead_letter_queue().is_none() => {
+            ("alternate-exchange", Precedence::Argument)
+        }
+        Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {
+            return no("no policy sets it");
+        }
+    };
+    let value = match field.after.clone() {
+        Some(value) => value,
+        None => match absence(key, dialect) {
+            Some(value) if field.before.as_ref() == Some(&value) => {
+                return no("what is live is what saying nothing means");
+            }
+            Some(value) if rule != Precedence::Argument => value,
+            Some(_) | None => return no("no policy takes a live argument away"),
+        },
+    };
+    if holds(rule, field.before.as_ref(), &value).as_ref() != Some(&value) {
+        return no(match rule {
+            Precedence::Argument => "the live argument wins over a policy",
+            Precedence::Smallest | Precedence::SmallestNonNegative => {
+                "a policy can only make it smaller than the live argument"
+            }
+            Precedence::Policy => "no policy says it",
+        });
+    }
+    if let Some(why) = refused(key, &value, dialect) {
+        return no(&why);
+    }
+    let why = match (&field.before, rule) {
+        (None, _) => "there is no live argument, so the policy decides",
+        (Some(_), Precedence::Policy) => "the policy wins over the argument, which stays",
+        (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
+            "the smaller of argument and policy holds; the argument stays"
+        }
+    };
+    Decision { field, setting: Some((key, value)), why: why.to_owned() }
+}
+
+/// What holds when the argument and a policy say these.
+fn holds(rule: Precedence, argument: Option<&ArgumentValue>, policy: &ArgumentValue) -> Option<ArgumentValue> {
+    let Some(argument) = argument else { return Some(policy.clone()) };
+    match rule {
+        Precedence::Argument => Some(argument.clone()),
+        Precedence::Policy => Some(policy.clone()),
+        Precedence::Smallest | Precedence::SmallestNonNegative => {
+            let (argument, policy) = (argument.as_integer()?, policy.as_integer()?);
+            let is_unlimited = rule == Precedence::SmallestNonNegative && (argument < 0 || policy < 0);
+            Some(if is_unlimited { argument.max(policy) } else { argument.min(policy) }.into())
+        }
+    }
+}
+
+/// What a policy says instead of saying nothing, where there is a word for it.
+fn absence(key: &str, dialect: &Dialect) -> Option<ArgumentValue> {
+    match key {
+        "overflow" => Some("drop-head".into()),
+        "delayed-retry-type" => Some("disabled".into()),
+        // `rabbit_quorum_queue`, DEFAULT_DELIVERY_LIMIT.
+        "delivery-limit" if dialect.version.is_at_least(4, 0) => Some(20.into()),
+        _ => None,
+    }
+}
+
+/// Why the spec or the broker would not take the policy.
+fn refused(key: &str, value: &ArgumentValue, dialect: &Dialect) -> Option<String> {
+    let is_sayable = match KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key)) {
+        Some(known) => yaml::known(known, value).is_some(),
+        None => value.as_text().is_some(),
+    };
+    if !is_sayable {
+        return Some("a policy has no words for it".to_owned());
+    }
+    // As an argument the broker looks at no value of it; as a policy it takes a negative one since 4.0.
+    if key == "delivery-limit"
+        && value.as_integer().is_some_and(|limit| limit < 0)
+        && !dialect.version.is_at_least(4, 0)
+    {
+        return Some("a policy takes no negative limit before RabbitMQ 4.0".to_owned());
+    }
+    let policy = Policy {
+        pattern: "^$".to_owned(),
+        apply_to: ApplyTo::All,
+        priority: Priority(1.0),
+        definition: Arguments::from([(key.to_owned(), value.clone())]),
+    };
+    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy), dialect);
+    refusals.into_iter().next().map(|refusal| refusal.text)
+}
+
+/// Whether the policy that wires dead letters is among what can be done: the spec has words of its own for it.
+fn wires(by: &[&Decision<'_>]) -> bool {
+    by.iter().any(|decision| decision.field.field == "x-dead-letter-exchange")
+}
+
+/// What the object itself says when the policy says the rest.
+fn said(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Said {
+    let is_wired = wires(by);
+    let of_dead_letters =
+        |field: &&FieldVerdict| field.field.starts_with("x-dead-letter-") && field.field != "x-dead-letter-strategy";
+    let fields: Vec<&FieldVerdict> =
+        by.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
+    let mut said = keep::live(subject, &fields);
+    let Some(Object::Queue(_, wanted)) = &subject.planned.after else { return said };
+    let wanted_exchange = exchange_named(wanted.arguments.get("x-dead-letter-exchange"));
+    if let (true, Some(exchange)) = (is_wired, wanted_exchange) {
+        let routing_key = wanted.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
+        said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, routing_key, true)));
+    }
+    said
+}
+
+/// The policy: what it takes over, and on top what it is made for.
+fn write_policy(subject: &Subject<'_>, fragment: &mut Fragment, takeover: &Takeover, by: &[&Decision<'_>]) {
+    let is_wired = wires(by);
+    let mut definition: BTreeMap<&str, &ArgumentValue> =
+        takeover.definition.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let mut is_needed = takeover.is_by_others;
+    for (key, value) in by.iter().filter_map(|decision| decision.setting.as_ref()) {
+        if is_wired && ["dead-letter-exchange", "dead-letter-routing-key"].contains(key) {
+            continue;
+        }
+        definition.insert(key, value);
+        is_needed = true;
+    }
+    if !is_needed || definition.is_empty() {
+        return;
+    }
+    let policy = takeover.name.as_str();
+    fragment.set(&["policies", policy, "pattern"], yaml::scalar(&takeover.pattern));
+    fragment.set(&["policies", policy, "applyTo"], takeover.apply_to.as_str());
+    fragment.set(&["policies", policy, "priority"], takeover.priority.to_string());
+    let entries = definition.iter().map(|(key, value)| {
+        let known = KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key));
+        let yaml = known.and_then(|known| yaml::known(known, value)).unwrap_or_else(|| yaml::value(value));
+        (takeover::spec_key(key), yaml)
+    });
+    fragment.set(&["policies", policy, "definition"], yaml::flow(entries));
+    for key in ["dead-letter-exchange", "alternate-exchange"] {
+        if let Some(exchange) = exchange_named(definition.get(key).copied()) {
+            subject.refer(fragment, &exchange);
+        }
+    }
+}
+
+/// What such a policy does to what the queue holds now. The plan with it shows that as a hazard.
+fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> Option<String> {
+    let Object::Queue(_, queue) = subject.before else { return None };
+    let messages = subject.planned.live.as_ref().and_then(|live| live.messages);
+    let is_stream = queue.queue_type() == Some(QueueType::Stream);
+    let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
+    let holds = match messages {
+        Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
+        Some(1) => "it holds 1 message".to_owned(),
+        Some(messages) => format!("it holds {messages} messages"),
+        None => "how many messages it holds is not known".to_owned(),
+    };
+    let said = shown(&(key, value.clone()));
+    match *key {
+        "max-length" if messages.zip(limit).is_none_or(|(messages, limit)| messages > limit) => {
+            Some(format!("{said}: {holds}, and what is over the limit goes at once"))
+        }
+        "max-age" | "max-length-bytes" if is_stream => Some(format!("{said}: the oldest beyond that is deleted")),
+        "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can go")),
+        "expires" => Some(format!("{said}: the queue itself goes when nobody uses it for so long")),
+        "overflow" if value.as_text() != Some("drop-head") => {
+            Some(format!("{said}: publishers are refused when it is full"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! The policy that governs an object now, as far as another one has to take its place: its keys, a higher priority, and
+//! a name that is free.
+
+use super::Subject;
+use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
+use crate::model::units::with_unit;
+use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority};
+use crate::plan::governing::{Matcher, Policies};
+use std::collections::BTreeMap;
+
+/// The frame of a policy for one object.
+pub(super) struct Takeover {
+    pub(super) name: PolicyName,
+    pub(super) pattern: String,
+    pub(super) apply_to: ApplyTo,
+    pub(super) priority: Priority,
+    /// What governs now.
+    pub(super) definition: Arguments,
+    /// Whether a policy that the spec does not declare governs now: the spec's own words do not take it into account.
+    pub(super) is_by_others: bool,
+    /// The policy that it is taken from.
+    governing: Option<PolicyName>,
+    /// Policies whose patterns cannot be evaluated here.
+    unread: Vec<PolicyName>,
+    /// What the operator's policy sets.
+    operator: Option<(PolicyName, Arguments)>,
+}
+
+impl Takeover {
+    /// With `is_wired`, the policy that the spec's `wiring: policy` stands for goes above this one by itself.
+    pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
+        let situation = subject.situation;
+        let wanted = &situation.wanted.topology.policies;
+        let object = subject.before;
+        let id = object.id();
+        let name = id.name().unwrap_or_default();
+        let mut policies = situation.current.policies.clone();
+        policies.extend(wanted.iter().map(|(name, policy)| (name.clone(), policy.clone())));
+        // A generated policy is made anew, above whatever the spec says.
+        policies.retain(|known, _| {
+            let is_own = known.as_str().starts_with(&format!("{name}.topo."));
+            !(is_own && (is_wired || wanted.contains_key(known)))
+        });
+        let version = situation.dialect.version;
+        let read = Policies::new(policies.clone(), version);
+        let matching: Vec<(&PolicyName, &Policy)> = read
+            .0
+            .iter()
+            .filter(|(_, matcher)| matches(matcher, object))
+            .map(|(name, matcher)| (name, &matcher.policy))
+            .collect();
+        let governing = matching.iter().max_by_key(|(_, policy)| policy.priority).copied();
+        let pattern = pattern_of(name);
+        let operator = Policies::new(situation.operator_policies.clone(), version);
+        let operator = operator.0.iter().filter(|(_, matcher)| matches(matcher, object));
+        let operator = operator.max_by_key(|(_, matcher)| matcher.policy.priority);
+        let mut takeover = Self {
+            name: PolicyName::from(""),
+            pattern: pattern.clone(),
+            apply_to: if matches!(object, Object::Exchange(..)) { ApplyTo::Exchanges } else { ApplyTo::Queues },
+            priority: Priority(governing.map_or(1.0, |(_, policy)| (policy.priority.0.floor() + 1.0).max(1.0))),
+            definition: governing.map_or_else(Arguments::new, |(_, policy)| policy.definition.clone()),
+            is_by_others: governing.is_some_and(|(name, _)| !wanted.contains_key(name)),
+            governing: governing.map(|(name, _)| name.clone()),
+            unread: read.0.iter().filter(|(_, it)| it.regex.is_none()).map(|(name, _)| name.clone()).collect(),
+            operator: operator.map(|(name, matcher)| (name.clone(), matcher.policy.definition.clone())),
+        };
+        match governing {
+            // The spec's own policy for this one object only needs more keys.
+            Some((own, policy))
+                if wanted.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
+            {
+                takeover.name = own.clone();
+                takeover.apply_to = policy.apply_to;
+                takeover.priority = policy.priority;
+            }
+            Some(_) | None => takeover.name = free_name(name, &policies),
+        }
+        takeover
+    }
+
+    /// A key that has to be taken over, and that a spec cannot say; with the policy that sets it.
+    pub(super) fn unsayable(&self) -> Option<(&PolicyName, &str)> {
+        let is_sayable = |key: &str| {
+            is_known(key) || !(key.contains(|c: char| c.is_uppercase() || c == '_') || key.starts_with("x-"))
+        };
+        let key = self.definition.keys().find(|key| !is_sayable(key))?;
+        Some((self.governing.as_ref()?, key))
+    }
+
+    /// What can keep the policy from doing what it is made for.
+    pub(super) fn warnings<'a>(
+        &self,
+        settings: impl Iterator<Item = &'a (&'static str, ArgumentValue)>,
+    ) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .unread
+            .iter()
+            .map(|policy| format!("the pattern of policy {policy} cannot be evaluated here: it may go before this one"))
+            .collect();
+        if let Some((policy, definition)) = &self.operator {
+            for (key, value) in settings {
+                let Some(other) = definition.get(*key).filter(|other| *other != value) else { continue };
+                // Of two numbers the smaller holds (`rabbit_policy:merge_operator_definitions`).
+                if other.as_integer().zip(value.as_integer()).is_none_or(|(other, value)| other < value) {
+                    warnings.push(format!("operator policy {policy} holds it at {key} {}", with_unit(key, other)));
+                }
+            }
+        }
+        warnings
+    }
+}
+
+fn matches(matcher: &Matcher, object: &Object) -> bool {
+    match object {
+        Object::Queue(name, queue) => matcher.matches(name, queue),
+        Object::Exchange(name, _) => {
+            matches!(matcher.policy.apply_to, ApplyTo::All | ApplyTo::Exchanges)
+                && matcher.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
+        }
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => false,
+    }
+}
+
+/// The object's own name, because `owns` and `ignore` then hold for it as for the object; else with a number.
+fn free_name(name: &str, policies: &BTreeMap<PolicyName, Policy>) -> PolicyName {
+    let mut stem = name;
+    while stem.len() + 6 > LONGEST_NAME {
+        stem = stem.char_indices().next_back().map_or("", |(last, _)| &stem[..last]);
+    }
+    let numbered = (2_usize..).map(|number| PolicyName::new(format!("{stem}-{number}")));
+    let mut names = std::iter::once(PolicyName::new(name)).chain(numbered);
+    names.find(|name| !policies.contains_key(name)).unwrap_or_else(|| PolicyName::new(name))
+}
+
+fn is_known(key: &str) -> bool {
+    KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key)) || key == "alternate-exchange"
+}
+
+/// A policy's key as specs write it.
+pub(super) fn spec_key(key: &str) -> &str {
+    match key {
+        "alternate-exchange" => "alternateExchange",
+        "dead-letter-exchange" => "deadLetterExchange",
+        "dead-letter-routing-key" => "deadLetterRoutingKey",
+        other => KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(other)).map_or(other, |known| known.key),
+    }
+}

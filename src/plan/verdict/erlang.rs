@@ -1,0 +1,95 @@
+//! Values as Erlang prints them (`~tp`): the broker's sentences hold them so.
+
+use crate::model::ArgumentValue;
+
+/// A value without its type. Text stands there bare (`~ts`); what Erlang would break over lines is not broken.
+pub(super) fn printed(value: &ArgumentValue) -> String {
+    match value {
+        ArgumentValue::Null => "undefined".to_owned(),
+        ArgumentValue::Boolean(value) => value.to_string(),
+        ArgumentValue::Integer(value) => value.to_string(),
+        ArgumentValue::Float(value) => float(value.0),
+        ArgumentValue::Text(text) => text.clone(),
+        ArgumentValue::List(values) => {
+            let inner: Vec<String> =
+                values.iter().map(|value| format!("{{{},{}}}", value.amqp_type(), term(value))).collect();
+            format!("[{}]", inner.join(","))
+        }
+        ArgumentValue::Table(table) => {
+            let inner: Vec<String> = table
+                .iter()
+                .map(|(name, value)| format!("{{{},{},{}}}", binary(name), value.amqp_type(), term(value)))
+                .collect();
+            format!("[{}]", inner.join(","))
+        }
+    }
+}
+
+/// The same inside of another value.
+fn term(value: &ArgumentValue) -> String {
+    value.as_text().map_or_else(|| printed(value), binary)
+}
+
+fn binary(text: &str) -> String {
+    let kind = if text.is_ascii() { "" } else { "/utf8" };
+    if text.is_empty() { "<<>>".to_owned() } else { format!("<<{text:?}{kind}>>") }
+}
+
+/// The shortest digits that are this number, with an exponent where that is shorter (`io_lib_format:fwrite_g`).
+fn float(value: f64) -> String {
+    let scientific = format!("{:e}", value.abs());
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    let exponent: i64 = exponent.parse().unwrap_or_default();
+    let length = i64::try_from(digits.len()).unwrap_or(i64::MAX);
+    // The point stands behind so many digits.
+    let place = if value == 0.0 { 1 } else { exponent + 1 };
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or_default());
+    let (first, rest) = digits.split_at(1);
+    let with_exponent = || format!("{first}.{}e{exponent}", if rest.is_empty() { "0" } else { rest });
+    let cost = i64::try_from(exponent.to_string().len()).unwrap_or_default() + if length == 1 { 3 } else { 2 };
+    let text = if place == 0 {
+        format!("0.{digits}")
+    } else if place < 0 {
+        if 2 - place <= cost { format!("0.{}{digits}", zeros(-place)) } else { with_exponent() }
+    } else if place >= length {
+        if place - length + 2 <= cost { format!("{digits}{}.0", zeros(place - length)) } else { with_exponent() }
+    } else {
+        let (before, behind) = digits.split_at(usize::try_from(place).unwrap_or_default());
+        format!("{before}.{behind}")
+    };
+    format!("{sign}{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_as_short_as_they_can_be() {
+        for (value, text) in [
+            (5.0, "5.0"),
+            (0.0, "0.0"),
+            (-5.5, "-5.5"),
+            (600_000.0, "6.0e5"),
+            (86_400_001.0, "86400001.0"),
+            (315_360_000_000.0, "3.1536e11"),
+            (1000.0, "1.0e3"),
+            (100.0, "100.0"),
+            (0.5, "0.5"),
+            (0.001, "0.001"),
+            (0.0001, "1.0e-4"),
+        ] {
+            assert_eq!(float(value), text);
+        }
+    }
+
+    #[test]
+    fn lists_and_tables_are_erlangs() {
+        let list = ArgumentValue::List(vec![1.into(), "a".into()]);
+        assert_eq!(printed(&list), "[{long,1},{longstr,<<\"a\">>}]");
+        let table = ArgumentValue::Table([("a".to_owned(), list)].into());
+        assert_eq!(printed(&table), "[{<<\"a\">>,array,[{long,1},{longstr,<<\"a\">>}]}]");
+    }
+}

@@ -1,0 +1,238 @@
+//! The differential test: random pairs of a live queue and a wanted one, put to topo and to the broker. topo's verdict is
+//! the broker's own answer, on every version that the suites run on.
+//!
+//! Of each pair the broker is asked twice over HTTP, to declare the live queue again as it is wanted and to make a new one
+//! so, and of some a third time over AMQP. topo's answer comes from the code that a plan runs, on what it read itself.
+//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` asks ten times as many.
+
+mod answer;
+mod coverage;
+mod draw;
+mod queues;
+mod shrink;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use secrecy::SecretString;
+use serde_json::json;
+use topo::behaviour::Dialect;
+use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
+use topo::model::{QueueName, VhostName};
+
+use self::answer::{Predicted, Said, Wrong, fresh_agrees, judge, make, predict, put, sentence_agrees};
+use self::coverage::Met;
+use self::draw::{Family, PAIRS, family};
+use self::queues::{Definition, Live};
+use self::shrink::{Pair, scenario, shrink};
+use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
+
+/// Rounded up to whole families.
+const FAMILIES: usize = 2_000_usize.div_ceil(PAIRS);
+/// How many rounds a long run has.
+const ROUNDS_OF_A_LONG_RUN: usize = 10;
+/// Requests at once.
+const AT_ONCE: usize = 8;
+/// Of so many pairs one is asked over AMQP, too.
+const ONE_OVER_AMQP: usize = 16;
+/// The default queue types of the vhosts of a round. Streams are there from 3.9 on, defaults from 3.10.8.
+const DEFAULTS: [Option<&str>; 6] = [None, None, None, Some("classic"), Some("quorum"), Some("stream")];
+
+fn broker(node: &Node) -> Broker {
+    let url = BaseUrl::parse(&node.url()).unwrap().url;
+    Broker::connect(ConnectionOptions::new(url, "guest", SecretString::from("guest"))).unwrap()
+}
+
+/// A vhost with a default queue type, where the version has them.
+fn vhost<'node>(node: &'node Node, default: Option<&str>) -> Vhost<'node> {
+    let settings = default.map_or_else(
+        || json!({}),
+        // By its first name, too, which 3.10 knows.
+        |kind| json!({"default_queue_type": kind, "defaultqueuetype": kind}),
+    );
+    node.vhost_with("differential", &settings)
+}
+
+fn read(node: &Node, vhosts: &[(Option<&str>, Vhost<'_>)]) -> Vec<Snapshot> {
+    let names: Vec<VhostName> = vhosts.iter().map(|(_, vhost)| VhostName::from(vhost.name())).collect();
+    block_on(broker(node).read(&names)).unwrap()
+}
+
+/// Does something with every number below the bound, several at once; stops at the first error.
+fn at_once<E: Send>(below: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= below || failed.lock().unwrap().is_some() {
+                        break;
+                    }
+                    if let Err(error) = work(number) {
+                        failed.lock().unwrap().get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap().map_or(Ok(()), Err)
+}
+
+/// One round: families of definitions, spread over some vhosts.
+struct Round<'node> {
+    node: &'node Node,
+    vhosts: Vec<(Option<&'static str>, Vhost<'node>)>,
+    /// With the number of the vhost.
+    families: Vec<(usize, Family)>,
+}
+
+/// A disagreement, and where it was met.
+type Failed = (Pair, Wrong);
+
+impl<'node> Round<'node> {
+    fn draw(node: &'node Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Option<&'static str>]) -> Self {
+        let vhosts: Vec<_> = defaults.iter().map(|default| (*default, vhost(node, *default))).collect();
+        let snapshots = read(node, &vhosts);
+        let families = numbers.map(|number| {
+            let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
+            // Random, so that an argument that comes again comes in another vhost.
+            let place = random.below(vhosts.len());
+            (place, family(&mut random, number, &snapshots[place].dialect))
+        });
+        let families = families.collect();
+        Self { node, vhosts, families }
+    }
+
+    fn name(family: usize, live: usize) -> String {
+        format!("live-{family}-{live}")
+    }
+
+    /// Makes everything live that is to be; what the broker refuses, topo must have known of.
+    fn make(&self) -> Result<Vec<Vec<bool>>, Failed> {
+        let snapshots = read(self.node, &self.vhosts);
+        let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
+        let made = Mutex::new(vec![Vec::new(); self.families.len()]);
+        at_once(self.families.len(), |number| {
+            let (place, family) = &self.families[number];
+            let (default, vhost) = &self.vhosts[*place];
+            let http = self.node.http();
+            for (index, live) in family.lives.iter().enumerate() {
+                let said = make(&http, &connections[*place], vhost, &Self::name(number, index), live);
+                let predicted = predict(&snapshots[*place], "fresh", &live.definition);
+                fresh_agrees(predicted.refused.as_deref(), &said).map_err(|wrong| {
+                    let pair = Pair { live: live.clone(), wanted: live.definition.clone(), default: *default };
+                    (pair, wrong)
+                })?;
+                made.lock().unwrap()[number].push(matches!(said, Said::Accepted(_)));
+            }
+            Ok(())
+        })?;
+        Ok(made.into_inner().unwrap())
+    }
+
+    /// Asks every pair, and compares.
+    fn ask(&self) -> Result<(Met, usize), Failed> {
+        let made = self.make()?;
+        let snapshots = read(self.node, &self.vhosts);
+        let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
+        let met = Mutex::new((Met::default(), 0));
+        at_once(self.families.len(), |number| {
+            let (place, family) = &self.families[number];
+            let (default, vhost) = &self.vhosts[*place];
+            let http = self.node.http();
+            for (index, wanted) in family.wanted.iter().enumerate() {
+                let fresh = put(&http, vhost, &format!("fresh-{number}-{index}"), wanted);
+                for (other, live) in family.lives.iter().enumerate().filter(|(other, _)| made[number][*other]) {
+                    let name = Self::name(number, other);
+                    let predicted = predict(&snapshots[*place], &name, wanted);
+                    let again = put(&http, vhost, &name, wanted);
+                    let pair = || Pair { live: live.clone(), wanted: wanted.clone(), default: *default };
+                    let verdict = judge(live, wanted, &predicted, (&again, &fresh)).map_err(|wrong| (pair(), wrong))?;
+                    let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
+                    let is_sample = is_sample && !wanted.holds_null();
+                    if is_sample {
+                        over_amqp(&connections[*place], &name, (live, wanted), &predicted, &again)
+                            .map_err(|wrong| (pair(), wrong))?;
+                    }
+                    let (met, asked) = &mut *met.lock().unwrap();
+                    met.count(live, wanted, verdict, &predicted);
+                    *asked += usize::from(is_sample);
+                }
+            }
+            Ok(())
+        })?;
+        let after = read(self.node, &self.vhosts);
+        for (number, (place, family)) in self.families.iter().enumerate() {
+            for (index, live) in family.lives.iter().enumerate() {
+                let name = QueueName::new(Self::name(number, index));
+                let (before, after) = (&snapshots[*place].topology.queues, &after[*place].topology.queues);
+                assert_eq!(before.get(&name), after.get(&name), "an answer changed {live:?}");
+            }
+        }
+        Ok(met.into_inner().unwrap())
+    }
+}
+
+/// An application's declare gets the same answer, and the sentence that topo promises.
+fn over_amqp(
+    amqp: &Amqp,
+    name: &str,
+    (live, wanted): (&Live, &Definition),
+    predicted: &Predicted,
+    again: &Said,
+) -> Result<(), Wrong> {
+    let declared = amqp.declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
+    let wrong = |text: String| Err(Wrong { check: "AMQP", text });
+    match (declared, again) {
+        (Ok(()), Said::Accepted(_)) => Ok(()),
+        (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text),
+        (Ok(()), Said::Refused { text, .. }) => wrong(format!("AMQP takes what HTTP refuses: {text}")),
+        (Err(text), Said::Accepted(_)) => wrong(format!("AMQP refuses what HTTP takes: {text}")),
+    }
+}
+
+/// Asks, and makes what is wrong small.
+fn agree(node: &Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Option<&'static str>]) -> (Met, usize) {
+    let round = Round::draw(node, seed, numbers, defaults);
+    match round.ask() {
+        Ok(met) => met,
+        Err((pair, wrong)) => {
+            println!("{}: {}\n{pair:?}\nmaking it smaller", wrong.check, wrong.text);
+            let (pair, wrong) = shrink(node, pair, wrong);
+            panic!("TOPO_SEED={seed}\n{}", scenario(&pair, &wrong));
+        }
+    }
+}
+
+#[test]
+fn topos_verdict_is_the_brokers() {
+    let node = Node::shared();
+    let seed = seed();
+    let rounds = if std::env::var_os("TOPO_LONG").is_some() { ROUNDS_OF_A_LONG_RUN } else { 1 };
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let started = Instant::now();
+    let (mut met, mut over_amqp) = (Met::default(), 0);
+    for round in 0..rounds {
+        let (more, asked) = agree(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
+        met.add(more);
+        over_amqp += asked;
+    }
+    println!("{} pairs, {over_amqp} of them over AMQP, too, in {} s", met.pairs(), started.elapsed().as_secs());
+    met.print();
+    let missing = met.missing(&Dialect::of(node.version().parse().unwrap()));
+    assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));
+}
+
+/// A node has a default of its own from 4.0 on, which is shown.
+#[test]
+fn the_nodes_default_queue_type_is_heeded() {
+    if !Node::shared().at_least(4, 0) {
+        return;
+    }
+    let node = Node::start(Options::default().line("default_queue_type = quorum"));
+    agree(&node, seed(), 0..6, &[None]);
+}

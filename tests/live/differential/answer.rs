@@ -1,0 +1,230 @@
+//! What the broker answers, what topo says that it would, and whether they agree.
+
+use serde_json::Value;
+use topo::behaviour::refusals;
+use topo::broker::Snapshot;
+use topo::model::known_arguments::KnownArgument;
+use topo::model::{Object, QueueName, Scope, Topology};
+use topo::plan::{Activity, Options, Situation, Verdict, Wanted, plan_vhost};
+
+use super::queues::{Definition, Live};
+use crate::support::{Amqp, Http, Vhost};
+
+/// What a broker said to a declare.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// The status, if it was over HTTP.
+    Accepted(u16),
+    /// The text, and what it names.
+    Refused { subject: Option<String>, text: String },
+}
+
+/// What topo says, before the broker is asked.
+#[derive(Debug)]
+pub(super) struct Predicted {
+    /// Of the whole pair.
+    pub(super) verdict: Verdict,
+    /// Of the fields that differ.
+    pub(super) fields: Vec<(String, Verdict)>,
+    /// The sentence of a refused redeclare.
+    pub(super) sentence: Option<String>,
+    /// What a fresh declare would be refused for first.
+    pub(super) refused: Option<String>,
+}
+
+/// A disagreement.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wrong {
+    pub(super) check: &'static str,
+    pub(super) text: String,
+}
+
+fn wrong<T>(check: &'static str, text: String) -> Result<T, Wrong> {
+    Err(Wrong { check, text })
+}
+
+/// What stands between quotes behind these words.
+fn quoted_behind(text: &str, words: &str) -> Option<String> {
+    let rest = &text[text.find(words)? + words.len()..];
+    Some(rest[..rest.find('\'')?].to_owned())
+}
+
+/// What a refusal is about, in the words of `Refusal::subject`. `None` where the broker does not say: it crashed, or the
+/// request never came to the queue.
+fn subject(text: &str) -> Option<String> {
+    let named = ["inequivalent arg '", "invalid arg '", "for arg '"];
+    if let Some(name) = named.into_iter().find_map(|words| quoted_behind(text, words)) {
+        return Some(name);
+    }
+    match quoted_behind(text, "invalid property '").as_deref() {
+        Some("non-durable") => return Some("durable".to_owned()),
+        Some("auto-delete") => return Some("auto_delete".to_owned()),
+        Some(other) => return Some(other.to_owned()),
+        None => {}
+    }
+    if text.contains("queue-master-locator is deprecated") {
+        return Some("x-queue-master-locator".to_owned());
+    }
+    let start = text.find("x-")?;
+    let name: String = text[start..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+    Some(name)
+}
+
+fn refused(text: String) -> Said {
+    Said::Refused { subject: subject(&text), text }
+}
+
+/// Over HTTP.
+pub(super) fn put(http: &Http, vhost: &Vhost<'_>, name: &str, definition: &Definition) -> Said {
+    let answer = http.put(&vhost.path("queues", &[name]), &definition.body());
+    if answer.is_success() {
+        return Said::Accepted(answer.status);
+    }
+    let text = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
+    refused(if answer.status == 400 { text } else { format!("{} {text}", answer.status) })
+}
+
+/// Makes a queue live.
+pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live: &Live) -> Said {
+    match &live.widths {
+        None => put(http, vhost, name, &live.definition),
+        Some(widths) => {
+            let definition = &live.definition;
+            match amqp.declare_queue_as(name, definition.options(), &definition.table(widths)) {
+                Ok(()) => Said::Accepted(0),
+                Err(text) => refused(text),
+            }
+        }
+    }
+}
+
+/// By the code that a plan runs: the live queue as it was read, and the wanted one beside it.
+pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) -> Predicted {
+    let name = QueueName::from(name);
+    let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
+    let topology = only(&snapshot.topology, &name, Some(definition.queue()));
+    let wanted = Wanted { topology, scope: Scope::default(), sources: Vec::new() };
+    let situation = Situation {
+        current: &current,
+        wanted: &wanted,
+        activity: &Activity::default(),
+        properties_keys: &snapshot.properties_keys,
+        untouchable: &snapshot.untouchable,
+        operator_policies: &snapshot.operator_policies,
+        dialect: &snapshot.dialect,
+    };
+    let plan = plan_vhost(&situation, &Options::default());
+    let object = Object::Queue(name.clone(), definition.queue());
+    let refused = refusals(&object, &snapshot.dialect).into_iter().next().map(|refusal| refusal.subject);
+    let change = plan.changes.into_iter().find(|change| matches!(&change.after, Some(Object::Queue(..))));
+    let fields: Vec<(String, Verdict)> =
+        change.iter().flat_map(|change| &change.fields).map(|field| (field.field.clone(), field.verdict)).collect();
+    let has = |wanted: Verdict| fields.iter().any(|(_, verdict)| *verdict == wanted);
+    let verdict = if refused.is_some() {
+        Verdict::Invalid
+    } else if let Some(found) =
+        [Verdict::Invalid, Verdict::Conflict, Verdict::Drift, Verdict::InPlace].into_iter().find(|found| has(*found))
+    {
+        found
+    } else if plan.notes.iter().any(|note| note.text.contains("no broker knows it")) {
+        Verdict::Unknown
+    } else {
+        Verdict::Equal
+    };
+    let sentence = change.and_then(|change| change.conflict).and_then(|conflict| conflict.sentence);
+    Predicted { verdict, fields, sentence, refused }
+}
+
+fn only(topology: &Topology, name: &QueueName, queue: Option<topo::model::Queue>) -> Topology {
+    let mut one = Topology::missing(topology.vhost.clone());
+    one.settings.clone_from(&topology.settings);
+    one.queues.extend(queue.map(|queue| (name.clone(), queue)));
+    one
+}
+
+/// Whether topo and the broker agree on a pair; the verdict of both, if they do.
+pub(super) fn judge(
+    live: &Live,
+    wanted: &Definition,
+    predicted: &Predicted,
+    (again, fresh): (&Said, &Said),
+) -> Result<Verdict, Wrong> {
+    fresh_agrees(predicted.refused.as_deref(), fresh)?;
+    // What HTTP cannot carry never comes to the queue.
+    if !wanted.holds_null() {
+        again_agrees(live, predicted, again)?;
+    }
+    let refused = matches!(again, Said::Refused { .. });
+    let verdict = match (fresh, refused) {
+        (Said::Refused { .. }, _) => Verdict::Invalid,
+        (Said::Accepted(_), true) => Verdict::Conflict,
+        (Said::Accepted(_), false) => ignored(live, wanted),
+    };
+    if verdict == predicted.verdict || verdict == Verdict::Drift && takes_for_equal(live, wanted, predicted) {
+        return Ok(predicted.verdict);
+    }
+    wrong("verdict", format!("it is {verdict}, topo says {} of {:?}", predicted.verdict, predicted.fields))
+}
+
+/// The first refusal of a fresh declare.
+pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Said) -> Result<(), Wrong> {
+    match (fresh, predicted) {
+        (Said::Accepted(_), None) => Ok(()),
+        (Said::Accepted(_), Some(named)) => {
+            wrong("fresh", format!("topo says that {named} is refused, the broker takes it"))
+        }
+        (Said::Refused { text, .. }, None) => wrong("fresh", format!("topo says nothing, the broker {text}")),
+        (Said::Refused { subject: Some(subject), text }, Some(named)) if subject != named => {
+            wrong("fresh, named first", format!("topo names {named}, the broker {subject}: {text}"))
+        }
+        (Said::Refused { .. }, Some(_)) => Ok(()),
+    }
+}
+
+fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), Wrong> {
+    let named = predicted.sentence.as_deref().and_then(subject);
+    match (again, named) {
+        (Said::Accepted(201), _) => wrong("redeclare", "the live queue was gone".to_owned()),
+        (Said::Accepted(_), None) => Ok(()),
+        (Said::Accepted(_), Some(named)) => wrong("redeclare", format!("topo names {named}, the broker takes it")),
+        (Said::Refused { text, .. }, None) => wrong("redeclare", format!("topo says nothing, the broker {text}")),
+        (Said::Refused { subject, text }, Some(named)) => {
+            if subject.as_deref() != Some(named.as_str()) {
+                return wrong("redeclare, named first", format!("topo names {named}, the broker {text}"));
+            }
+            sentence_agrees(live, predicted, text)
+        }
+    }
+}
+
+/// Word for word, where the widths of the live integers are known.
+pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) -> Result<(), Wrong> {
+    let sentence = predicted.sentence.as_deref().unwrap_or_default();
+    let bare = |text: &str| text.trim_start_matches("PRECONDITION_FAILED - ").to_owned();
+    if live.widths.is_none() && bare(sentence) != bare(text) {
+        return wrong("sentence", format!("\n  broker {text}\n  topo   {sentence}"));
+    }
+    Ok(())
+}
+
+/// What it is when the broker says yes to everything: what differs, by name.
+fn ignored(live: &Live, wanted: &Definition) -> Verdict {
+    let (before, after) = (&live.definition.arguments, &wanted.arguments);
+    let differs = |name: &&String| before.get(*name) != after.get(*name);
+    let differing: Vec<&String> = before.keys().chain(after.keys()).filter(differs).collect();
+    let by_default = |name: &str| name == "x-queue-type" && (before.get(name).is_none() || after.get(name).is_none());
+    if differing.iter().any(|name| KnownArgument::named(name).is_some() && !by_default(name)) {
+        Verdict::Drift
+    } else if differing.iter().any(|name| KnownArgument::named(name).is_none()) {
+        Verdict::Unknown
+    } else {
+        Verdict::Equal
+    }
+}
+
+/// Ages that are as long, which 4.3.6 takes for the same: the broker alone cannot be asked whether it does or ignores them.
+fn takes_for_equal(live: &Live, wanted: &Definition, predicted: &Predicted) -> bool {
+    let (mut live, mut wanted) = (live.clone(), wanted.clone());
+    let ages = [&mut live.definition.arguments, &mut wanted.arguments].map(|arguments| arguments.remove("x-max-age"));
+    ages.iter().all(|age| age.as_ref().is_some_and(Value::is_string)) && predicted.verdict == ignored(&live, &wanted)
+}

@@ -1,0 +1,295 @@
+//! Families of definitions: some that are to be live and some that are to be wanted, all near to one another, so that
+//! every one of the first with every one of the second is a pair worth asking. From a seed, always the same.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use topo::behaviour::{Dialect, refusals};
+use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
+use topo::model::{Object, QueueName, QueueType};
+
+use super::queues::{Definition, Live, Width};
+use crate::support::Random;
+
+/// What is asked together.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    pub(super) lives: Vec<Live>,
+    pub(super) wanted: Vec<Definition>,
+}
+
+/// How many pairs a family is.
+pub(super) const PAIRS: usize = 4 * 12;
+
+const TEN_YEARS: i64 = 315_360_000_000;
+/// Arguments that no broker knows; the second differs from a known one in case alone.
+const UNKNOWN: [&str; 3] = ["x-foo", "x-Message-TTL", "tier"];
+
+/// Whether topo thinks that a queue can be made so. Where it is wrong, the test finds out.
+pub(super) fn can_be_made(definition: &Definition, dialect: &Dialect) -> bool {
+    refusals(&Object::Queue(QueueName::from("q"), definition.queue()), dialect).is_empty()
+}
+
+/// Values that a live queue can well have: none that makes it go away by itself.
+pub(super) fn usual(known: &KnownArgument) -> Vec<Value> {
+    match known.value {
+        ValueKind::Duration(..) => vec![json!(600_000), json!(3_600_000), json!(86_400_001), json!(TEN_YEARS)],
+        ValueKind::Size(_) => vec![json!(1_000_000), json!(1_048_576), json!(2_000_000_000)],
+        ValueKind::Count(least, most) => {
+            // The smallest and the largest, and some between; -1 and 0 mean something else.
+            let last = if most == i64::MAX { 1000 } else { most };
+            vec![json!(least), json!(last), json!((least + last) / 2), json!(least + 1)]
+        }
+        ValueKind::Boolean => vec![json!(true), json!(false)],
+        ValueKind::Text => vec![json!("a"), json!("dead.letters"), json!("")],
+        ValueKind::OneOf(words) => words.iter().map(|word| json!(word)).collect(),
+        ValueKind::MaxAge => {
+            ["7D", "168h", "604800s", "1Y", "365D", "12M", "360D", "07D", "90m"].map(|age| json!(age)).into()
+        }
+    }
+}
+
+/// Values at the edge of what a broker takes, and beyond.
+fn unusual(random: &mut Random, known: &KnownArgument) -> Value {
+    let of_kind = match known.value {
+        ValueKind::Duration(least, _) => {
+            vec![json!(least), json!(least - 1), json!(-1), json!(TEN_YEARS + 1), json!(TEN_YEARS * 2)]
+        }
+        ValueKind::Size(most) => {
+            vec![json!(0), json!(-1), json!(most), json!(most.saturating_add(1))]
+        }
+        ValueKind::Count(least, most) => {
+            vec![json!(least - 1), json!(-2), json!(most), json!(most.saturating_add(1)), json!(0)]
+        }
+        ValueKind::Boolean => vec![json!("true"), json!(1), json!(0)],
+        ValueKind::Text => vec![json!(5), json!(true)],
+        ValueKind::OneOf(_) => vec![json!("other"), json!(""), json!("CLASSIC"), json!(2)],
+        ValueKind::MaxAge => ["7d", "0D", "7", "D", "", "1h30m", "-1D", "7 D", "7W"].map(|age| json!(age)).into(),
+    };
+    let junk =
+        [json!(5.0), json!(5.5), json!("5"), json!(true), json!([1, "a"]), json!({"a": 1}), json!(5), json!("x")];
+    match random.below(10) {
+        0..=6 => random.pick(&of_kind).clone(),
+        7 => respelled(random, &usual(known)[0]),
+        // No queue can be declared with it over HTTP, so it is rare.
+        8 if random.chance(15) => Value::Null,
+        8 | 9 => random.pick(&junk).clone(),
+        _ => unreachable!("below 10"),
+    }
+}
+
+/// The same to a careless eye: another type, or another text.
+fn respelled(random: &mut Random, value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) if random.chance(50) => json!(whole as f64),
+            Some(whole) => json!(whole.to_string()),
+            None => json!(number.as_f64().unwrap() as i64),
+        },
+        Value::Bool(value) if random.chance(50) => json!(value.to_string()),
+        Value::Bool(value) => json!(i64::from(*value)),
+        Value::String(text) => text.parse::<i64>().map_or_else(|_| json!(text.to_uppercase()), |number| json!(number)),
+        Value::Null | Value::Array(_) | Value::Object(_) => json!("5"),
+    }
+}
+
+struct Draw<'a> {
+    random: &'a mut Random,
+    dialect: &'a Dialect,
+    focus: &'static KnownArgument,
+    types: Vec<QueueType>,
+}
+
+/// The family of that number: every argument is in the middle of one after the other.
+pub(super) fn family(random: &mut Random, number: usize, dialect: &Dialect) -> Family {
+    let streams = dialect.version.is_at_least(3, 9);
+    let types = QueueType::ALL.into_iter().filter(|kind| streams || *kind != QueueType::Stream).collect();
+    let focus = &KNOWN_ARGUMENTS[number % KNOWN_ARGUMENTS.len()];
+    Draw { random, dialect, focus, types }.family()
+}
+
+impl Draw<'_> {
+    fn family(&mut self) -> Family {
+        let base = self.base();
+        let mut unknown = base.clone();
+        let name = *self.random.pick(&UNKNOWN);
+        unknown.arguments.insert(name.to_owned(), json!("some"));
+        let drifted = self.drifted(&base);
+        let mut other = base.clone();
+        if let Some(value) = self.other_value(&base, self.focus) {
+            other.arguments.insert(self.focus.name.to_owned(), value);
+        } else {
+            self.change(&mut other, true);
+        }
+        let mut lives = vec![base.clone(), unknown.clone(), drifted, other];
+        for live in &mut lives[2..] {
+            if !can_be_made(live, self.dialect) {
+                live.clone_from(&base);
+            }
+        }
+
+        let mut wanted: Vec<Definition> = lives.iter().map(|live| self.same_type(live)).collect();
+        unknown.arguments.insert(name.to_owned(), json!(7));
+        wanted.push(unknown);
+        let mut bad = base.clone();
+        let value = unusual(self.random, self.focus);
+        bad.arguments.insert(self.focus.name.to_owned(), value);
+        wanted.push(bad);
+        let mut without = base.clone();
+        without.arguments.remove(self.focus.name);
+        wanted.push(without);
+        let mut foreign = base.clone();
+        let kind = *self.random.pick(&self.types);
+        foreign.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
+        let value = self.random.pick(&usual(self.focus)).clone();
+        foreign.arguments.entry(self.focus.name).or_insert(value);
+        wanted.push(foreign);
+        for _ in 0..4 {
+            let mut one = self.random.pick(&lives).clone();
+            for _ in 0..self.random.below(3) + 1 {
+                self.change(&mut one, false);
+            }
+            wanted.push(one);
+        }
+        let lives = lives.into_iter().map(|definition| self.live(definition)).collect();
+        Family { lives, wanted }
+    }
+
+    /// A queue that can be made, of a type that takes the argument in the middle, if there is one.
+    fn base(&mut self) -> Definition {
+        let version = self.dialect.version;
+        let taking: Vec<QueueType> =
+            self.types.iter().copied().filter(|kind| self.focus.is_taken(*kind, version)).collect();
+        let kind = if taking.is_empty() { *self.random.pick(&self.types) } else { *self.random.pick(&taking) };
+        let mut base = Definition::durable(Map::new());
+        let is_default = self.dialect.default_queue_type.as_deref().unwrap_or("classic") == kind.as_str();
+        if !is_default || self.random.chance(50) {
+            base.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
+        }
+        if kind == QueueType::Classic {
+            base.durable = !self.random.chance(10);
+            base.auto_delete = self.random.chance(5);
+        }
+        let mut names = vec![self.focus];
+        names.extend([(); 2].map(|()| self.random.pick(KNOWN_ARGUMENTS)));
+        for known in names.iter().take(1 + self.random.below(3)) {
+            if known.name != "x-queue-type" && (known.is_taken(kind, version) || self.random.chance(30)) {
+                let before = base.arguments.clone();
+                let value = self.random.pick(&usual(known)).clone();
+                base.arguments.insert(known.name.to_owned(), value);
+                if known.name == "x-dead-letter-routing-key" {
+                    base.arguments.entry("x-dead-letter-exchange").or_insert(json!("a"));
+                }
+                if !can_be_made(&base, self.dialect) {
+                    base.arguments = before;
+                }
+            }
+        }
+        base
+    }
+
+    /// With an argument that this broker keeps without knowing it, where there is one.
+    fn drifted(&mut self, base: &Definition) -> Definition {
+        let kind = base.queue().queue_type();
+        let version = self.dialect.version;
+        let ignored: Vec<&KnownArgument> = KNOWN_ARGUMENTS
+            .iter()
+            .filter(|known| kind.is_some_and(|kind| !known.is_compared(kind, version)))
+            .filter(|known| {
+                let mut with = base.clone();
+                with.arguments.insert(known.name.to_owned(), usual(known)[0].clone());
+                can_be_made(&with, self.dialect)
+            })
+            .collect();
+        let mut drifted = base.clone();
+        if ignored.is_empty() {
+            self.change(&mut drifted, true);
+            return drifted;
+        }
+        let known = if ignored.iter().any(|known| known.name == self.focus.name) {
+            self.focus
+        } else {
+            *self.random.pick(&ignored)
+        };
+        let value = self.other_value(base, known).unwrap_or(Value::Bool(true));
+        drifted.arguments.insert(known.name.to_owned(), value);
+        drifted
+    }
+
+    /// A value that a queue can have and that this one has not.
+    fn other_value(&mut self, base: &Definition, known: &KnownArgument) -> Option<Value> {
+        let mut values = usual(known);
+        values.retain(|value| base.arguments.get(known.name) != Some(value));
+        values.retain(|value| {
+            let mut with = base.clone();
+            with.arguments.insert(known.name.to_owned(), value.clone());
+            can_be_made(&with, self.dialect)
+        });
+        (!values.is_empty()).then(|| self.random.pick(&values).clone())
+    }
+
+    /// The same queue, with its type said or not.
+    fn same_type(&mut self, live: &Definition) -> Definition {
+        let mut same = live.clone();
+        let default = self.dialect.default_queue_type.as_deref().unwrap_or("classic");
+        match live.arguments.get("x-queue-type") {
+            Some(kind) if kind == default && self.random.chance(50) => drop(same.arguments.remove("x-queue-type")),
+            None if self.random.chance(50) => drop(same.arguments.insert("x-queue-type".to_owned(), json!(default))),
+            Some(_) | None => {}
+        }
+        same
+    }
+
+    fn live(&mut self, definition: Definition) -> Live {
+        let names: Vec<String> = definition.arguments.keys().cloned().collect();
+        let mut width =
+            || (*self.random.pick(&[Width::Short, Width::Int, Width::Int, Width::Long]), self.random.chance(25));
+        let widths: BTreeMap<String, Width> = names.into_iter().map(|name| (name, width().0)).collect();
+        let over_amqp = width().1;
+        Live { definition, widths: over_amqp.then_some(widths) }
+    }
+
+    /// One thing is different; `careful`: so that the queue may well be made still.
+    fn change(&mut self, definition: &mut Definition, careful: bool) {
+        let there: Vec<String> = definition.arguments.keys().cloned().collect();
+        let version = self.dialect.version;
+        let kind = definition.queue().queue_type();
+        let known = match self.random.below(3) {
+            0 => self.focus,
+            1 => self.random.pick(KNOWN_ARGUMENTS),
+            _ => {
+                let taken: Vec<&KnownArgument> = KNOWN_ARGUMENTS
+                    .iter()
+                    .filter(|known| kind.is_some_and(|kind| known.is_taken(kind, version)))
+                    .collect();
+                // None, where the type itself is nonsense.
+                if taken.is_empty() { self.focus } else { *self.random.pick(&taken) }
+            }
+        };
+        match self.random.below(if careful { 3 } else { 10 }) {
+            0 | 3 => {
+                let value = self.random.pick(&usual(known)).clone();
+                definition.arguments.insert(known.name.to_owned(), value);
+            }
+            1 | 4 if !there.is_empty() => drop(definition.arguments.remove(self.random.pick(&there))),
+            1 | 2 | 4 => {
+                let name = *self.random.pick(&UNKNOWN);
+                let value =
+                    self.random.pick(&[json!(1), json!("some"), json!([1]), json!({"a": "b"}), json!(1.5)]).clone();
+                definition.arguments.insert(name.to_owned(), value);
+            }
+            5 => drop(definition.arguments.insert(known.name.to_owned(), unusual(self.random, known))),
+            6 if !there.is_empty() => {
+                let name = self.random.pick(&there).clone();
+                let value = respelled(self.random, &definition.arguments[&name]);
+                definition.arguments.insert(name, value);
+            }
+            7 => {
+                let kinds = ["classic", "quorum", "stream", "mirrored"];
+                definition.arguments.insert("x-queue-type".to_owned(), json!(self.random.pick(&kinds)));
+            }
+            8 => definition.durable = !definition.durable,
+            _ => definition.auto_delete = !definition.auto_delete,
+        }
+    }
+}

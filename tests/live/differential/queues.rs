@@ -1,0 +1,100 @@
+//! Definitions of queues, as the three parties of the test see them: HTTP, AMQP and topo's model.
+
+use std::collections::BTreeMap;
+
+use lapin::options::QueueDeclareOptions;
+use lapin::types::{AMQPValue, FieldArray, FieldTable};
+use serde_json::{Map, Value, json};
+use topo::model::{Arguments, Queue};
+
+/// A queue without its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Definition {
+    pub(super) durable: bool,
+    pub(super) auto_delete: bool,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// How wide an integer is on the wire; HTTP knows the last only.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Width {
+    Short,
+    Int,
+    Long,
+}
+
+/// A definition, and how it comes to be live.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Live {
+    pub(super) definition: Definition,
+    /// Declared over AMQP, with integers of these widths where they fit; `None`: over HTTP.
+    pub(super) widths: Option<BTreeMap<String, Width>>,
+}
+
+impl Definition {
+    pub(super) fn durable(arguments: Map<String, Value>) -> Self {
+        Self { durable: true, auto_delete: false, arguments }
+    }
+
+    /// As a PUT says it.
+    pub(super) fn body(&self) -> Value {
+        json!({"durable": self.durable, "auto_delete": self.auto_delete, "arguments": self.arguments})
+    }
+
+    /// As topo holds it.
+    pub(super) fn queue(&self) -> Queue {
+        let arguments: Arguments = serde_json::from_value(Value::Object(self.arguments.clone())).unwrap();
+        Queue { durable: self.durable, auto_delete: self.auto_delete, exclusive: false, arguments }
+    }
+
+    /// As an application declares it.
+    pub(super) fn options(&self) -> QueueDeclareOptions {
+        QueueDeclareOptions { durable: self.durable, auto_delete: self.auto_delete, ..Default::default() }
+    }
+
+    /// The arguments of a declare over AMQP.
+    pub(super) fn table(&self, widths: &BTreeMap<String, Width>) -> Vec<(&str, AMQPValue)> {
+        let width = |name: &str| widths.get(name).copied().unwrap_or(Width::Long);
+        self.arguments.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, width(name)))).collect()
+    }
+
+    /// Whether HTTP can say it at all.
+    pub(super) fn holds_null(&self) -> bool {
+        fn null(value: &Value) -> bool {
+            match value {
+                Value::Null => true,
+                Value::Array(values) => values.iter().any(null),
+                Value::Object(table) => table.values().any(null),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+            }
+        }
+        self.arguments.values().any(null)
+    }
+}
+
+fn on_the_wire(value: &Value, width: Width) -> AMQPValue {
+    match value {
+        Value::Null => AMQPValue::Void,
+        Value::Bool(value) => AMQPValue::Boolean(*value),
+        Value::Number(number) => match (number.as_i64(), width) {
+            (Some(whole), Width::Short) => {
+                i16::try_from(whole).map_or(AMQPValue::LongLongInt(whole), AMQPValue::ShortInt)
+            }
+            (Some(whole), Width::Int) => i32::try_from(whole).map_or(AMQPValue::LongLongInt(whole), AMQPValue::LongInt),
+            (Some(whole), Width::Long) => AMQPValue::LongLongInt(whole),
+            (None, _) => AMQPValue::Double(number.as_f64().unwrap()),
+        },
+        Value::String(text) => AMQPValue::LongString(text.as_str().into()),
+        Value::Array(values) => {
+            let values: Vec<AMQPValue> = values.iter().map(|value| on_the_wire(value, Width::Long)).collect();
+            AMQPValue::FieldArray(FieldArray::from(values))
+        }
+        Value::Object(table) => {
+            let mut fields = FieldTable::default();
+            for (name, value) in table {
+                fields.insert(name.as_str().into(), on_the_wire(value, Width::Long));
+            }
+            AMQPValue::FieldTable(fields)
+        }
+    }
+}

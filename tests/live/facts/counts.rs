@@ -1,0 +1,145 @@
+//! What can be known of the messages in a queue, and how late.
+
+use serde_json::{Value, json};
+
+use super::{Stage, since};
+use crate::support::{Outcome, text, until};
+
+/// `Broker::totals`: the number right after a publish, from the queue itself.
+#[test]
+fn the_total_of_a_classic_queue_is_live() {
+    let stage = Stage::new("live");
+    let amqp = stage.amqp();
+    stage.queue("q", "classic", json!({})).created();
+    assert_eq!(stage.totals("q")["messages"], 0);
+    for count in 1..=3 {
+        amqp.fill("q", 1);
+        assert_eq!(stage.totals("q")["messages"], count);
+    }
+    let _held = amqp.hold("q", 2);
+    let totals = stage.totals("q");
+    let counts = ["messages", "messages_ready", "messages_unacknowledged"].map(|field| totals[field].clone());
+    assert_eq!(counts, [3, 1, 2].map(Value::from));
+}
+
+/// `broker::guard::TWO_TICKS`: the number is that of the last tick, every 5 s.
+#[test]
+fn the_total_of_a_quorum_queue_comes_with_a_tick() {
+    let stage = Stage::new("tick");
+    let amqp = stage.amqp();
+    stage.queue("q", "quorum", json!({})).created();
+    amqp.fill("q", 3);
+    assert_eq!(amqp.ready("q"), 3, "a passive declare asks the queue");
+    until("the tick", || (stage.totals("q")["messages"] == 3).then_some(()));
+    // Right after one tick, the next is seconds away.
+    amqp.fill("q", 1);
+    let stale = stage.totals("q")["messages"].clone();
+    assert!(stale == 3 && amqp.ready("q") == 4, "{stale}");
+}
+
+/// `broker::guard`: a number that is missing is not 0.
+#[test]
+fn a_stream_has_no_total() {
+    if !since(3, 9) {
+        return;
+    }
+    let stage = Stage::new("stream");
+    stage.queue("q", "stream", json!({})).created();
+    stage.amqp().fill("q", 2);
+    let totals = stage.totals("q");
+    for field in ["messages", "messages_ready", "messages_unacknowledged"] {
+        assert_eq!(totals.get(field), None, "{field}");
+    }
+}
+
+/// `Broker::totals`: so the list is asked, for one queue, too.
+#[test]
+fn a_single_queue_has_no_total_before_3_11() {
+    let stage = Stage::new("single");
+    for kind in ["classic", "quorum"] {
+        stage.queue(kind, kind, json!({})).created();
+        let path = format!("{}?disable_stats=true&enable_queue_totals=true", stage.path("queues", &[kind]));
+        let queue = stage.http.get(&path).expect_status(200);
+        // Measured on 3.10.8 and 4.0.5.
+        assert_eq!(queue.get("messages"), since(4, 0).then_some(&json!(0)), "{kind}");
+    }
+}
+
+/// `broker::wire::QueueTotals`: all three, with columns, too.
+#[test]
+fn totals_can_be_asked_for_by_columns() {
+    let stage = Stage::new("columns");
+    stage.queue("q", "classic", json!({})).created();
+    let totals = stage.in_list(
+        "q",
+        "disable_stats=true&enable_queue_totals=true\
+         &columns=name,type,arguments,messages,messages_ready,messages_unacknowledged",
+    );
+    let expected = json!({"name": "q", "type": "classic", "arguments": {"x-queue-type": "classic"},
+                          "messages": 0, "messages_ready": 0, "messages_unacknowledged": 0});
+    assert_eq!(Value::from(totals), expected);
+}
+
+/// `broker::guard`: "empty" is a total of 0, and not ready plus unacknowledged.
+#[test]
+fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
+    if !since(3, 10) {
+        return;
+    }
+    let stage = Stage::new("backlog");
+    let amqp = stage.amqp();
+    let arguments = [
+        ("x-queue-type", text("quorum")),
+        ("x-dead-letter-exchange", text("not.there")),
+        ("x-dead-letter-strategy", text("at-least-once")),
+        ("x-overflow", text("reject-publish")),
+    ];
+    amqp.declare_queue("q", &arguments).unwrap();
+    amqp.fill("q", 2);
+    let reject = json!({"count": 2, "ackmode": "reject_requeue_false", "encoding": "auto"});
+    let got = stage.http.post(&stage.path("queues", &["q", "get"]), &reject).expect_status(200);
+    assert_eq!(got.as_array().unwrap().len(), 2);
+    assert_eq!(amqp.ready("q"), 0);
+    until("the tick", || {
+        let totals = stage.totals("q");
+        let counts = ["messages", "messages_ready", "messages_unacknowledged"].map(|field| totals[field].clone());
+        (counts == [2, 0, 0].map(Value::from)).then_some(())
+    });
+    let get = json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"});
+    let got = stage.http.post(&stage.path("queues", &["q", "get"]), &get).expect_status(200);
+    assert_eq!(got, json!([]), "a get does not see them either");
+}
+
+/// `Broker::totals`: why statistics are not read.
+#[test]
+fn statistics_of_a_new_queue_are_missing_and_come_late() {
+    let stage = Stage::new("statistics");
+    stage.queue("q", "classic", json!({})).created();
+    // The first look may be cut short on 3.10.8: a list is answered with 500 until the first statistics are there.
+    let young = stage.http.get(&stage.path("queues", &["q"]));
+    if young.status == 200 {
+        assert_eq!(young.body.get("messages"), None, "{}", young.body);
+    }
+    assert_eq!(stage.amqp().publish("", "q", "hello"), Outcome::Routed);
+    assert_eq!(stage.totals("q")["messages"], 1);
+    stage.vhost.until_counted("q", 1);
+}
+
+/// `Broker::activity`: who subscribed just now is not in the list yet.
+#[test]
+fn consumers_are_listed_with_their_addresses() {
+    let stage = Stage::new("consumers");
+    let amqp = stage.amqp();
+    stage.queue("q", "classic", json!({})).created();
+    let _consumer = amqp.hold("q", 0);
+    let list = until("the consumer", || {
+        let list = stage.http.get(&stage.path("consumers", &[])).expect_status(200);
+        let peer = &list[0]["channel_details"]["peer_host"];
+        peer.is_string().then_some(list.clone())
+    });
+    assert_eq!(
+        (&list[0]["queue"]["name"], &list[0]["channel_details"]["peer_host"]),
+        (&json!("q"), &json!("127.0.0.1"))
+    );
+    assert!(list[0]["channel_details"]["peer_port"].is_u64(), "{list}");
+}

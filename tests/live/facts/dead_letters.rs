@@ -1,0 +1,87 @@
+//! Where dead letters go: what `expand` makes of `deadLetter` and `deadLetterQueues`.
+
+use serde_json::{Value, json};
+
+use super::Stage;
+use crate::support::{Amqp, until};
+
+/// Takes a message out and rejects it.
+fn reject(stage: &Stage, queue: &str) {
+    let body = json!({"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto"});
+    let got = stage.http.post(&stage.path("queues", &[queue, "get"]), &body).expect_status(200);
+    assert_eq!(got.as_array().unwrap().len(), 1);
+}
+
+fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
+    until(&format!("{count} messages in {queue}"), || (amqp.ready(queue) == count).then_some(()));
+}
+
+/// A direct exchange needs a key in the queue's setting; a topic or a fanout does not.
+#[test]
+fn a_dead_letter_keeps_its_routing_key_unless_the_queue_says_another() {
+    let stage = Stage::new("keys");
+    let amqp = stage.amqp();
+    stage.queue("dead", "classic", json!({})).created();
+    stage.put("exchanges", "dlx", json!({"type": "direct", "durable": true, "internal": true})).created();
+    stage.bind("dlx", "dead", json!({"routing_key": "own"})).created();
+    stage.bind("dlx", "dead", json!({"routing_key": "said"})).created();
+    for kind in ["classic", "quorum"] {
+        for (arguments, key, arrives) in [
+            (json!({"x-dead-letter-exchange": "dlx"}), "own", "own"),
+            (json!({"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": "said"}), "other", "said"),
+        ] {
+            stage.queue("q", kind, arguments).created();
+            stage.bind("amq.topic", "q", json!({"routing_key": key})).created();
+            amqp.publish("amq.topic", key, "hello");
+            reject(&stage, "q");
+            until_ready(&amqp, "dead", 1);
+            let letter = amqp.get("dead").unwrap();
+            assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("dlx", arrives));
+            stage.delete("queues", "q").taken();
+        }
+    }
+}
+
+/// `plan::target`: the exchange and its bindings come before the queue.
+#[test]
+fn a_dead_letter_is_dropped_where_its_exchange_is_missing() {
+    let stage = Stage::new("missing");
+    let amqp = stage.amqp();
+    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
+    amqp.fill("q", 1);
+    reject(&stage, "q");
+    until("the message to be dropped", || (stage.totals("q")["messages"] == 0).then_some(()));
+}
+
+/// `known_arguments`: rejected, expired and dropped from the head of a full queue.
+#[test]
+fn what_is_rejected_expired_or_too_much_is_dead_lettered() {
+    let stage = Stage::new("reasons");
+    let amqp = stage.amqp();
+    stage.queue("dead", "classic", json!({})).created();
+    stage.put("exchanges", "dlx", json!({"type": "fanout", "durable": true})).created();
+    stage.bind("dlx", "dead", json!({})).created();
+    for (limit, messages, reason) in [
+        (json!({"x-max-length": 10}), 1, "rejected"),
+        (json!({"x-message-ttl": 1}), 1, "expired"),
+        (json!({"x-max-length": 1}), 2, "maxlen"),
+    ] {
+        let mut arguments = limit;
+        arguments["x-dead-letter-exchange"] = json!("dlx");
+        stage.queue("q", "classic", arguments).created();
+        for _ in 0..messages {
+            amqp.publish("", "q", "hello");
+        }
+        if reason == "rejected" {
+            reject(&stage, "q");
+        }
+        let get = json!({"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"});
+        let letter = until(reason, || {
+            let got = stage.http.post(&stage.path("queues", &["dead", "get"]), &get).expect_status(200);
+            got.get(0).cloned()
+        });
+        let death: &Value = &letter["properties"]["headers"]["x-death"][0];
+        assert_eq!((&death["reason"], &death["queue"]), (&json!(reason), &json!("q")));
+        stage.delete("queues", "q").taken();
+    }
+}

@@ -1,0 +1,85 @@
+//! Names in paths, and how long they may be.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use super::{Stage, since};
+use crate::support::Node;
+
+/// Sends a path as it stands, which no HTTP library does with dots in it; returns the status.
+fn raw(method: &str, path: &str) -> u16 {
+    let mut stream = TcpStream::connect(("127.0.0.1", Node::shared().http_port())).unwrap();
+    // `guest:guest`
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{{\"durable\":true}}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
+}
+
+/// `model::address::encode`: every byte may be percent-encoded, and then stands for itself.
+#[test]
+fn a_name_is_one_encoded_segment() {
+    let stage = Stage::new("segments");
+    let names = ["a/b", "%2F", "a+b", "a b", "?x=1", "#", "a;b", "...", "a/../b", "é"];
+    for name in names {
+        stage.queue(name, "classic", json!({})).created();
+        stage.put("exchanges", name, json!({"type": "topic", "durable": true})).created();
+        let binding = stage.path("bindings", &["e", name, "q", name]);
+        stage.http.post(&binding, &json!({"routing_key": name})).expect_status(201);
+    }
+    let mut sorted = names.map(str::to_owned);
+    sorted.sort();
+    for kind in ["queues", "exchanges"] {
+        assert_eq!(stage.vhost.names(kind), sorted, "{kind}");
+    }
+    assert_eq!(stage.vhost.list("bindings").len(), names.len());
+}
+
+/// `Request::unaddressable`: cowboy takes dot segments out of a path after decoding it.
+#[test]
+fn a_name_that_is_a_dot_segment_cannot_be_addressed() {
+    let stage = Stage::new("dots");
+    let amqp = stage.amqp();
+    let own = stage.path("queues", &[]);
+    for (name, encoded) in [(".", "%2E"), ("..", "%2E%2E")] {
+        amqp.declare_queue(name, &[]).unwrap();
+        for segment in [name, encoded] {
+            let path = format!("{own}/{segment}");
+            assert_eq!((raw("PUT", &path), raw("DELETE", &path)), (405, 405), "{path}");
+        }
+    }
+    assert_eq!(stage.vhost.names("queues"), [".", ".."]);
+}
+
+/// `spec`: line breaks in names are refused there.
+#[test]
+fn line_breaks_are_taken_out_of_a_name_in_silence() {
+    let stage = Stage::new("lines");
+    stage.queue("a\nb\r\nc", "classic", json!({})).created();
+    stage.put("exchanges", "e\n", json!({"type": "topic", "durable": true})).created();
+    assert_eq!(
+        (stage.vhost.names("queues"), stage.vhost.names("exchanges")),
+        (vec!["abc".to_owned()], vec!["e".to_owned()])
+    );
+}
+
+/// `model::names::LONGEST_NAME`: an AMQP short string; no version refuses a longer exchange over HTTP.
+#[test]
+fn the_name_of_a_queue_is_at_most_255_bytes() {
+    let stage = Stage::new("long");
+    let name = |bytes: usize| "x".repeat(bytes);
+    stage.queue(&name(255), "classic", json!({})).created();
+    let said = stage.queue(&name(256), "classic", json!({}));
+    if since(3, 9) {
+        said.refused("queue should be less than 255 bytes, actually was 256\n");
+    } else {
+        said.created();
+    }
+    stage.put("exchanges", &name(256), json!({"type": "topic", "durable": true})).created();
+}

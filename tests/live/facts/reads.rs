@@ -1,0 +1,150 @@
+//! What lists show. `broker::wire` takes what all versions send, and nothing else for granted.
+
+use lapin::options::QueueDeclareOptions;
+use serde_json::json;
+
+use super::{Stage, since};
+use crate::support::{NONE, Node, Options};
+
+/// `broker::wire::Queue`: all that a plan needs, without statistics, at once.
+#[test]
+fn a_list_without_statistics_has_all_properties_of_a_queue() {
+    let stage = Stage::new("properties");
+    let kinds: &[&str] = if since(3, 9) { &["classic", "quorum", "stream"] } else { &["classic", "quorum"] };
+    for kind in kinds {
+        stage.queue(kind, kind, json!({"x-own": 1})).created();
+        let queue = stage.listed(kind);
+        for (field, expected) in [
+            ("name", json!(kind)),
+            ("type", json!(kind)),
+            ("vhost", json!(stage.vhost.name())),
+            ("durable", json!(true)),
+            ("auto_delete", json!(false)),
+            ("exclusive", json!(false)),
+            ("arguments", json!({"x-queue-type": kind, "x-own": 1})),
+        ] {
+            assert_eq!(queue[field], expected, "{field}");
+        }
+        // Shown by late 4.x; before, nothing tells a queue that belongs to a plugin.
+        assert_eq!(queue.get("internal"), since(4, 3).then_some(&json!(false)), "{kind}");
+    }
+}
+
+/// `broker::wire::Queue::exclusive`: null where totals are asked for.
+#[test]
+fn exclusive_is_null_beside_the_totals_of_a_quorum_queue() {
+    let stage = Stage::new("null");
+    stage.queue("q", "quorum", json!({})).created();
+    assert_eq!(stage.totals("q")["exclusive"], json!(null));
+}
+
+/// `broker::snapshot`: what is untouchable is told by these.
+#[test]
+fn queues_of_others_are_listed_and_told_by_their_properties() {
+    let stage = Stage::new("others");
+    let owner = stage.amqp();
+    let exclusive = QueueDeclareOptions { exclusive: true, ..Default::default() };
+    owner.declare_queue_as("exclusive", exclusive, NONE).unwrap();
+    owner.declare_queue_as("", exclusive, NONE).unwrap();
+    let passing = QueueDeclareOptions { durable: true, auto_delete: true, ..Default::default() };
+    owner.declare_queue_as("auto-delete", passing, NONE).unwrap();
+    let names = stage.vhost.names("queues");
+    assert!(names.iter().any(|name| name.starts_with("amq.gen-")), "{names:?}");
+    assert_eq!(stage.listed("exclusive")["exclusive"], true);
+    assert_eq!(stage.listed("auto-delete")["auto_delete"], true);
+}
+
+/// `broker::wire::Exchange`, `broker::snapshot`: the predeclared ones are in the list.
+#[test]
+fn the_list_of_exchanges_has_the_predeclared_ones() {
+    let stage = Stage::new("predeclared");
+    let listed = stage.http.get(&stage.path("exchanges", &[])).expect_status(200);
+    let mut names: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    names.sort_unstable();
+    let own = ["", "amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.rabbitmq.trace", "amq.topic"];
+    assert_eq!(names, own);
+    for exchange in listed.as_array().unwrap() {
+        for field in ["durable", "auto_delete", "internal"] {
+            assert!(exchange[field].is_boolean(), "{field}: {exchange}");
+        }
+        assert!(exchange["arguments"].is_object() && exchange["type"].is_string(), "{exchange}");
+    }
+}
+
+/// `broker::wire::Policy`.
+#[test]
+fn a_listed_policy_has_all_fields_also_those_that_were_left_out() {
+    let stage = Stage::new("policies");
+    stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})).created();
+    let expected = json!({"vhost": stage.vhost.name(), "name": "p", "pattern": "x", "apply-to": "all",
+                          "definition": {"max-length": 1}, "priority": 0});
+    assert_eq!(stage.vhost.list("policies"), [expected]);
+    stage.put("operator-policies", "o", json!({"pattern": "x", "definition": {"max-length": 1}})).created();
+    let expected = json!({"vhost": stage.vhost.name(), "name": "o", "pattern": "x", "apply-to": "all",
+                          "definition": {"max-length": 1}, "priority": 0});
+    assert_eq!(stage.vhost.list("operator-policies"), [expected]);
+}
+
+/// `model::arguments`: JSON tells an integer from a float, and both from a text, but no width from another.
+#[test]
+fn a_list_keeps_the_kinds_of_values() {
+    let stage = Stage::new("kinds");
+    let arguments = json!({"x-queue-type": "classic", "x-i": 5, "x-f": 5.0, "x-h": 1.5, "x-t": "5", "x-b": true,
+                           "x-l": [1, "a"], "x-m": {"n": 1}, "x-e": {}, "x-big": i64::MAX, "x-neg": -1});
+    stage.queue("q", "", arguments.clone()).created();
+    assert_eq!(stage.listed("q")["arguments"].to_string().contains("\"x-f\":5.0"), true);
+    let mut shown = stage.listed("q")["arguments"].clone();
+    // An empty table cannot be told from an empty list.
+    assert!(shown["x-e"] == json!({}) || shown["x-e"] == json!([]), "{shown}");
+    shown["x-e"] = json!({});
+    assert_eq!(shown, arguments);
+}
+
+/// `broker::read`: no page is asked for, and all comes at once (a page has 100).
+#[test]
+fn a_list_without_a_page_is_whole() {
+    let stage = Stage::new("whole");
+    stage.queue("q", "classic", json!({})).created();
+    for number in 0..101 {
+        stage.bind("amq.topic", "q", json!({"routing_key": format!("k{number}")})).created();
+    }
+    assert_eq!(stage.vhost.list("bindings").len(), 101);
+    let paged = stage.http.get(&format!("{}?page=1", stage.path("queues", &[]))).expect_status(200);
+    assert_eq!((&paged["page_size"], &paged["items"][0]["name"]), (&json!(100), &json!("q")));
+}
+
+/// `broker::definitions`: what the export of a vhost says, and what the type of a queue becomes in it.
+#[test]
+fn an_export_of_a_vhost_names_its_version_and_no_vhost() {
+    let stage = Stage::new("export");
+    stage.queue("q", "", json!({})).created();
+    let export = stage.http.get(&stage.path("definitions", &[])).expect_status(200);
+    assert_eq!(export["rabbit_version"], Node::shared().version());
+    let kind = if since(4, 0) { json!({"x-queue-type": "classic"}) } else { json!({}) };
+    let mut queue = export["queues"][0].clone();
+    // On some versions an export of one vhost names it all the same.
+    queue.as_object_mut().unwrap().remove("vhost");
+    // 4.x says the type beside the arguments, too.
+    queue.as_object_mut().unwrap().remove("type");
+    assert_eq!(queue, json!({"name": "q", "durable": true, "auto_delete": false, "arguments": kind}));
+    assert!(["exchanges", "bindings", "policies"].iter().all(|kind| export[*kind].is_array()), "{export}");
+}
+
+/// `broker::read::is_not_offered`, `Broker::activity`: totals are there all the same, and consumers are not.
+#[test]
+fn a_node_without_statistics_has_totals_and_refuses_the_list_of_consumers() {
+    let node = Node::start(Options::default().line("management.disable_stats = true"));
+    let vhost = node.vhost("no-statistics");
+    let http = vhost.http();
+    vhost.amqp().declare_queue("q", NONE).unwrap();
+    vhost.amqp().fill("q", 2);
+    let totals = http.get(&format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[])));
+    assert_eq!(totals.expect_status(200)[0]["messages"], 2);
+    let refused = http.get(&vhost.path("consumers", &[]));
+    assert_eq!(
+        (refused.status, refused.body),
+        (400, json!({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}))
+    );
+    assert_eq!(http.get("/api/overview").expect_status(200)["disable_stats"], true);
+    assert_eq!(http.get("/api/overview").expect_status(200)["rabbitmq_version"], node.version());
+}

@@ -1,0 +1,134 @@
+//! Who may do what: tags open parts of the management API, permissions open objects.
+
+use serde_json::{Value, json};
+
+use super::{Said, Stage, since};
+use crate::support::{Node, User};
+
+fn put(stage: &Stage, user: &User<'_>, kind: &str, name: &str, body: &Value) -> Said {
+    stage.said(user.http().put(&stage.path(kind, &[name]), body))
+}
+
+/// `broker::read`: all that a plan needs.
+#[test]
+fn the_tag_management_reads_all_lists_of_a_vhost() {
+    let stage = Stage::new("reader");
+    let user = Node::shared().user("management").may(&stage.vhost, "", "", "");
+    for kind in ["queues", "exchanges", "bindings", "policies", "operator-policies", "consumers", "vhost-limits"] {
+        assert!(user.http().get(&stage.path(kind, &[])).expect_status(200).is_array(), "{kind}");
+    }
+    user.http().get("/api/overview").expect_status(200);
+    user.http().get("/api/vhosts").expect_status(200);
+}
+
+/// `broker::read`: never `/api/definitions`.
+#[test]
+fn definitions_take_an_administrator() {
+    let stage = Stage::new("definitions");
+    for tags in ["management", "policymaker", "monitoring"] {
+        let user = Node::shared().user(tags).may_everything(&stage.vhost);
+        stage.said(user.http().get(&stage.path("definitions", &[]))).is(401, "Not administrator user");
+    }
+}
+
+/// `BrokerError::WrongTag`.
+#[test]
+fn who_has_no_tag_is_no_management_user() {
+    let stage = Stage::new("tagless");
+    let user = Node::shared().user("").may_everything(&stage.vhost);
+    let said = stage.said(user.http().get(&stage.path("queues", &[])));
+    assert_eq!(said.body["error"], "not_authorised");
+    said.is(401, "Not management user");
+}
+
+/// `BrokerError::WrongTag`: policies are read with any tag, and written with two.
+#[test]
+fn policies_are_written_by_policymakers_and_administrators() {
+    let stage = Stage::new("policies");
+    let policy = json!({"pattern": "x", "definition": {"max-length": 1}});
+    let plain = Node::shared().user("management").may_everything(&stage.vhost);
+    let maker = Node::shared().user("policymaker").may_everything(&stage.vhost);
+    put(&stage, &plain, "policies", "p", &policy).is(401, "User not authorised to access object");
+    put(&stage, &maker, "policies", "p", &policy).created();
+    let path = stage.path("policies", &["p"]);
+    stage.said(plain.http().delete(&path)).is(401, "User not authorised to access object");
+    stage.said(maker.http().delete(&path)).taken();
+    put(&stage, &maker, "operator-policies", "p", &policy).is(401, "Not administrator user");
+    stage.said(maker.http().put("/api/vhosts/not-made", &json!({}))).is(401, "Not administrator user");
+}
+
+/// `BrokerError::AccessRefused`: 401 and not 403.
+#[test]
+fn a_missing_permission_is_401() {
+    let stage = Stage::new("permission");
+    stage.queue("q", "classic", json!({})).created();
+    let reader = Node::shared().user("management").may(&stage.vhost, "", "", ".*");
+    let queue = json!({"durable": true});
+    let refused = |said: Said| {
+        assert_eq!(said.body["error"], "not_authorised");
+        said.is(401, "Access refused.");
+    };
+    refused(put(&stage, &reader, "queues", "new", &queue));
+    refused(put(&stage, &reader, "queues", "q", &queue));
+    refused(put(&stage, &reader, "exchanges", "e", &json!({"type": "topic", "durable": true})));
+    refused(stage.said(reader.http().delete(&stage.path("queues", &["q"]))));
+    let binding = stage.path("bindings", &["e", "amq.topic", "q", "q"]);
+    refused(stage.said(reader.http().post(&binding, &json!({"routing_key": "k"}))));
+}
+
+/// `cli`: the explanation of a refusal names the permission that lacks.
+#[test]
+fn a_binding_takes_write_on_its_end_and_read_on_its_source() {
+    let stage = Stage::new("bind");
+    stage.queue("q", "classic", json!({})).created();
+    let binding = stage.path("bindings", &["e", "amq.topic", "q", "q"]);
+    let body = json!({"routing_key": "k"});
+    for (write, read, status) in [("^q$", "^amq.topic$", 201), ("^q$", "", 401), ("", "^amq.topic$", 401)] {
+        let user = Node::shared().user("management").may(&stage.vhost, "", write, read);
+        assert_eq!(user.http().post(&binding, &body).status, status, "write {write}, read {read}");
+        let deleted = user.http().delete(&format!("{binding}/k")).status;
+        assert_eq!(deleted, if status == 201 { 204 } else { 404 }, "it is looked for before it is refused");
+    }
+}
+
+/// `cli`: the same for what a queue or an exchange refers to.
+#[test]
+fn a_dead_letter_exchange_takes_read_on_the_queue_and_write_on_the_exchange() {
+    let stage = Stage::new("refer");
+    let queue = json!({"durable": true, "arguments": {"x-dead-letter-exchange": "amq.fanout"}});
+    let exchange = json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": "amq.fanout"}});
+    for (write, read, status) in [("^amq.fanout$", "^mine$", 201), ("", "^mine$", 401), ("^amq.fanout$", "", 401)] {
+        let user = Node::shared().user("management").may(&stage.vhost, "^mine$", write, read);
+        for (kind, body) in [("queues", &queue), ("exchanges", &exchange)] {
+            assert_eq!(put(&stage, &user, kind, "mine", body).status, status, "{kind}: write {write}, read {read}");
+            stage.http.delete(&stage.path(kind, &["mine"]));
+        }
+    }
+}
+
+/// `broker::answer`: an administrator is not above permissions.
+#[test]
+fn an_administrator_without_permissions_reads_and_does_not_write() {
+    let stage = Stage::new("administrator");
+    let user = Node::shared().user("administrator");
+    user.http().get(&stage.path("queues", &[])).expect_status(200);
+    put(&stage, &user, "queues", "q", &json!({"durable": true})).is(401, "Access refused.");
+}
+
+/// `broker::read::read`: from 4.2.9 and 4.3.3 on it cannot be told from a vhost that is not there.
+#[test]
+fn a_vhost_of_others_is_401_and_later_404() {
+    let stage = Stage::new("others");
+    let user = Node::shared().user("management");
+    let listed = stage.said(user.http().get(&stage.path("queues", &[])));
+    let written = put(&stage, &user, "queues", "q", &json!({"durable": true}));
+    for said in [listed, written] {
+        if since(4, 3) {
+            assert_eq!(said.body["error"], "not_found");
+            said.is(404, "Not Found");
+        } else {
+            assert_eq!(said.body["error"], "not_authorised");
+            said.is(401, "User not authorised to access virtual host");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Which arguments a new queue takes, and which of their values (`rabbit_amqqueue:declare_args`).
+
+use serde_json::{Value, json};
+
+use super::{Stage, since};
+
+/// Declares new queues; each is refused for the argument with these words, or made where there are none.
+fn say(kind: &str, cases: &[(&str, Value, &str)]) {
+    let stage = Stage::new("values");
+    for (number, (argument, value, words)) in cases.iter().enumerate() {
+        let name = format!("q{number}");
+        let said = stage.queue(&name, kind, json!({*argument: value}));
+        if words.is_empty() {
+            assert_eq!((said.status, said.words.as_str()), (201, ""), "{argument}: {value}");
+        } else {
+            let expected = format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{words}");
+            assert_eq!((said.status, said.words), (400, expected), "{argument}: {value}");
+        }
+    }
+}
+
+/// `model::known_arguments`: the ranges of `ValueKind`.
+#[test]
+fn values_out_of_range_are_refused() {
+    say(
+        "classic",
+        &[
+            ("x-message-ttl", json!(0), ""),
+            ("x-message-ttl", json!(-1), ": {value_negative,-1}"),
+            ("x-expires", json!(1), ""),
+            ("x-expires", json!(0), ": {value_zero,0}"),
+            ("x-max-length", json!(0), ""),
+            ("x-max-length", json!(-1), ": {value_negative,-1}"),
+            ("x-max-length-bytes", json!(-1), ": {value_negative,-1}"),
+            ("x-max-priority", json!(255), ""),
+            ("x-max-priority", json!(256), ": {max_value_exceeded,256}"),
+            ("x-overflow", json!("reject-publish-dlx"), ""),
+            ("x-overflow", json!("bogus"), ": invalid_overflow"),
+            ("x-single-active-consumer", json!(false), ""),
+            ("x-dead-letter-exchange", json!(""), ""),
+        ],
+    );
+}
+
+/// `model::known_arguments`: `TEN_YEARS`.
+#[test]
+fn ten_years_are_the_longest_time_since_3_10() {
+    const TEN_YEARS: i64 = 315_360_000_000;
+    let too_long = if since(3, 10) { ": {value_too_large,315360000001}" } else { "" };
+    say(
+        "classic",
+        &[
+            ("x-message-ttl", json!(TEN_YEARS), ""),
+            ("x-message-ttl", json!(TEN_YEARS + 1), too_long),
+            ("x-expires", json!(TEN_YEARS), ""),
+            ("x-expires", json!(TEN_YEARS + 1), too_long),
+        ],
+    );
+}
+
+/// `spec`: a `deadLetter` with a routing key has an exchange beside it; one by policy does not count.
+#[test]
+fn a_dead_letter_routing_key_needs_an_exchange_beside_it() {
+    let stage = Stage::new("key-only");
+    stage.policy("p", 1.0, json!({"dead-letter-exchange": "amq.fanout"})).created();
+    let why = "routing_key_but_no_dlx_defined";
+    stage
+        .queue("q", "classic", json!({"x-dead-letter-routing-key": "k"}))
+        .refused(&format!("invalid arg 'x-dead-letter-routing-key' for queue 'q' in vhost 'v': {why}"));
+    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
+}
+
+/// `plan::verdict::refused_on_declare`, `KnownArgument::is_taken`: quorum queues.
+#[test]
+fn a_quorum_queue_refuses_what_only_classic_queues_take() {
+    let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
+    let stage = Stage::new("quorum");
+    for (argument, value) in [("x-max-priority", json!(3)), ("x-queue-mode", json!("lazy"))] {
+        let said = stage.queue("q", "quorum", json!({argument: value}));
+        said.refused(&format!("invalid arg '{argument}' for queue 'q' in vhost 'v'{other}"));
+    }
+    let locator = stage.queue("q", "quorum", json!({"x-queue-master-locator": "random"}));
+    if since(3, 9) {
+        locator.refused(&format!("invalid arg 'x-queue-master-locator' for queue 'q' in vhost 'v'{other}"));
+    } else {
+        locator.created();
+    }
+}
+
+/// `plan::verdict::refused_on_declare`: what quorum queues of 3.8.9 refuse by name (`rabbit_quorum_queue:
+/// check_invalid_arguments`), although later ones take it: the first until 3.10, the others until later 3.8s.
+#[test]
+fn a_quorum_queue_of_3_8_takes_no_time_to_live_no_expiry_and_no_overflow() {
+    let stage = Stage::new("early");
+    for (argument, value, taken) in [
+        ("x-message-ttl", json!(60_000), since(3, 10)),
+        ("x-expires", json!(3_600_000), since(3, 9)),
+        ("x-overflow", json!("reject-publish"), since(3, 9)),
+    ] {
+        let name = format!("q{argument}");
+        let said = stage.queue(&name, "quorum", json!({argument: value}));
+        if taken {
+            said.created();
+        } else {
+            let other = if since(3, 9) { " of queue type rabbit_quorum_queue" } else { "" };
+            said.refused(&format!("invalid arg '{argument}' for queue '{name}' in vhost 'v'{other}"));
+        }
+    }
+}
+
+/// `plan::verdict::refused_on_declare`: classic queues. 3.8 takes what it does not know, and what it knows by its value.
+#[test]
+fn a_classic_queue_refuses_what_only_other_types_take_since_3_9() {
+    let other = if since(3, 9) { " of queue type rabbit_classic_queue" } else { "" };
+    let newer = |from: bool| if from { other } else { "" };
+    say(
+        "classic",
+        &[
+            ("x-delivery-limit", json!(5), other),
+            ("x-quorum-initial-group-size", json!(1), other),
+            ("x-dead-letter-strategy", json!("at-most-once"), newer(since(3, 10))),
+            ("x-max-age", json!("7D"), other),
+            ("x-stream-max-segment-size-bytes", json!(500_000), other),
+            ("x-initial-cluster-size", json!(1), other),
+            ("x-stream-filter-size-bytes", json!(32), newer(since(4, 2))),
+            ("x-queue-leader-locator", json!("balanced"), if since(4, 0) { "" } else { other }),
+            ("x-consumer-timeout", json!(60_000), newer(since(4, 3))),
+            ("x-delayed-retry-min", json!(60_000), newer(since(4, 3))),
+        ],
+    );
+}
+
+/// `plan::verdict::refused_on_declare`: streams.
+#[test]
+fn a_stream_refuses_what_only_other_types_take() {
+    if !since(3, 9) {
+        return;
+    }
+    let other = " of queue type rabbit_stream_queue";
+    say(
+        "stream",
+        &[
+            ("x-message-ttl", json!(60_000), other),
+            ("x-expires", json!(60_000), other),
+            ("x-max-length", json!(5), other),
+            ("x-overflow", json!("drop-head"), other),
+            ("x-dead-letter-exchange", json!("d"), other),
+            ("x-single-active-consumer", json!(true), other),
+            ("x-delivery-limit", json!(5), other),
+            ("x-max-length-bytes", json!(5_000_000), ""),
+            ("x-max-age", json!("7D"), ""),
+            ("x-max-age", json!("7d"), ": invalid_max_age"),
+            ("x-max-age", json!("7W"), ": invalid_max_age"),
+        ],
+    );
+}
+
+/// `spec`: topo looks at the value, because the broker does not.
+#[test]
+fn a_delivery_limit_is_never_validated() {
+    say(
+        "quorum",
+        &[
+            ("x-delivery-limit", json!("five"), ""),
+            ("x-delivery-limit", json!(-5), ""),
+            ("x-delivery-limit", json!(5.0), ""),
+        ],
+    );
+}
+
+/// `spec`: the same.
+#[test]
+fn arguments_of_delayed_retries_are_never_validated() {
+    say("quorum", &[("x-delayed-retry-type", json!("bogus"), ""), ("x-delayed-retry-min", json!("x"), "")]);
+}
+
+/// `model::known_arguments`: `at-most-once`, `at-least-once`.
+#[test]
+fn a_dead_letter_strategy_is_validated_since_3_10() {
+    let bogus = if since(3, 10) { ": invalid_dlx_strategy" } else { "" };
+    say(
+        "quorum",
+        &[("x-dead-letter-strategy", json!("bogus"), bogus), ("x-dead-letter-strategy", json!("at-least-once"), "")],
+    );
+}
+
+/// `model::known_arguments`: "only 2 since 4.3"; a plan with 1 would fail halfway.
+#[test]
+fn a_classic_queue_of_version_1_is_refused_since_4_3() {
+    let one = if since(4, 3) { ": \"unsupported queue version '1'\"" } else { "" };
+    let three = if since(3, 10) { ": \"unsupported queue version '3'\"" } else { "" };
+    say(
+        "classic",
+        &[("x-queue-version", json!(1), one), ("x-queue-version", json!(2), ""), ("x-queue-version", json!(3), three)],
+    );
+}
+
+/// `model::known_arguments`: "refused by 4.3", unless the deprecated feature is permitted there.
+#[test]
+fn a_master_locator_is_refused_since_4_3() {
+    let stage = Stage::new("master");
+    let said = stage.queue("q", "classic", json!({"x-queue-master-locator": "client-local"}));
+    if since(4, 3) {
+        assert_eq!(said.status, 400);
+        assert!(said.words.starts_with("Feature `queue_master_locator` is deprecated."), "{said:?}");
+    } else {
+        said.created();
+    }
+}
+
+/// `model::known_arguments`: the words of `queueMode`.
+#[test]
+fn a_queue_mode_is_validated_before_4_3() {
+    let bogus = match (since(3, 9), since(4, 3)) {
+        (_, true) => "",
+        (true, _) => ": \"unsupported queue mode 'bogus'\"",
+        (false, _) => ": invalid_queue_mode",
+    };
+    say("classic", &[("x-queue-mode", json!("lazy"), ""), ("x-queue-mode", json!("bogus"), bogus)]);
+}

@@ -1,0 +1,101 @@
+//! Writing a vhost, and who sees it.
+
+use serde_json::{Value, json};
+
+use super::{Stage, since};
+use crate::support::Node;
+
+/// `plan::request`: a vhost is written whole.
+#[test]
+fn a_put_empties_the_description_and_the_tags_that_it_leaves_out() {
+    let stage = Stage::new("whole");
+    let path = stage.path("vhosts", &[]);
+    let shown = || {
+        let vhost = stage.http.get(&path).expect_status(200);
+        (vhost["description"].clone(), vhost["tags"].clone())
+    };
+    stage.http.delete(&path).expect_status(204);
+    stage.http.put(&path, &json!({"description": "d", "tags": "a,b"})).expect_status(201);
+    assert_eq!(shown(), (json!("d"), json!(["a", "b"])));
+    stage.http.put(&path, &json!({"description": "e"})).expect_status(204);
+    let tags = if since(3, 9) { json!([]) } else { json!(["a", "b"]) };
+    let new = |text: &str| if since(3, 9) { json!(text) } else { json!("d") };
+    assert_eq!(shown(), (new("e"), tags));
+    stage.http.put(&path, &json!({"tags": "c"})).expect_status(204);
+    let tags = if since(3, 9) { json!(["c"]) } else { json!(["a", "b"]) };
+    assert_eq!(shown(), (new(""), tags));
+}
+
+/// `plan::request`: tags are sent as a text with commas.
+#[test]
+fn tags_are_taken_as_a_text_by_all_versions() {
+    let stage = Stage::new("tags");
+    let path = stage.path("vhosts", &[]);
+    for tags in [json!("a,b"), json!("")] {
+        stage.http.delete(&path).expect_status(204);
+        stage.http.put(&path, &json!({"description": "", "tags": tags})).expect_status(201);
+        let expected = if tags == "" { json!([]) } else { json!(["a", "b"]) };
+        assert_eq!(stage.http.get(&path).expect_status(200)["tags"], expected);
+    }
+}
+
+/// `plan::request`: `defaultqueuetype` is no obstacle where it is not known.
+#[test]
+fn keys_that_are_not_known_are_ignored() {
+    let stage = Stage::new("unknown-keys");
+    stage.http.put(&stage.path("vhosts", &[]), &json!({"nonsense": 1})).expect_status(204);
+    stage.put("queues", "q", json!({"durable": true, "nonsense": 1})).created();
+    stage.put("exchanges", "e", json!({"durable": true, "nonsense": 1})).created();
+    let policy = json!({"pattern": "x", "definition": {"max-length": 1}, "nonsense": 1});
+    stage.put("policies", "p", policy).created();
+}
+
+/// `apply`: a vhost that topo makes is one in which it may go on.
+#[test]
+fn who_makes_a_vhost_may_do_everything_in_it() {
+    let node = Node::shared();
+    let maker = node.user("administrator");
+    let stage = Stage::new("made-by");
+    let path = stage.path("vhosts", &[]);
+    stage.http.delete(&path).expect_status(204);
+    maker.http().put(&path, &json!({})).expect_status(201);
+    maker.http().put(&stage.path("queues", &["q"]), &json!({"durable": true})).expect_status(201);
+    let granted = stage.http.get(&stage.path("permissions", &[&maker.name])).expect_status(200);
+    assert_eq!(
+        (&granted["configure"], &granted["write"], &granted["read"]),
+        (&json!(".*"), &json!(".*"), &json!(".*"))
+    );
+}
+
+/// `broker::read`: the list, never a single vhost.
+#[test]
+fn the_list_shows_the_vhosts_within_reach_and_one_vhost_takes_an_administrator() {
+    let stage = Stage::new("reach");
+    let user = Node::shared().user("management").may(&stage.vhost, "", "", "");
+    let list = user.http().get("/api/vhosts?columns=name,description,tags,default_queue_type").expect_status(200);
+    let names: Vec<&Value> = list.as_array().unwrap().iter().map(|vhost| &vhost["name"]).collect();
+    assert_eq!(names, [stage.vhost.name()]);
+    stage.said(user.http().get(&stage.path("vhosts", &[]))).is(401, "Not administrator user");
+}
+
+/// `broker::read::read`: all lists of a vhost that is not there say so, and what is written there, too.
+#[test]
+fn everything_of_a_missing_vhost_is_404() {
+    let stage = Stage::new("missing");
+    stage.http.delete(&stage.path("vhosts", &[])).expect_status(204);
+    for kind in ["queues", "exchanges", "bindings", "policies", "operator-policies", "consumers", "vhosts"] {
+        let said = stage.said(stage.http.get(&stage.path(kind, &[])));
+        assert_eq!(said.body["error"], "Object Not Found", "{kind}");
+        said.is(404, "Not Found");
+    }
+    let exchange = json!({"type": "topic", "durable": true});
+    for said in [
+        stage.queue("q", "classic", json!({})),
+        stage.put("exchanges", "e", exchange),
+        stage.put("policies", "p", json!({"pattern": "x", "definition": {"max-length": 1}})),
+        stage.bind("e", "q", json!({"routing_key": "k"})),
+    ] {
+        assert_eq!(said.body["error"], "not_found");
+        said.is(404, "vhost_not_found");
+    }
+}

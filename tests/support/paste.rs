@@ -1,0 +1,72 @@
+//! Pasting what a plan says to write into a spec, as a person does: each key under its object replaces the one that is
+//! there, and what is to be taken out is taken out.
+//!
+//! Specs and pieces are in block form with two blanks a level: section, object, key.
+
+use serde_json::Value;
+
+/// A section with its objects, and they with their keys: the name of a key, and its lines.
+type Sections = Vec<(String, Vec<(String, Vec<(String, String)>)>)>;
+
+fn read(text: &str) -> Sections {
+    let mut sections: Sections = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let trimmed = line.trim_start();
+        let name = trimmed.split_once(':').map_or(trimmed, |(name, _)| name).to_owned();
+        match line.len() - trimmed.len() {
+            0 => sections.push((line.to_owned(), Vec::new())),
+            2 => sections.last_mut().unwrap().1.push((line.to_owned(), Vec::new())),
+            4 => sections.last_mut().unwrap().1.last_mut().unwrap().1.push((name, format!("{line}\n"))),
+            _ => {
+                let keys = &mut sections.last_mut().unwrap().1.last_mut().unwrap().1;
+                keys.last_mut().unwrap().1.push_str(&format!("{line}\n"));
+            }
+        }
+    }
+    sections
+}
+
+fn entry<'a, T: Default>(list: &'a mut Vec<(String, T)>, name: &str) -> &'a mut T {
+    let index = list.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        list.push((name.to_owned(), T::default()));
+        list.len() - 1
+    });
+    &mut list[index].1
+}
+
+/// The spec with a way out in it; `section` and `name` are where the object stands.
+pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> String {
+    let mut sections = read(spec);
+    for (section, objects) in read(way["yaml"].as_str().unwrap_or_default()) {
+        let known = entry(&mut sections, &section);
+        for (object, keys) in objects {
+            let object = entry(known, &object);
+            for (key, lines) in keys {
+                *entry(object, &key) = lines;
+            }
+        }
+    }
+    let object = entry(entry(&mut sections, &format!("{section}:")), &format!("  {name}:"));
+    for gone in way["takeOut"].as_array().into_iter().flatten() {
+        let before = object.len();
+        object.retain(|(key, _)| gone != key.as_str());
+        assert!(object.len() < before, "{name} has no {gone}: {spec}");
+    }
+    let mut text = String::new();
+    for (section, objects) in sections {
+        text.push_str(&format!("{section}\n"));
+        for (object, keys) in objects {
+            text.push_str(&format!("{object}\n"));
+            keys.iter().for_each(|(_, lines)| text.push_str(lines));
+        }
+    }
+    text
+}
+
+/// The ways out of a change with that address, of a kind.
+pub(crate) fn ways<'a>(plan: &'a Value, address: &str, kind: &str) -> Vec<&'a Value> {
+    let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
+    let change = changes.iter().find(|change| change["address"] == address).unwrap_or_else(|| panic!("{plan:#}"));
+    let ways = change["conflict"]["waysOut"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
+    ways.iter().filter(|way| way["kind"] == kind).collect()
+}
