@@ -8,6 +8,6 @@ pub mod declare;
 pub mod dialect;
 pub mod effective;
 
-pub use declare::{Refusal, as_stored, refusals};
+pub use declare::{Ends, Refusal, as_stored, binding_refusals, plugin_keys, refusals, vhost_change_refusals};
 pub use dialect::Dialect;
 pub use effective::{Precedence, precedence};

@@ -21,7 +21,8 @@ pub struct Snapshot {
     pub product: String,
     /// How the node that answered behaves towards this vhost; the node's own default queue type is shown from 4.0 on.
     pub dialect: Dialect,
-    /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not.
+    /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not; none
+    /// where no request deletes it.
     pub properties_keys: PropertiesKeys,
     /// What topo must never change: exclusive, auto-delete, server-named and plugin-owned queues, auto-delete exchanges,
     /// topo's own objects, and every binding that starts or ends at one of these.
@@ -139,6 +140,9 @@ fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy> {
 }
 
 /// All but those of the default exchange, which every queue has and nobody can remove.
+///
+/// The keys `null` and `undefined` are taken for atoms by the handler that would delete (`rabbit_mgmt_wm_binding`, all
+/// versions): to a binding whose routing key is that text it answers 404 for ever, so it has no key here.
 pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, PropertiesKeys) {
     let mut keys = PropertiesKeys::new();
     for listed in listed.into_iter().filter(|listed| !listed.source.is_empty()) {
@@ -149,10 +153,13 @@ pub(super) fn bindings(listed: Vec<wire::Binding>) -> (BTreeSet<Binding>, Proper
                 wire::DestinationType::Exchange => Destination::Exchange(listed.destination.as_str().into()),
             },
             // The atom `null`, which matches like the text (`rabbit_mgmt_format` shows it as JSON null).
-            routing_key: listed.routing_key.unwrap_or_else(|| "null".to_owned()),
+            routing_key: listed.routing_key.clone().unwrap_or_else(|| "null".to_owned()),
             arguments: listed.arguments,
         };
-        keys.entry(binding).or_default().push(listed.properties_key);
+        let keys = keys.entry(binding).or_default();
+        if !matches!(listed.routing_key.as_deref(), Some("null" | "undefined")) {
+            keys.push(listed.properties_key);
+        }
     }
     for list in keys.values_mut() {
         list.sort();

@@ -95,7 +95,7 @@ impl BesidePlan {
         if let Some(note) = self.version.and_then(too_new) {
             output::tell(&note);
         }
-        output::tell(&findings::lines(&self.diagnostics, &loaded.files));
+        output::tell(&findings::lines(&self.diagnostics, &loaded.files, output::width()));
         if let Some(more) = self.more(loaded) {
             output::tell(&format!("{more}\n"));
         }

@@ -5,18 +5,29 @@ use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, Planne
 use super::draft::Draft;
 use super::recreate::Refusal;
 use super::situation::Situation;
-use super::verdict::{self, Verdict, is_refused_again, rank, sentence};
+use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
 use super::way_out::WayKind;
 use super::{advice, recreate};
-use crate::behaviour::refusals;
+use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
 
 /// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
-    for refusal in refusals(after, situation.dialect) {
+    let refused = match (&planned.before, after) {
+        (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, situation.dialect),
+        (_, Object::Binding(binding)) => situation.binding_refusals(binding),
+        (_, after) => refusals(after, situation.dialect),
+    };
+    for refusal in refused {
         draft.block(&planned.address, refusal.text, refusal.hint);
+    }
+    if let Object::Policy(_, policy) = after {
+        for key in plugin_keys(&policy.definition) {
+            let text = format!("{key} is a plugin's: the broker refuses the policy where that is not enabled");
+            draft.note(&planned.address, text);
+        }
     }
 }
 
@@ -48,8 +59,15 @@ pub(super) fn alter(
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
     }
-    let first = judged.iter().find(|(field, _)| is_refused_again(field, &before, &after, situation.dialect));
-    let sentence = first.map(|(field, _)| sentence(&situation.current.vhost, &after, field, situation.dialect));
+    let is_unknown_type =
+        |(field, verdict): &(&FieldChange, Verdict)| field.field == Field::Type && *verdict == Verdict::Invalid;
+    let is_refused = |judged: &&(&FieldChange, Verdict)| {
+        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, situation.dialect)
+    };
+    let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
+        Some(kind) if is_unknown_type(judged) => unknown_type(kind),
+        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0, situation.dialect),
+    });
     let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()

@@ -49,6 +49,15 @@ pub(super) fn plan(
             draft.undeclared.push(Undeclared { address, object: id });
             continue;
         }
+        if situation.is_undeletable(&id) {
+            let text = format!("{id} cannot be deleted over HTTP, which takes its key for something else");
+            let lift = "unbind it with an AMQP client";
+            match reason {
+                DeleteReason::Removed => draft.block(&address, text, Some(lift.to_owned())),
+                DeleteReason::Undeclared => draft.note(&address, format!("{text}: it stays; {lift}")),
+            }
+            continue;
+        }
         hazards(draft, situation, &address, &object);
         let mut planned = situation.change(ChangeKind::Delete, Some(object), None);
         planned.live = situation.live(&id).cloned();

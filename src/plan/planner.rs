@@ -98,17 +98,6 @@ fn as_stored_all(topology: &Topology, dialect: &Dialect) -> Topology {
 
 fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
     let planned = situation.change(ChangeKind::Create, None, Some(object));
-    if matches!(planned.id().as_ref().and_then(ObjectId::name), Some("." | "..")) {
-        let text = "no HTTP request can carry a name that is a dot segment of a path".to_owned();
-        draft.block(&planned.address, text, Some("use another name".to_owned()));
-    }
-    if let Some(Object::Binding(binding)) = &planned.after
-        && binding.breaks_the_list()
-    {
-        let text =
-            "with a `~` in its key and arguments, this binding makes the management API fail for its whole vhost";
-        draft.block(&planned.address, text.to_owned(), Some("use a key without `~`".to_owned()));
-    }
     conflict::refuse_invalid(draft, situation, &planned);
     draft.changes.push(planned);
 }

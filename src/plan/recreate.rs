@@ -49,9 +49,11 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
         return Refusal::never(text, "wait until it is gone, or use another name");
     }
-    if let Some(binding) = bindings_of(situation, &id).find(|binding| cannot_be_sent(&binding.arguments)) {
-        let text = format!("{binding} has an argument that HTTP cannot carry, so a recreate could not restore it");
-        return Refusal::never(text, "remove that binding, or bind it again without that argument");
+    // Refused by the new object, too: an exchange of another type takes other bindings.
+    let refused = |binding: &Binding| situation.binding_refusals(binding).into_iter().next();
+    if let Some((binding, why)) = bindings_of(situation, &id).find_map(|one| Some((one, refused(one)?))) {
+        let text = format!("a recreate could not restore {binding}: {}", why.text);
+        return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,
@@ -109,22 +111,6 @@ fn fields_text(planned: &PlannedChange, kind: &str) -> String {
         .map(|field| field.field.as_str())
         .collect();
     format!("{} cannot change on a live {kind}", fields.join(", "))
-}
-
-/// Void arguments exist on bindings of AMQP clients; over HTTP they are a 500.
-fn cannot_be_sent(arguments: &Arguments) -> bool {
-    fn holds_void(value: &ArgumentValue) -> bool {
-        match value {
-            ArgumentValue::Null => true,
-            ArgumentValue::List(values) => values.iter().any(holds_void),
-            ArgumentValue::Table(table) => table.values().any(holds_void),
-            ArgumentValue::Boolean(_)
-            | ArgumentValue::Integer(_)
-            | ArgumentValue::Float(_)
-            | ArgumentValue::Text(_) => false,
-        }
-    }
-    arguments.values().any(holds_void)
 }
 
 /// The live bindings that go when the object goes.

@@ -2,8 +2,8 @@
 
 use super::document::{ChangeKind, PlannedChange, Source, Wanted};
 use super::{Activity, QueueActivity};
-use crate::behaviour::Dialect;
-use crate::model::{Address, Binding, Object, ObjectId, Policy, PolicyName, Topology};
+use crate::behaviour::{Dialect, Ends, Refusal, binding_refusals};
+use crate::model::{Address, Binding, Destination, Object, ObjectId, Policy, PolicyName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All that a plan of one vhost is computed from.
@@ -15,7 +15,7 @@ pub struct Situation<'a> {
     pub wanted: &'a Wanted,
     /// What the live queues were doing.
     pub activity: &'a Activity,
-    /// The broker's own keys of each live binding.
+    /// The broker's own keys of each live binding; none for one that they do not delete.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// Live objects that topo never touches: exclusive, auto-delete, server-named, a plugin's, topo's own.
     pub untouchable: &'a BTreeSet<ObjectId>,
@@ -47,6 +47,26 @@ impl Situation<'_> {
                 }
                 ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
             }
+    }
+
+    /// Whether the broker has a binding that no request of the management API deletes: it has no key for it.
+    pub(super) fn is_undeletable(&self, id: &ObjectId) -> bool {
+        match id {
+            ObjectId::Binding(binding) => self.properties_keys.get(binding).is_some_and(Vec::is_empty),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
+        }
+    }
+
+    /// What stands against making this binding, between its ends as they are wanted, or else as they are.
+    pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
+        let wanted = &self.wanted.topology;
+        let source = wanted.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
+        let queue = match &binding.destination {
+            Destination::Queue(name) => wanted.queues.get(name).or_else(|| self.current.queues.get(name)),
+            Destination::Exchange(_) => None,
+        };
+        let ends = Ends { source: source.map(|exchange| exchange.kind.as_str()), queue };
+        binding_refusals(binding, ends, self.dialect)
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {

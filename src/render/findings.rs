@@ -2,7 +2,7 @@
 
 use super::plan_github::annotate;
 use super::plan_markdown::inline;
-use super::style::{DIM, Painted, RED, YELLOW, clean};
+use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};
 use crate::model::BrokerVersion;
 use crate::plan::Source;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
@@ -38,8 +38,8 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<Bro
     format!("{document:#}\n")
 }
 
-/// Two lines each, for those that stand beside something else: the sentence with its place, and the hint.
-pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
+/// A few lines each, for those that stand beside something else: the sentence with its place, and the hint.
+pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile], width: usize) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics.iter() {
         let word = format!("{}[{}]:", diagnostic.severity.as_str(), diagnostic.code);
@@ -48,13 +48,23 @@ pub fn lines(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
             Severity::Warning => YELLOW,
             Severity::Info => DIM,
         };
-        let at = place(diagnostic.primary, files);
-        let _ = writeln!(text, "{} {} {}", Painted(style, word), clean(&diagnostic.message), Painted(DIM, clean(&at)));
+        let at = clean(&place(diagnostic.primary, files));
+        let sentence = folded(&format!("{word} {} {at}", clean(&diagnostic.message)), "  ", width);
+        let sentence = sentence.replacen(&word, &Painted(style, &word).to_string(), 1);
+        let _ = writeln!(text, "{sentence}");
         if let Some(hint) = &diagnostic.hint {
-            let _ = writeln!(text, "  {} {}", Painted(YELLOW, "hint:"), clean(hint));
+            let hint = folded(&format!("  hint: {}", clean(hint)), "    ", width);
+            let _ = writeln!(text, "{}", hint.replacen("hint:", &Painted(YELLOW, "hint:").to_string(), 1));
         }
     }
     text
+}
+
+/// Lines of whole words, the second and the following ones behind an indent.
+fn folded(text: &str, indent: &str, width: usize) -> String {
+    let start: String = text.chars().take_while(|c| *c == ' ').collect();
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    format!("{start}{}", wrap(&words, " ", width.saturating_sub(indent.len())).join(&format!("\n{indent}")))
 }
 
 /// The same as a list in a pull-request comment.

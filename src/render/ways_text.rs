@@ -30,7 +30,10 @@ impl Lines<'_> {
 
     /// A sentence in lines that fit; what follows the first is indented.
     fn sentence(&mut self, label: &str, indent: usize, sentence: &str) {
-        let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
+        // A flag stays with what belongs to it, so that it can be copied.
+        let flag = |text: String| text.replace('\u{a0}', " ");
+        let glued = clean(sentence).replace("--recreate ", "--recreate\u{a0}");
+        let words: Vec<String> = glued.split(' ').map(|word| flag(word.to_owned())).collect();
         let lines = wrap(&words, " ", self.width.saturating_sub(INDENT + indent + 2));
         for (index, line) in lines.iter().enumerate() {
             let indent = " ".repeat(if index == 0 { indent } else { indent + 2 });
@@ -60,7 +63,7 @@ pub(super) fn ways_out(text: &mut String, conflict: &Conflict, width: usize, is_
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.afterwards {
-        lines.sentence("after", 0, "a recreate, an application that still declares what was live gets");
+        lines.sentence("after", 0, "a recreate, an application that declares what was live gets");
         lines.line("", &clean(sentence));
     }
     if let Some(sentence) = &conflict.without_type {

@@ -9,6 +9,7 @@ mod credentials;
 mod cuts;
 mod declared_by_applications;
 mod differential;
+mod differential_objects;
 mod facts;
 mod failures;
 mod killed;

@@ -183,7 +183,7 @@ fn protected_objects_stay_whatever_the_flags() {
             .expect_text("queue a.differs is protected: it is never recreated")
             .expect_text("exchange a.exchange is protected: it is never recreated")
             .expect_text("type: topic")
-            .expect_text("                 take it out of `protect`, and plan again")
+            .expect_text("recreate not as it is: take it out of `protect`, and plan again")
             .expect_no_text("--recreate queues")
             .expect_no_text("--recreate exchanges");
     }

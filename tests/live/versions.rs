@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Node, Proxy, Topo, Vhost, gets};
+use crate::support::{Fault, Node, Options, Proxy, Topo, Vhost, gets};
 
 /// Objects, one spec each, of which some versions refuse some; and how each is written over HTTP.
 const CASES: &[(&str, &str)] = &[
@@ -77,7 +77,7 @@ fn a_transient_queue_is_planned_as_this_broker_permits() {
     let answer = vhost.http().put(&path, &json!({"durable": false}));
     let output = Topo::new(&vhost).spec(TRANSIENT).run(["plan", "--detailed-exitcode"]);
     if answer.status == 400 {
-        output.expect_code(3).expect_text("its deprecated feature transient_nonexcl_queues is denied");
+        output.expect_code(3).expect_text("deprecated_features.permit.transient_nonexcl_queues = true");
     } else {
         let output = output.expect_code(2);
         let warned = output.stderr.contains("warning[transient-queue]");
@@ -92,14 +92,12 @@ fn a_broker_that_denies_transient_queues_blocks_the_plan() {
     if !Node::shared().at_least(4, 3) {
         return;
     }
-    let node = Node::start(
-        crate::support::Options::default().line("deprecated_features.permit.transient_nonexcl_queues = false"),
-    );
+    let node = Node::start(Options::default().line("deprecated_features.permit.transient_nonexcl_queues = false"));
     let vhost = Vhost::create(&node, "denied".to_owned());
     let answer = vhost.http().put(&vhost.path("queues", &["by-hand"]), &json!({"durable": false}));
     assert!(!answer.is_success(), "{answer:?}");
     let output = Topo::new(&vhost).spec(TRANSIENT).run(["plan", "--detailed-exitcode"]).expect_code(3);
-    let output = output.expect_text("its deprecated feature transient_nonexcl_queues is denied");
+    let output = output.expect_text("deprecated_features.permit.transient_nonexcl_queues = true");
     // The plan says it; once is enough.
     output.expect_no_text("warning[transient-queue]");
 }
@@ -126,4 +124,25 @@ fn deprecated_features_cost_one_request() {
     let proxy = Proxy::to(node);
     Topo::new(&vhost).through(&proxy).spec(TRANSIENT).run(["plan"]).expect_code(0);
     assert_eq!(proxy.count(&gets().path("/api/deprecated-features")), 1);
+}
+
+/// What a plan says of a broker that calls itself so.
+fn plan_of(overview: Value) -> crate::support::Output {
+    let node = Node::shared();
+    let vhost = node.vhost("overview");
+    let proxy = Proxy::to(node);
+    let proxy = proxy.on(gets().path("/api/overview"), Fault::Instead(Box::new(move || overview.clone())));
+    Topo::new(&vhost).through(&proxy).spec("queues: {q: {type: classic}}\n").run(["plan"])
+}
+
+#[test]
+fn a_broker_that_is_too_old_or_none_is_refused_and_a_newer_one_is_taken_for_the_newest() {
+    let product = |version: &str| json!({"product_name": "RabbitMQ", "rabbitmq_version": version, "cluster_name": "c"});
+    let output = plan_of(product("3.7.28")).expect_code(1).expect_no_result();
+    output.expect_error("RabbitMQ 3.7.28 is too old: topo supports RabbitMQ 3.8 and later");
+    let output = plan_of(product("4.4.1")).expect_code(0);
+    output.expect_text("note: RabbitMQ 4.4.1 is newer than all that this topo knows; it is taken to behave as 4.3");
+    let lavin = json!({"product_name": "LavinMQ", "product_version": "2.9.0", "lavinmq_version": "2.9.0"});
+    let output = plan_of(lavin).expect_code(1).expect_no_result();
+    output.expect_error("does not say which version of RabbitMQ it is (it calls itself LavinMQ 2.9.0)");
 }

@@ -1,18 +1,63 @@
 //! Exchanges that are refused.
 
-use super::Refusal;
+use super::{Refusal, name, null_refusal};
 use crate::behaviour::Dialect;
-use crate::model::Exchange;
+use crate::model::{ArgumentValue, Exchange, ExchangeName};
 
-pub(super) fn refusals(exchange: &Exchange, dialect: &Dialect) -> Vec<Refusal> {
-    let known = &dialect.exchange_types;
-    if known.is_empty() || known.contains(&exchange.kind) {
-        return Vec::new();
+/// What a consistent hash can be made of beside a header.
+const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
+
+/// Whether that type of exchange is one that the broker has. Brokers that do not say have all of them.
+pub(crate) fn is_known_type(kind: &str, dialect: &Dialect) -> bool {
+    dialect.exchange_types.is_empty() || dialect.exchange_types.contains(kind)
+}
+
+/// In the order of `rabbit_channel:handle_method(#'exchange.declare'{})`, the same from 3.8 to 4.3: the request is
+/// decoded, then come the type, the name, the alternate exchange, and at last what the type itself validates.
+pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, dialect: &Dialect) -> Vec<Refusal> {
+    let mut found: Vec<Refusal> = null_refusal(&exchange.arguments).into_iter().collect();
+    if !is_known_type(&exchange.kind, dialect) {
+        let names: Vec<&str> = dialect.exchange_types.iter().map(String::as_str).collect();
+        let text = format!("the broker knows no exchange type `{}`", exchange.kind);
+        let hint = format!("enable the plugin that brings it, or use one of {}", names.join(", "));
+        found.push(Refusal::new("type", text).hint(hint));
     }
-    let names: Vec<&str> = known.iter().map(String::as_str).collect();
-    vec![Refusal {
-        subject: "type".to_owned(),
-        text: format!("the broker knows no exchange type `{}`", exchange.kind),
-        hint: Some(format!("enable the plugin that brings it, or use one of {}", names.join(", "))),
-    }]
+    found.extend(name::declared(exchange_name.as_str(), "exchange"));
+    let argument = |name: &str| exchange.arguments.get(name);
+    if let Some(value) = argument("alternate-exchange").filter(|value| value.as_text().is_none()) {
+        let text = format!("alternate-exchange is the name of an exchange, and {value} is a {}", value.amqp_type());
+        found.push(Refusal::new("alternate-exchange", text));
+    }
+    match exchange.kind.as_str() {
+        "x-consistent-hash" => found.extend(consistent_hash(argument("hash-header"), argument("hash-property"))),
+        "x-recent-history" => {
+            let is_wrong = |value: &&ArgumentValue| value.as_integer().is_none_or(|length| length < 1);
+            if argument("x-recent-history-length").filter(is_wrong).is_some() {
+                let text = "x-recent-history-length is a whole number of at least 1";
+                found.push(Refusal::new("x-recent-history-length", text));
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// `rabbit_exchange_type_consistent_hash:validate`. A value of another type makes it crash, which is a 400, too.
+fn consistent_hash(header: Option<&ArgumentValue>, property: Option<&ArgumentValue>) -> Option<Refusal> {
+    let not_text = |name: &str, value: &ArgumentValue| {
+        value.as_text().is_none().then(|| Refusal::new(name, format!("{name} is text, and {value} is none")))
+    };
+    let wrong = header.and_then(|value| not_text("hash-header", value));
+    let wrong = wrong.or_else(|| property.and_then(|value| not_text("hash-property", value)));
+    wrong.or_else(|| match (header, property.and_then(ArgumentValue::as_text)) {
+        (Some(_), Some(_)) => Some(
+            Refusal::new("hash-property", "an exchange hashes either a header or a property, not both")
+                .hint("keep one of hash-header and hash-property"),
+        ),
+        (None, Some(name)) if !HASH_PROPERTIES.contains(&name) => Some(
+            Refusal::new("hash-property", format!("no exchange can hash the property `{name}`"))
+                .hint(format!("use one of {}", HASH_PROPERTIES.join(", "))),
+        ),
+        (_, _) => None,
+    })
 }

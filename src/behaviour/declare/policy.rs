@@ -1,18 +1,36 @@
 //! Policies that are refused.
 
-use super::Refusal;
+use super::policy_keys::definition;
+use super::{Refusal, name};
 use crate::behaviour::Dialect;
-use crate::model::{ApplyTo, Policy};
+use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName};
 
-pub(super) fn refusals(policy: &Policy, dialect: &Dialect) -> Vec<Refusal> {
+/// The longest pattern, in bytes, from 4.2.8 on, and from 4.3.2 on (`rabbit_re:max_pattern_length`).
+const LONGEST_PATTERN: usize = 1024;
+
+/// In the order of the broker's answer: it lists the first mistake of the definition, then all of the rest
+/// (`rabbit_parameter_validation:proplist` collects them back to front).
+///
+/// Whether the pattern compiles is not looked at here.
+pub(super) fn refusals(policy_name: &PolicyName, policy: &Policy, dialect: &Dialect) -> Vec<Refusal> {
     let version = dialect.version;
+    let mut found: Vec<Refusal> = name::carried(policy_name.as_str()).into_iter().collect();
+    found.extend(definition(&policy.definition, version));
     let by_type = matches!(policy.apply_to, ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams);
-    if !by_type || version.is_at_least(3, 12) {
-        return Vec::new();
+    if by_type && !version.is_at_least(3, 12) {
+        let text = format!("a policy can apply to {} since RabbitMQ 3.12, this is {version}", policy.apply_to);
+        found.push(Refusal::new("apply-to", text).hint("apply it to queues"));
     }
-    vec![Refusal {
-        subject: "apply-to".to_owned(),
-        text: format!("a policy can apply to {} since RabbitMQ 3.12, this is {version}", policy.apply_to),
-        hint: Some("apply it to queues".to_owned()),
-    }]
+    if policy.pattern.len() > LONGEST_PATTERN && limits_patterns(version) {
+        let text = format!("the pattern has {} bytes, and {LONGEST_PATTERN} is the most", policy.pattern.len());
+        found.push(Refusal::new("pattern", text).hint("write a shorter pattern, or several policies"));
+    }
+    found
+}
+
+fn limits_patterns(version: BrokerVersion) -> bool {
+    let is_patched = |minor: u16, patch: u16| {
+        (version.major, version.minor) == (4, minor) && version >= BrokerVersion::new(4, minor, patch)
+    };
+    is_patched(2, 8) || is_patched(3, 2) || version.is_at_least(4, 4)
 }

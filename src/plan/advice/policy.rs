@@ -137,7 +137,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         (None, _) => "there is no live argument, so the policy decides",
         (Some(_), Precedence::Policy) => "the policy wins over the argument, which stays",
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
-            "the smaller of argument and policy holds; the argument stays"
+            "the smaller of argument and policy holds"
         }
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }

@@ -9,7 +9,7 @@ mod exchange;
 mod queue;
 mod sentence;
 
-pub use sentence::sentence;
+pub use sentence::{sentence, unknown_type};
 
 use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
@@ -53,8 +53,10 @@ impl fmt::Display for Verdict {
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
-        (Object::Exchange(..), _) => exchange::verdict(change),
-        (Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => Verdict::InPlace,
+        (Object::Exchange(_, live), Object::Exchange(_, wanted)) => exchange::verdict(change, live, wanted, dialect),
+        (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
+            Verdict::InPlace
+        }
     }
 }
 

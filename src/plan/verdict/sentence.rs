@@ -1,6 +1,7 @@
 //! The sentence in which a broker refuses.
 
 use super::erlang::printed;
+use super::exchange::atom;
 use super::queue::as_compared;
 use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
@@ -31,6 +32,9 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialec
     };
     let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", printed(value), value.amqp_type());
     let tail = match (compared(&change.after), compared(&change.before)) {
+        (Some(received), Some(current)) if change.field == Field::Type => {
+            format!("received '{}' but current is '{}'", atom(&received), atom(&current))
+        }
         (Some(received), Some(current)) => {
             format!("received '{}' but current is '{}'", printed(&received), printed(&current))
         }
@@ -39,4 +43,9 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialec
         (None, None) => "received none but current is none".to_owned(),
     };
     format!("PRECONDITION_FAILED - inequivalent arg '{}' for {kind} '{name}' in vhost '{vhost}': {tail}", change.field)
+}
+
+/// The sentence about a type of exchange that the broker does not know; it looks at nothing else then.
+pub fn unknown_type(kind: &ArgumentValue) -> String {
+    format!("PRECONDITION_FAILED - unknown exchange type '{kind}'")
 }

@@ -285,7 +285,7 @@ impl Draw<'_> {
                 definition.arguments.insert(name, value);
             }
             7 => {
-                let kinds = ["classic", "quorum", "stream", "mirrored"];
+                let kinds = ["classic", "quorum", "stream", "mirrored", "undefined", "", "rabbit_quorum_queue"];
                 definition.arguments.insert("x-queue-type".to_owned(), json!(self.random.pick(&kinds)));
             }
             8 => definition.durable = !definition.durable,

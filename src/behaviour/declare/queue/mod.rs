@@ -12,7 +12,7 @@ pub use stored::as_stored;
 
 use super::Refusal;
 use crate::behaviour::Dialect;
-use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
         let text = format!("x-dead-letter-exchange wants text, and {} is {}", shown(value), value::described(value));
         found.push(refusal(dead_letter, text, &hint(dead_letter)));
     }
-    let kind = queue_type(queue, version);
+    let kind = queue_type(queue, dialect);
     // From 3.9 on the type is looked at first, and nothing else when it is wrong; 3.8 looks at it like at any argument.
     let is_first = version.is_at_least(3, 9);
     match (&kind, is_first) {
@@ -66,6 +66,14 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
     found
 }
 
+/// Words that stand for no word, since a client sent an atom: `undefined` since 3.13.4, nothing at all since 4.2.8 and 4.3.2
+/// (`rabbit_amqqueue:get_queue_type`). They are stored and compared as they stand.
+fn means_the_default(text: &str, version: BrokerVersion) -> bool {
+    let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
+    text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
+        || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
+}
+
 /// What is wrong with a value that this version looks at on that type.
 fn checked_value(
     queue: &Queue,
@@ -87,7 +95,8 @@ fn checked_value(
 }
 
 /// The queue's type; `None` is a plugin's.
-fn queue_type(queue: &Queue, version: BrokerVersion) -> Result<Option<QueueType>, Refusal> {
+fn queue_type(queue: &Queue, dialect: &Dialect) -> Result<Option<QueueType>, Refusal> {
+    let version = dialect.version;
     let name = "x-queue-type";
     let Some(said) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
     let hint = "use classic, quorum or stream";
@@ -95,7 +104,8 @@ fn queue_type(queue: &Queue, version: BrokerVersion) -> Result<Option<QueueType>
         let text = format!("x-queue-type wants text, and {} is {}", shown(said), value::described(said));
         return Err(refusal(name, text, hint));
     };
-    match QueueType::named(text) {
+    let default = || dialect.default_queue_type.as_deref().unwrap_or("classic");
+    match QueueType::named(if means_the_default(text, version) { default() } else { text }) {
         Some(QueueType::Stream) if !version.is_at_least(3, 9) => {
             let text = format!("streams exist since RabbitMQ 3.9, this is {version}");
             Err(refusal(name, text, "use classic or quorum"))

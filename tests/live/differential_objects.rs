@@ -1,0 +1,188 @@
+//! What topo predicts of exchanges, bindings and policies, and what a real broker does: random cases, each judged by
+//! topo's own plan and then sent.
+//!
+//! `TOPO_SEED` repeats a run; `TOPO_LONG=1` plays ten times as many cases.
+
+mod bindings;
+mod exchanges;
+mod policies;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use secrecy::SecretString;
+use serde_json::Value;
+use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
+use topo::model::{Exchange, Scope, Topology};
+use topo::plan::document::Options;
+use topo::plan::{Activity, Request, Situation, VhostPlan, Wanted, plan_vhost};
+
+use crate::support::http::Answer;
+use crate::support::{Http, Node, Random, Vhost, block_on, seed};
+
+/// Requests at once. They wait for the broker, most of the time.
+const AT_ONCE: usize = 8;
+/// Cases that share a vhost, so that it is read once for all of them.
+const BATCH: usize = 50;
+/// How often at least each thing must have occurred for a run to prove anything.
+const ENOUGH: usize = 150;
+/// How long a failure is made smaller.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+/// What occurred in a case, to be counted; or what is wrong with it.
+type Judged = Result<Vec<String>, String>;
+
+/// One kind of case.
+trait Kind: Sync {
+    type Case: Clone + Debug + Send + Sync;
+    /// What the cases are, for people.
+    const WHAT: &'static str;
+
+    fn draw(&self, random: &mut Random) -> Self::Case;
+    /// Plays some cases in a vhost of their own; one judgement a case.
+    fn play(&self, road: &Road<'_>, cases: &[Self::Case]) -> Vec<Judged>;
+    /// Every case with one thing less.
+    fn smaller(&self, case: &Self::Case) -> Vec<Self::Case>;
+    /// What has to occur, and is possible on this broker.
+    fn expected(&self) -> BTreeSet<String>;
+}
+
+/// A new vhost, and the ways to it: topo's and the test's.
+struct Road<'node> {
+    vhost: Vhost<'node>,
+    http: Http,
+    broker: Broker,
+}
+
+impl<'node> Road<'node> {
+    fn to(node: &'node Node, hint: &str) -> Self {
+        let base_url = BaseUrl::parse(&node.url()).unwrap().url;
+        let broker = Broker::connect(ConnectionOptions::new(base_url, "guest", SecretString::from("guest"))).unwrap();
+        Self { vhost: node.vhost(hint), http: node.http(), broker }
+    }
+
+    fn read(&self) -> Snapshot {
+        let mut read = block_on(self.broker.read(&[self.vhost.name().into()])).unwrap();
+        read.remove(0)
+    }
+
+    /// Sends what topo would send.
+    fn send(&self, request: &Request) -> Answer {
+        self.http.send(request.method.as_str(), &request.path, request.body.as_ref()).unwrap_or_else(|error| {
+            // A request that a broker never answers is refused, too.
+            Answer { status: 599, body: Value::String(error) }
+        })
+    }
+
+    fn topology(&self) -> Topology {
+        let mut topology = Topology::missing(self.vhost.name().into());
+        topology.settings = Some(topo::model::Vhost::default());
+        topology
+    }
+}
+
+/// Topo's plan for a topology, from what the broker shows.
+fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
+    let wanted = Wanted { topology, scope, sources: Vec::new() };
+    let situation = Situation {
+        current: &snapshot.topology,
+        wanted: &wanted,
+        activity: &Activity::default(),
+        properties_keys: &snapshot.properties_keys,
+        untouchable: &snapshot.untouchable,
+        operator_policies: &snapshot.operator_policies,
+        dialect: &snapshot.dialect,
+    };
+    plan_vhost(&situation, options)
+}
+
+/// A model's value from the JSON that the management API would take.
+fn model<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value}: {error}"))
+}
+
+/// The sentence in a refusal, without the escapes of older versions.
+fn reason(answer: &Answer) -> String {
+    let said = answer.body["reason"].as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
+    said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+fn is_long() -> bool {
+    std::env::var_os("TOPO_LONG").is_some()
+}
+
+fn play<K: Kind>(kind: &K, cases: &[K::Case]) -> Vec<Judged> {
+    let road = Road::to(Node::shared(), K::WHAT);
+    catch_unwind(AssertUnwindSafe(|| kind.play(&road, cases))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+        cases.iter().map(|_| Err(format!("arranging: {text}"))).collect()
+    })
+}
+
+/// Takes things away for as long as it fails.
+fn shrink<K: Kind>(kind: &K, mut case: K::Case, mut wrong: String) -> (K::Case, String) {
+    let deadline = Instant::now() + SHRINKING;
+    'smaller: loop {
+        for candidate in kind.smaller(&case) {
+            if Instant::now() > deadline {
+                return (case, wrong);
+            }
+            if let Some(Err(again)) = play(kind, std::slice::from_ref(&candidate)).pop() {
+                (case, wrong) = (candidate, again);
+                continue 'smaller;
+            }
+        }
+        return (case, wrong);
+    }
+}
+
+/// Draws, plays, counts; fails with the smallest case that is wrong.
+fn run<K: Kind>(kind: &K, cases: usize) {
+    let seed = seed();
+    let cases = if is_long() { cases * 10 } else { cases };
+    println!("TOPO_SEED={seed}, RabbitMQ {}, {}", Node::shared().version(), K::WHAT);
+    let started = Instant::now();
+    let next = AtomicUsize::new(0);
+    let counts: Mutex<BTreeMap<String, usize>> = Mutex::default();
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let batch = next.fetch_add(1, Ordering::Relaxed);
+                    if batch * BATCH >= cases || failed.lock().unwrap().is_some() {
+                        break;
+                    }
+                    let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(batch as u64));
+                    let drawn: Vec<K::Case> = (0..BATCH).map(|_| kind.draw(&mut random)).collect();
+                    for (case, judged) in drawn.iter().zip(play(kind, &drawn)) {
+                        match judged {
+                            Ok(labels) => {
+                                let mut counts = counts.lock().unwrap();
+                                labels.into_iter().for_each(|label| *counts.entry(label).or_default() += 1);
+                            }
+                            Err(wrong) => drop(failed.lock().unwrap().get_or_insert((case.clone(), wrong))),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let took = started.elapsed();
+    if let Some((case, wrong)) = failed.into_inner().unwrap() {
+        println!("{case:?}: {wrong}\nmaking it smaller");
+        let (case, wrong) = shrink(kind, case, wrong);
+        panic!("TOPO_SEED={seed}\n{case:#?}\n{wrong}");
+    }
+    let counts = counts.into_inner().unwrap();
+    println!("{cases} {} in {:.1} s", K::WHAT, took.as_secs_f64());
+    counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    let enough = |what: &&String| counts.get(*what).copied().unwrap_or(0) < ENOUGH;
+    let expected = kind.expected();
+    let rare: Vec<&String> = expected.iter().filter(enough).collect();
+    assert!(rare.is_empty(), "less than {ENOUGH} times: {rare:?}");
+}

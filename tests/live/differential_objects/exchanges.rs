@@ -1,0 +1,304 @@
+//! Exchanges: a live one or none, and a wanted one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use topo::behaviour::{Refusal, refusals};
+use topo::model::{Object, Scope};
+use topo::plan::document::{ChangeKind, Options};
+use topo::plan::{Action, request};
+
+use super::{Exchange, Judged, Kind, Road, model, plan, reason, run};
+use crate::support::{Node, Random};
+
+struct Exchanges {
+    types: Vec<&'static str>,
+}
+
+/// Both as the management API takes them.
+#[derive(Clone, Debug)]
+struct Case {
+    /// Before the number that makes it the only one.
+    prefix: &'static str,
+    live: Option<Value>,
+    wanted: Value,
+}
+
+const ARGUMENTS: [&str; 7] = [
+    "alternate-exchange",
+    "hash-header",
+    "hash-property",
+    "x-recent-history-length",
+    "x-delayed-type",
+    "x-foo",
+    "x-match",
+];
+
+impl Exchanges {
+    fn of(node: &Node) -> Self {
+        let mut types = vec!["direct", "fanout", "topic", "headers", "x-consistent-hash"];
+        if node.at_least(4, 0) {
+            types.push("x-local-random");
+        }
+        if node.at_least(4, 3) {
+            types.push("x-modulus-hash");
+        }
+        Self { types }
+    }
+
+    fn kind(&self, random: &mut Random) -> &'static str {
+        if random.chance(35) { "x-consistent-hash" } else { *random.pick::<&str>(&self.types) }
+    }
+
+    /// One that the broker takes.
+    fn good(&self, random: &mut Random) -> Value {
+        let kind = self.kind(random);
+        let mut arguments = Map::new();
+        for name in ARGUMENTS {
+            let value = match name {
+                "hash-property" if kind == "x-consistent-hash" => {
+                    json!(*random.pick(&["correlation_id", "message_id", "timestamp"]))
+                }
+                "alternate-exchange" | "hash-header" => text(random),
+                _ => any(random),
+            };
+            let both = name == "hash-property" && arguments.contains_key("hash-header");
+            if random.chance(25) && !(both && kind == "x-consistent-hash") {
+                arguments.insert(name.to_owned(), value);
+            }
+        }
+        let [durable, auto_delete, internal] = [85, 15, 15].map(|percent| random.chance(percent));
+        json!({"type": kind, "durable": durable, "auto_delete": auto_delete, "internal": internal,
+               "arguments": arguments})
+    }
+
+    /// The same with one thing that is different, and may be refused.
+    fn changed(&self, random: &mut Random, exchange: &Value) -> Value {
+        let mut changed = exchange.clone();
+        match random.below(12) {
+            0 => changed["type"] = self.kind(random).into(),
+            1 => changed["type"] = (*random.pick(&["x-nope", "Topic", "x-recent-history"])).into(),
+            2 => {
+                let field = *random.pick(&["durable", "auto_delete", "internal"]);
+                changed[field] = (!changed[field].as_bool().unwrap()).into();
+            }
+            _ => {
+                let name = *random.pick(&ARGUMENTS);
+                let arguments = changed["arguments"].as_object_mut().unwrap();
+                if random.chance(25) {
+                    arguments.remove(name);
+                } else {
+                    let value = match name {
+                        "hash-property" if random.chance(50) => {
+                            json!(*random.pick(&["correlation_id", "message_id", "timestamp", "app_id"]))
+                        }
+                        "alternate-exchange" | "hash-header" if random.chance(50) => text(random),
+                        _ => any(random),
+                    };
+                    arguments.insert(name.to_owned(), value);
+                }
+            }
+        }
+        changed
+    }
+}
+
+fn text(random: &mut Random) -> Value {
+    json!(*random.pick(&["a", "b", "", "1", "ü", "<x>"]))
+}
+
+fn any(random: &mut Random) -> Value {
+    random
+        .pick(&[
+            json!("a"),
+            json!("1"),
+            json!(1),
+            json!(1.0),
+            json!(1.5),
+            json!(-1),
+            json!(true),
+            json!([]),
+            json!({}),
+            json!(null),
+            json!([1, "a"]),
+            json!({"a": [true]}),
+            json!({"a": null}),
+            json!(i64::MAX),
+            json!("1.0"),
+        ])
+        .clone()
+}
+
+/// What is in the sentence of the broker when it names this.
+fn is_named(refusal: &Refusal, said: &str, status: u16) -> bool {
+    match refusal.subject.as_str() {
+        _ if refusal.text.contains("a null") => said == "null_not_allowed",
+        "name" => status == 401,
+        "type" => said.contains("exchange type"),
+        "hash-property" => {
+            said.contains("Unsupported property") || said.contains("mutually exclusive") || said.contains("case_clause")
+        }
+        "hash-header" => said.contains("case_clause"),
+        "alternate-exchange" => said.contains("'alternate-exchange'"),
+        _ => false,
+    }
+}
+
+impl Exchanges {
+    fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned, before: &Value) -> Judged {
+        let exchange: Exchange = model(&case.wanted);
+        let action = Action::DeclareExchange { name: name.into(), exchange: exchange.clone() };
+        let answer = road.send(&request(&road.vhost.name().into(), &action));
+        let said = reason(&answer);
+        let after = || road.vhost.exchange(name);
+        let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {planned:?}", answer.status));
+        if case.live.is_none() {
+            let found = refusals(&Object::Exchange(name.into(), exchange), &planned.dialect);
+            return match found.first() {
+                None if planned.blocked => wrong("blocked for no reason"),
+                None if answer.status != 201 => wrong("a refusal that was not predicted"),
+                None => Ok(vec!["fresh: taken".to_owned()]),
+                Some(_) if !planned.blocked => wrong("a refusal does not block the plan"),
+                Some(_) if answer.is_success() => wrong("a refusal that did not come"),
+                Some(first) if !is_named(first, &said, answer.status) => wrong("another one is named"),
+                Some(first) => Ok(vec!["fresh: invalid".to_owned(), format!("invalid {}", first.subject)]),
+            };
+        }
+        let (mut labels, verdicts) = (Vec::new(), &planned.verdicts);
+        let has = |word: &str| verdicts.iter().any(|(_, verdict)| verdict == word);
+        if has("conflict") || has("invalid") {
+            if answer.status != 400 {
+                return wrong("a conflict that is none");
+            }
+            if let Some(sentence) = &planned.sentence
+                && *sentence != format!("PRECONDITION_FAILED - {said}")
+                && said != "null_not_allowed"
+            {
+                return wrong("another sentence");
+            }
+        } else if answer.status != 204 {
+            return wrong("a conflict that was not predicted");
+        }
+        if after() != *before {
+            return wrong("a redeclare changed it");
+        }
+        if verdicts.is_empty() {
+            labels.push("live: equal".to_owned());
+        }
+        for (field, verdict) in verdicts {
+            let on = if field.starts_with("hash-") {
+                format!(" on {}", case.live.as_ref().unwrap()["type"])
+            } else {
+                String::new()
+            };
+            labels.push(format!("{verdict} {field}{on}"));
+            labels.push(format!("live: {verdict}"));
+        }
+        labels.sort();
+        labels.dedup();
+        Ok(labels)
+    }
+}
+
+/// What topo says of one exchange.
+#[derive(Debug)]
+struct Planned {
+    blocked: bool,
+    verdicts: Vec<(String, String)>,
+    sentence: Option<String>,
+    dialect: topo::behaviour::Dialect,
+}
+
+impl Kind for Exchanges {
+    type Case = Case;
+    const WHAT: &'static str = "exchanges";
+
+    fn draw(&self, random: &mut Random) -> Case {
+        let good = self.good(random);
+        let is_fresh = random.chance(35);
+        let mut wanted = if random.chance(88) { good.clone() } else { self.good(random) };
+        for _ in 0..random.below(3) {
+            wanted = self.changed(random, &wanted);
+        }
+        let prefix = if is_fresh && random.chance(20) { *random.pick(&["amq.", "amq.rabbitmq.", "amq"]) } else { "" };
+        let mut live = (!is_fresh).then_some(good);
+        if let Some(arguments) = live.as_mut().map(|live| live["arguments"].as_object_mut().unwrap()) {
+            arguments.retain(|_, value| !value.to_string().contains("null"));
+        }
+        Case { prefix, live, wanted }
+    }
+
+    fn play(&self, road: &Road<'_>, cases: &[Case]) -> Vec<Judged> {
+        let names: Vec<String> =
+            cases.iter().enumerate().map(|(number, case)| format!("{}{number}", case.prefix)).collect();
+        let mut topology = road.topology();
+        for (name, case) in names.iter().zip(cases) {
+            topology.exchanges.insert(name.as_str().into(), model(&case.wanted));
+            if let Some(live) = &case.live {
+                road.http.put(&road.vhost.path("exchanges", &[name]), live).expect_status(201);
+            }
+        }
+        let snapshot = road.read();
+        let planned = plan(&snapshot, topology, Scope::default(), &Options::default());
+        let judge = |(name, case): (&String, &Case)| {
+            let address = format!("exchanges/{}/{name}", road.vhost.name());
+            let change = planned.changes.iter().find(|change| change.address.as_str() == address);
+            let noted = planned.notes.iter().any(|note| note.address.as_str() == address);
+            let mut verdicts: Vec<(String, String)> = Vec::new();
+            if let Some(change) = change.filter(|change| change.kind != ChangeKind::Create) {
+                let shown = change.fields.iter().map(|field| (field.field.clone(), field.verdict.to_string()));
+                verdicts.extend(shown);
+            } else if noted {
+                verdicts.push(("arguments".to_owned(), "unknown".to_owned()));
+            }
+            let said = Planned {
+                blocked: planned.blocks.iter().any(|block| block.address.as_str() == address),
+                verdicts,
+                sentence: change.and_then(|change| change.conflict.as_ref()?.sentence.clone()),
+                dialect: snapshot.dialect.clone(),
+            };
+            let before = road.vhost.exchange(name);
+            self.judge(road, name, case, &said, &before)
+        };
+        names.iter().zip(cases).map(judge).collect()
+    }
+
+    fn smaller(&self, case: &Case) -> Vec<Case> {
+        let mut all = Vec::new();
+        let arguments = |value: &Value| value["arguments"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let mut names: BTreeSet<String> = arguments(&case.wanted).into_iter().collect();
+        names.extend(case.live.iter().flat_map(arguments));
+        for name in names {
+            for both in [true, false] {
+                let mut one = case.clone();
+                one.wanted["arguments"].as_object_mut().unwrap().remove(&name);
+                if let Some(live) = one.live.as_mut().filter(|_| both) {
+                    live["arguments"].as_object_mut().unwrap().remove(&name);
+                }
+                if both || case.live.is_some() {
+                    all.push(one);
+                }
+            }
+        }
+        for (field, plain) in [("durable", true), ("auto_delete", false), ("internal", false)] {
+            let mut one = case.clone();
+            one.wanted[field] = plain.into();
+            if let Some(live) = &mut one.live {
+                live[field] = plain.into();
+            }
+            all.push(one);
+        }
+        all.retain(|one| one.wanted != case.wanted || one.live != case.live);
+        all
+    }
+
+    fn expected(&self) -> BTreeSet<String> {
+        let all = ["fresh: taken", "fresh: invalid", "live: equal", "live: conflict", "live: drift", "live: unknown"];
+        all.map(str::to_owned).into()
+    }
+}
+
+#[test]
+fn exchanges_are_answered_as_predicted() {
+    run(&Exchanges::of(Node::shared()), 3000);
+}
