@@ -91,7 +91,8 @@ fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&Because>, setting
     let declared = spec.exchanges.get(name).map(of_declared);
     let generated = || match because {
         Some(Because::DeadLetterExchange(queue)) => dead_letter_queue(spec, queue).map(of_dead_letters),
-        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_)) | None => None,
+        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
+        | None => None,
     };
     declared.or_else(generated).map(Place::from)
 }
