@@ -27,6 +27,8 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("serde_yaml", &["spec"]),
     // As a derive: the plan's schema describes the model's values.
     ("schemars", &["model", "spec", "diff", "plan", "render"]),
+    // One reading of patterns: which policy governs what.
+    ("pcre2", &["behaviour"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
     ("tokio", &["broker", "apply", "cli"]),

@@ -7,7 +7,12 @@
 pub mod declare;
 pub mod dialect;
 pub mod effective;
+pub mod governing;
+pub mod pattern;
+pub mod policy_keys;
 
 pub use declare::{Ends, Refusal, as_stored, binding_refusals, plugin_keys, refusals, vhost_change_refusals};
 pub use dialect::Dialect;
-pub use effective::{Precedence, precedence};
+pub use effective::{Effective, Precedence, Source, effective, effective_definition, precedence};
+pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use pattern::Pattern;

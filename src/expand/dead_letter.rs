@@ -2,9 +2,10 @@
 //! arguments of the queue, or into a policy of its own.
 
 use super::case::End;
-use super::governing::Patterns;
 use super::origin::Because;
 use super::{Expander, naming, text};
+use crate::behaviour::governing::chosen;
+use crate::behaviour::{Governed, Policies};
 use crate::model::{
     ApplyTo, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, Queue, QueueName,
     QueueType,
@@ -75,7 +76,8 @@ impl Expander<'_> {
     /// A policy for each queue with `wiring: policy`. Only one policy applies to a queue, so each holds what the policy
     /// of the spec that governs the queue holds.
     pub(super) fn wiring_policies(&mut self) {
-        let patterns = Patterns::of(&self.topology.policies);
+        let declared = self.topology.policies.clone();
+        let policies = Policies::new(&declared, self.dialect.version);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
             let Some((target, setting)) = self.target(name, queue, Wiring::Policy).zip(queue.dead_letter.as_ref())
@@ -83,29 +85,30 @@ impl Expander<'_> {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
-            let (priority, mut definition) = match patterns.governing(name, kind) {
-                Ok(None) => (LEAST_PRIORITY, Arguments::new()),
-                Ok(Some(governing)) => (governing.highest.0.floor() + 1.0, governing.definition),
-                Err(policy) => {
-                    let at = self.spec.policies.get(&policy).map_or(setting.at, |it| it.pattern.at);
-                    let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
-                    let hint = format!(
-                        "queue `{name}` needs a policy that is merged with it: use \
-                         `wiring: arguments` there, or a plainer pattern"
-                    );
-                    let diagnostic =
-                        Diagnostic::error("pattern", message, at).also(setting.at, "wired by a policy here");
-                    self.diagnostics.push(diagnostic.hint(hint));
-                    continue;
-                }
-            };
+            let fitting = policies.fitting(name.as_str(), Governed::Queue(kind));
+            if let Some(unclear) = fitting.iter().find(|fit| !fit.is_certain) {
+                let policy = unclear.named.name;
+                let at = self.spec.policies.get(policy).map_or(setting.at, |it| it.pattern.at);
+                let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
+                let hint = format!(
+                    "queue `{name}` needs a policy that is merged with it: use \
+                     `wiring: arguments` there, or a plainer pattern"
+                );
+                let diagnostic = Diagnostic::error("pattern", message, at).also(setting.at, "wired by a policy here");
+                self.diagnostics.push(diagnostic.hint(hint));
+                continue;
+            }
+            // Above all that match, also above those that the queue's type does not take: they are less surprising so.
+            let highest = fitting.first().map(|fit| fit.named.policy.priority.0.floor() + 1.0);
+            let governing = chosen(&fitting).likely();
+            let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());
             // A key of the governing policy would send dead letters elsewhere.
             definition.remove("dead-letter-routing-key");
             definition.extend(wire(target, ""));
             let policy = Policy {
                 pattern: naming::pattern_of(name),
                 apply_to: ApplyTo::Queues,
-                priority: Priority(priority.max(LEAST_PRIORITY)),
+                priority: Priority(highest.unwrap_or(LEAST_PRIORITY).max(LEAST_PRIORITY)),
                 definition,
             };
             self.add_generated_policy(naming::dead_letter_policy(name), policy, setting.at, name);

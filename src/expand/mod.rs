@@ -7,7 +7,6 @@
 mod case;
 mod dead_letter;
 mod delayed;
-mod governing;
 mod ladder;
 pub mod naming;
 mod objects;

@@ -121,12 +121,18 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
                 .map(|way| way.text.as_str())
                 .collect();
             let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
-            draft.blocks.push(Block {
-                address: planned.address.clone(),
-                text,
-                lift,
-                flag: may_recreate.then(|| gentle_flag(&planned)).flatten(),
-            });
+            let blocks = draft.blocks.len();
+            refuse_invalid(draft, situation, &planned);
+            // What no broker would take is not made right by a recreate: then that is all there is to say.
+            let is_invalid = draft.blocks.len() > blocks;
+            if !is_invalid {
+                draft.blocks.push(Block {
+                    address: planned.address.clone(),
+                    text,
+                    lift,
+                    flag: may_recreate.then(|| gentle_flag(&planned)).flatten(),
+                });
+            }
             planned.kind = ChangeKind::Conflict;
         }
         None => {

@@ -14,7 +14,6 @@ mod draft;
 mod effects;
 pub mod fingerprint;
 pub mod gate;
-mod governing;
 pub mod hazard;
 mod order;
 mod planner;

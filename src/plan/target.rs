@@ -3,42 +3,41 @@
 use super::document::{ChangeKind, Options, PlannedChange};
 use super::draft::Draft;
 use super::situation::Situation;
-use crate::model::{Address, ExchangeName, Object, ObjectId};
-use std::collections::BTreeSet;
+use crate::behaviour::Pattern;
+use crate::model::{Address, ApplyTo, Arguments, ExchangeName, Object, ObjectId, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Drops every change that no target asks for. A queue or an exchange brings the bindings into it; what is created
-/// brings what it needs: the vhost, both ends of a binding, and its alternate or dead-letter exchange with the bindings from
-/// there: without these, what comes there would be dropped in silence.
+/// Drops every change that no target asks for. A queue or an exchange brings the bindings into it, and a queue the policies
+/// that are for it alone, such as the one that wires its dead letters; what is created brings what it needs: the vhost,
+/// both ends of a binding, and its alternate or dead-letter exchange with the bindings from there: without these, what
+/// comes there would be dropped in silence.
 pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
     }
     let matches = |address: &Address| options.targets.iter().any(|target| target.matches(address.as_str()));
-    let mut kept: BTreeSet<ObjectId> =
-        draft.changes.iter().filter(|change| matches(&change.address)).filter_map(PlannedChange::id).collect();
-    for change in &draft.changes {
-        if let Some(ObjectId::Binding(binding)) = change.id()
-            && matches(&situation.address(&binding.destination.id()))
-        {
-            kept.insert(ObjectId::Binding(binding));
+    let all = Related::of(&draft.changes);
+    let mut kept: BTreeSet<ObjectId> = BTreeSet::new();
+    for (id, change) in &all.changes {
+        let asked_for = match id {
+            ObjectId::Binding(binding) => matches(&situation.address(&binding.destination.id())),
+            ObjectId::Policy(_) => all.only_queue(id).is_some_and(|queue| matches(&situation.address(&queue))),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) => false,
+        };
+        if asked_for || matches(&change.address) {
+            kept.insert(id.clone());
         }
     }
-    loop {
-        let needed: Vec<ObjectId> = draft
-            .changes
-            .iter()
-            .filter(|change| change.id().is_some_and(|id| kept.contains(&id)) && change.kind != ChangeKind::Delete)
-            .flat_map(|change| needs(change, &draft.changes))
-            .filter(|id| !kept.contains(id))
-            .filter(|id| {
-                draft.changes.iter().any(|change| change.id().as_ref() == Some(id) && change.kind == ChangeKind::Create)
-            })
-            .collect();
-        if needed.is_empty() {
-            break;
+    let mut open: Vec<ObjectId> = kept.iter().cloned().collect();
+    while let Some(id) = open.pop() {
+        let Some(change) = all.changes.get(&id).filter(|change| change.kind != ChangeKind::Delete) else { continue };
+        for needed in all.needs(change) {
+            if all.can_bring(&needed) && kept.insert(needed.clone()) {
+                open.push(needed);
+            }
         }
-        kept.extend(needed);
     }
+    drop(all);
     let dropped: Vec<PlannedChange> = {
         let (keep, drop) = std::mem::take(&mut draft.changes)
             .into_iter()
@@ -58,27 +57,79 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
     }
 }
 
-fn needs(change: &PlannedChange, all: &[PlannedChange]) -> Vec<ObjectId> {
-    let mut needed = vec![ObjectId::Vhost];
-    let fallback = match &change.after {
-        Some(Object::Exchange(_, made)) => made.alternate_exchange(),
-        Some(Object::Queue(_, queue)) => {
-            queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text())
-        }
-        Some(Object::Binding(binding)) => {
-            needed.push(ObjectId::Exchange(binding.source.clone()));
-            needed.push(binding.destination.id());
-            None
-        }
-        Some(Object::Vhost(_) | Object::Policy(..)) | None => None,
-    };
-    if let Some(fallback) = fallback {
-        let from_there = |id: &ObjectId| match id {
-            ObjectId::Binding(binding) => binding.source.as_str() == fallback,
-            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) | ObjectId::Policy(_) => false,
+/// Changes by what they are about, and by what they come along with.
+struct Related<'a> {
+    changes: BTreeMap<ObjectId, &'a PlannedChange>,
+    bindings_from: BTreeMap<&'a ExchangeName, Vec<ObjectId>>,
+    /// The policies whose pattern is for one queue alone.
+    policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
+    only_queue: BTreeMap<ObjectId, QueueName>,
+}
+
+impl<'a> Related<'a> {
+    fn of(changes: &'a [PlannedChange]) -> Self {
+        let mut all = Self {
+            changes: BTreeMap::new(),
+            bindings_from: BTreeMap::new(),
+            policies_for: BTreeMap::new(),
+            only_queue: BTreeMap::new(),
         };
-        needed.push(ObjectId::Exchange(ExchangeName::from(fallback)));
-        needed.extend(all.iter().filter_map(PlannedChange::id).filter(from_there));
+        for change in changes {
+            let Some(id) = change.id() else { continue };
+            match change.after.as_ref().or(change.before.as_ref()) {
+                Some(Object::Binding(binding)) => {
+                    all.bindings_from.entry(&binding.source).or_default().push(id.clone());
+                }
+                Some(Object::Policy(_, policy)) if policy.apply_to != ApplyTo::Exchanges => {
+                    if let Some(name) = Pattern::new(&policy.pattern).only_name().map(QueueName::from) {
+                        all.policies_for.entry(name.clone()).or_default().push(id.clone());
+                        all.only_queue.insert(id.clone(), name);
+                    }
+                }
+                Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => {}
+            }
+            all.changes.insert(id, change);
+        }
+        all
     }
-    needed
+
+    fn only_queue(&self, policy: &ObjectId) -> Option<ObjectId> {
+        self.only_queue.get(policy).cloned().map(ObjectId::Queue)
+    }
+
+    /// What is there can be relied on as it is; but a queue's own policy must say what the spec says.
+    fn can_bring(&self, id: &ObjectId) -> bool {
+        match self.changes.get(id).map(|change| change.kind) {
+            Some(ChangeKind::Create) => true,
+            Some(ChangeKind::Change) => matches!(id, ObjectId::Policy(_)),
+            Some(ChangeKind::Delete | ChangeKind::Recreate | ChangeKind::Conflict) | None => false,
+        }
+    }
+
+    fn needs(&self, change: &PlannedChange) -> Vec<ObjectId> {
+        let mut needed = vec![ObjectId::Vhost];
+        let text = |arguments: &'a Arguments, key: &str| arguments.get(key).and_then(|value| value.as_text());
+        let after = self.changes.get(&change.id().unwrap_or(ObjectId::Vhost)).and_then(|change| change.after.as_ref());
+        let fallbacks = match after {
+            Some(Object::Exchange(_, made)) => [made.alternate_exchange(), None],
+            Some(Object::Queue(name, queue)) => {
+                needed.extend(self.policies_for.get(name).into_iter().flatten().cloned());
+                [text(&queue.arguments, "x-dead-letter-exchange"), None]
+            }
+            Some(Object::Policy(_, policy)) => {
+                [text(&policy.definition, "dead-letter-exchange"), text(&policy.definition, "alternate-exchange")]
+            }
+            Some(Object::Binding(binding)) => {
+                needed.push(ObjectId::Exchange(binding.source.clone()));
+                needed.push(binding.destination.id());
+                [None, None]
+            }
+            Some(Object::Vhost(_)) | None => [None, None],
+        };
+        for fallback in fallbacks.into_iter().flatten().map(ExchangeName::from) {
+            needed.extend(self.bindings_from.get(&fallback).into_iter().flatten().cloned());
+            needed.push(ObjectId::Exchange(fallback));
+        }
+        needed
+    }
 }

@@ -50,11 +50,19 @@ mod vhosts;
 use serde_json::{Map, Value, json};
 
 use crate::support::http::Answer;
-use crate::support::{Amqp, Http, Node, Vhost};
+use crate::support::{Amqp, Http, Node, Vhost, until};
 
 /// True from that version of RabbitMQ on.
 fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
+}
+
+/// A node that has just started answers 500 for a while, to what needs a channel or its statistics.
+fn not_too_early(mut ask: impl FnMut() -> Answer) -> Answer {
+    until("an answer but 500", || {
+        let answer = ask();
+        (answer.status != 500).then_some(answer)
+    })
 }
 
 /// A vhost of its own, asked over HTTP as administrator.
@@ -131,17 +139,31 @@ impl Stage {
     }
 
     fn in_list(&self, name: &str, query: &str) -> Map<String, Value> {
-        let list = self.http.get(&format!("{}?{query}", self.path("queues", &[]))).expect_status(200);
+        let path = format!("{}?{query}", self.path("queues", &[]));
+        let list = not_too_early(|| self.http.get(&path)).expect_status(200);
         let mut queues = list.as_array().expect("a list").iter().filter_map(Value::as_object);
         queues.find(|queue| queue["name"] == name).unwrap_or_else(|| panic!("no {name}: {list}")).clone()
     }
 
+    /// Takes one message out and gives it back or not: `ack_requeue_true`, `reject_requeue_false`, and so on.
+    fn take(&self, queue: &str, how: &str) -> Said {
+        let body = json!({"count": 1, "ackmode": how, "encoding": "auto", "truncate": 0});
+        let path = self.path("queues", &[queue, "get"]);
+        self.said(not_too_early(|| self.http.post(&path, &body)))
+    }
+
+    /// Takes one message out and rejects it; it must be there.
+    fn reject(&self, queue: &str) {
+        let taken = self.take(queue, "reject_requeue_false");
+        assert_eq!((taken.status, taken.body.as_array().map(Vec::len)), (200, Some(1)), "{taken:?}");
+    }
+
     fn said(&self, answer: Answer) -> Said {
         let reason = answer.body.get("reason").unwrap_or(&answer.body);
-        let words = match reason {
-            Value::Null => String::new(),
-            Value::String(words) => words.replace(self.vhost.name(), "v"),
-            other => other.to_string(),
+        let words = match reason.as_str() {
+            Some(words) => words.replace(self.vhost.name(), "v"),
+            None if reason.is_null() => String::new(),
+            None => reason.to_string(),
         };
         Said { status: answer.status, words, body: answer.body }
     }

@@ -12,7 +12,7 @@ What RabbitMQ 3.8 to 4.3 know, by type of queue, as topo knows it: this page is 
 schema, verdicts and advice read, and that a test compares with live brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
 - **key**: how a spec says it. Under `arguments:` the name on the wire works, too.
-- **value**: what a spec may say; `any version` accepts it. Where versions differ, it is said behind it.
+- **value**: what a spec may say. Behind it, what single versions take of that; with `not checked` the broker takes anything.
 - **taken**: the versions that take it on a new queue and know what it means. A version that knows an argument on another type
   only refuses it (from 3.9 on); one that knows it not at all keeps it and does nothing.
 - **compared**: the versions that refuse to declare an existing queue again with another value: `inequivalent arg`. Others
@@ -116,9 +116,13 @@ fn row(known: &KnownArgument, support: &Support) -> String {
 /// What a spec may say, and what versions make of it where that is something else.
 fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
     let mut text = value(known.value);
+    // Only what versions check that take it on that type.
+    let taken = known.support_for(queue_type).map(|support| support.taken);
     let of_type = known.checks.iter().filter(|check| {
-        let is_stream = queue_type == QueueType::Stream;
-        !(is_stream && check.versions.until.is_some_and(|until| !until.is_at_least(3, 10) && until.minor <= 9))
+        taken.is_some_and(|taken| {
+            let ends_before = |one: Versions, other: Versions| one.until.is_some_and(|until| until <= other.since);
+            !ends_before(check.versions, taken) && !ends_before(taken, check.versions)
+        })
     });
     for check in of_type.filter(|check| !is_within(known.value, check.value)) {
         let _ = write!(text, "; {}: {}", check.versions, value(check.value));

@@ -2,11 +2,11 @@
 //! a name that is free.
 
 use super::Subject;
+use crate::behaviour::{Governed, Named, Policies};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority};
-use crate::plan::governing::{Matcher, Policies};
 use std::collections::BTreeMap;
 
 /// The frame of a policy for one object.
@@ -43,32 +43,28 @@ impl Takeover {
             !(is_own && (is_wired || wanted.contains_key(known)))
         });
         let version = situation.dialect.version;
-        let read = Policies::new(policies.clone(), version);
-        let matching: Vec<(&PolicyName, &Policy)> = read
-            .0
-            .iter()
-            .filter(|(_, matcher)| matches(matcher, object))
-            .map(|(name, matcher)| (name, &matcher.policy))
-            .collect();
-        let governing = matching.iter().max_by_key(|(_, policy)| policy.priority).copied();
+        let read = Policies::new(&policies, version);
+        let governed = match object {
+            Object::Queue(_, queue) => Governed::from(queue),
+            Object::Exchange(..) | Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Governed::Exchange,
+        };
+        let governing = read.governing(name, governed).likely();
         let pattern = pattern_of(name);
-        let operator = Policies::new(situation.operator_policies.clone(), version);
-        let operator = operator.0.iter().filter(|(_, matcher)| matches(matcher, object));
-        let operator = operator.max_by_key(|(_, matcher)| matcher.policy.priority);
+        let operator = Policies::new(situation.operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
             name: PolicyName::from(""),
             pattern: pattern.clone(),
             apply_to: if matches!(object, Object::Exchange(..)) { ApplyTo::Exchanges } else { ApplyTo::Queues },
-            priority: Priority(governing.map_or(1.0, |(_, policy)| (policy.priority.0.floor() + 1.0).max(1.0))),
-            definition: governing.map_or_else(Arguments::new, |(_, policy)| policy.definition.clone()),
-            is_by_others: governing.is_some_and(|(name, _)| !wanted.contains_key(name)),
-            governing: governing.map(|(name, _)| name.clone()),
-            unread: read.0.iter().filter(|(_, it)| it.regex.is_none()).map(|(name, _)| name.clone()).collect(),
-            operator: operator.map(|(name, matcher)| (name.clone(), matcher.policy.definition.clone())),
+            priority: Priority(governing.map_or(1.0, |it| (it.policy.priority.0.floor() + 1.0).max(1.0))),
+            definition: governing.map_or_else(Arguments::new, |it| it.policy.definition.clone()),
+            is_by_others: governing.is_some_and(|it| !wanted.contains_key(it.name)),
+            governing: governing.map(|it| it.name.clone()),
+            unread: read.unreadable().map(|it| it.name.clone()).collect(),
+            operator: operator.map(|it| (it.name.clone(), it.policy.definition.clone())),
         };
         match governing {
             // The spec's own policy for this one object only needs more keys.
-            Some((own, policy))
+            Some(Named { name: own, policy })
                 if wanted.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
             {
                 takeover.name = own.clone();
@@ -109,17 +105,6 @@ impl Takeover {
             }
         }
         warnings
-    }
-}
-
-fn matches(matcher: &Matcher, object: &Object) -> bool {
-    match object {
-        Object::Queue(name, queue) => matcher.matches(name, queue),
-        Object::Exchange(name, _) => {
-            matches!(matcher.policy.apply_to, ApplyTo::All | ApplyTo::Exchanges)
-                && matcher.regex.as_ref().is_some_and(|regex| regex.is_match(name.as_str()).unwrap_or(false))
-        }
-        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => false,
     }
 }
 

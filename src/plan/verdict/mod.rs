@@ -119,17 +119,51 @@ mod tests {
     #[test]
     fn numbers_and_texts_are_never_equal() {
         let ttl = |value: ArgumentValue| [("x-message-ttl", value)];
-        assert_eq!(verdicts(&ttl(1.into()), &ttl("1".into()), "3.10.8"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&ttl(1.into()), &ttl(2.into()), "3.10.8"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&ttl(1.into()), &ttl("1".into()), "3.10.8"), [Verdict::Invalid]);
         let float = ArgumentValue::Float(crate::model::Float(1.0));
-        assert_eq!(verdicts(&ttl(1.into()), &ttl(float), "3.10.8"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&ttl(1.into()), &ttl(float.clone()), "3.10.8"), [Verdict::Invalid]);
+        // A limit of deliveries is the one value that no broker looks at.
+        let limit = |value: ArgumentValue| [("x-queue-type", "quorum".into()), ("x-delivery-limit", value)];
+        assert_eq!(verdicts(&limit(1.into()), &limit(float), "3.10.8"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&limit(1.into()), &limit("1".into()), "4.3.6"), [Verdict::Conflict]);
+        assert_eq!(verdicts(&limit(1.into()), &limit(2.into()), "3.8.9"), [Verdict::Drift]);
         assert_eq!(verdicts(&[("x-foo", 1.into())], &[], "3.10.8"), [Verdict::Unknown]);
     }
 
     #[test]
-    fn ages_are_compared_by_duration_from_4_3() {
+    fn ages_are_compared_by_duration_from_4_3_6() {
         let age = |text: &str| [("x-queue-type", "stream".into()), ("x-max-age", text.into())];
         assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.6"), [Verdict::Equal]);
         assert_eq!(verdicts(&age("7D"), &age("168h"), "4.3.5"), [Verdict::Conflict]);
+    }
+
+    #[test]
+    fn a_type_that_is_not_said_is_the_default() {
+        let (bare, classic) = (queue(&[]), queue(&[("x-queue-type", "classic".into())]));
+        let mut dialect = Dialect::of("4.0.5".parse().unwrap());
+        let change = fields(&classic, &bare).remove(0);
+        assert_eq!(verdict(&change, &classic, &bare, &dialect), Verdict::Equal);
+        dialect.default_queue_type = Some("quorum".to_owned());
+        assert_eq!(verdict(&change, &classic, &bare, &dialect), Verdict::Conflict);
+    }
+
+    #[test]
+    fn the_first_mismatch_is_the_live_types() {
+        let first = |kind: &str, version: &str| {
+            let name = ("x-queue-type", kind.into());
+            let (before, after) = (
+                queue(&[name.clone(), ("x-expires", 1.into()), ("x-dead-letter-exchange", "a".into())]),
+                queue(&[name, ("x-expires", 2.into()), ("x-dead-letter-exchange", "b".into())]),
+            );
+            let dialect = Dialect::of(version.parse().unwrap());
+            let rank = |field: &Field| rank(field, &before, &dialect);
+            fields(&before, &after).into_iter().map(|change| change.field).min_by_key(rank).unwrap().to_string()
+        };
+        assert_eq!(first("classic", "4.0.5"), "x-expires");
+        assert_eq!(first("quorum", "3.9.29"), "x-expires");
+        assert_eq!(first("quorum", "3.10.8"), "x-dead-letter-exchange");
+        assert_eq!(first("quorum", "3.8.9"), "x-expires");
     }
 
     #[test]

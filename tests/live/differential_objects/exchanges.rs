@@ -8,7 +8,7 @@ use topo::model::{Object, Scope};
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, request};
 
-use super::{Exchange, Judged, Kind, Road, model, plan, reason, run};
+use super::{Exchange, Judged, Kind, Road, Snapshot, model, plan, reason, run};
 use crate::support::{Node, Random};
 
 struct Exchanges {
@@ -47,7 +47,7 @@ impl Exchanges {
     }
 
     fn kind(&self, random: &mut Random) -> &'static str {
-        if random.chance(35) { "x-consistent-hash" } else { *random.pick::<&str>(&self.types) }
+        if random.chance(50) { "x-consistent-hash" } else { random.pick::<&str>(&self.types) }
     }
 
     /// One that the broker takes.
@@ -83,16 +83,17 @@ impl Exchanges {
                 changed[field] = (!changed[field].as_bool().unwrap()).into();
             }
             _ => {
-                let name = *random.pick(&ARGUMENTS);
+                let hashes = changed["type"] == "x-consistent-hash" && random.chance(60);
+                let name = if hashes { *random.pick(&ARGUMENTS[1..3]) } else { *random.pick(&ARGUMENTS) };
                 let arguments = changed["arguments"].as_object_mut().unwrap();
                 if random.chance(25) {
                     arguments.remove(name);
                 } else {
                     let value = match name {
-                        "hash-property" if random.chance(50) => {
+                        "hash-property" if random.chance(70) => {
                             json!(*random.pick(&["correlation_id", "message_id", "timestamp", "app_id"]))
                         }
-                        "alternate-exchange" | "hash-header" if random.chance(50) => text(random),
+                        "alternate-exchange" | "hash-header" if random.chance(75) => text(random),
                         _ => any(random),
                     };
                     arguments.insert(name.to_owned(), value);
@@ -145,12 +146,11 @@ fn is_named(refusal: &Refusal, said: &str, status: u16) -> bool {
 }
 
 impl Exchanges {
-    fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned, before: &Value) -> Judged {
+    fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned) -> Judged {
         let exchange: Exchange = model(&case.wanted);
         let action = Action::DeclareExchange { name: name.into(), exchange: exchange.clone() };
         let answer = road.send(&request(&road.vhost.name().into(), &action));
         let said = reason(&answer);
-        let after = || road.vhost.exchange(name);
         let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {planned:?}", answer.status));
         if case.live.is_none() {
             let found = refusals(&Object::Exchange(name.into(), exchange), &planned.dialect);
@@ -167,20 +167,20 @@ impl Exchanges {
         let (mut labels, verdicts) = (Vec::new(), &planned.verdicts);
         let has = |word: &str| verdicts.iter().any(|(_, verdict)| verdict == word);
         if has("conflict") || has("invalid") {
-            if answer.status != 400 {
+            // From 4.0 on, 500: a sentence with a letter beyond Latin cannot be written (`rabbit_mgmt_util:direct_request`).
+            if answer.status != 400 && !(answer.status == 500 && format!("{case:?}").contains('ü')) {
                 return wrong("a conflict that is none");
             }
-            if let Some(sentence) = &planned.sentence
+            if let Some(sentence) = planned.sentence.as_ref().filter(|_| answer.status == 400)
                 && *sentence != format!("PRECONDITION_FAILED - {said}")
                 && said != "null_not_allowed"
+                // Lists and tables are printed as terms of Erlang.
+                && !["{", "["].iter().any(|open| case.wanted["arguments"]["alternate-exchange"].to_string().starts_with(open))
             {
                 return wrong("another sentence");
             }
         } else if answer.status != 204 {
             return wrong("a conflict that was not predicted");
-        }
-        if after() != *before {
-            return wrong("a redeclare changed it");
         }
         if verdicts.is_empty() {
             labels.push("live: equal".to_owned());
@@ -235,7 +235,7 @@ impl Kind for Exchanges {
         for (name, case) in names.iter().zip(cases) {
             topology.exchanges.insert(name.as_str().into(), model(&case.wanted));
             if let Some(live) = &case.live {
-                road.http.put(&road.vhost.path("exchanges", &[name]), live).expect_status(201);
+                road.put("exchanges", name, live).expect_status(201);
             }
         }
         let snapshot = road.read();
@@ -257,10 +257,17 @@ impl Kind for Exchanges {
                 sentence: change.and_then(|change| change.conflict.as_ref()?.sentence.clone()),
                 dialect: snapshot.dialect.clone(),
             };
-            let before = road.vhost.exchange(name);
-            self.judge(road, name, case, &said, &before)
+            self.judge(road, name, case, &said)
         };
-        names.iter().zip(cases).map(judge).collect()
+        let mut judged: Vec<Judged> = names.iter().zip(cases).map(judge).collect();
+        let after = road.read();
+        for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged) {
+            let of = |snapshot: &Snapshot| snapshot.topology.exchanges.get(&name.as_str().into()).cloned();
+            if case.live.is_some() && of(&snapshot) != of(&after) {
+                *judged = Err(format!("a redeclare changed it to {:?}", of(&after)));
+            }
+        }
+        judged
     }
 
     fn smaller(&self, case: &Case) -> Vec<Case> {
@@ -293,8 +300,13 @@ impl Kind for Exchanges {
     }
 
     fn expected(&self) -> BTreeSet<String> {
-        let all = ["fresh: taken", "fresh: invalid", "live: equal", "live: conflict", "live: drift", "live: unknown"];
-        all.map(str::to_owned).into()
+        let words = ["equal", "conflict", "drift", "unknown", "invalid"];
+        let mut all: BTreeSet<String> = words.map(|word| format!("live: {word}")).into();
+        all.extend(
+            ["fresh: taken", "fresh: invalid", "conflict alternate-exchange", "conflict type"].map(str::to_owned),
+        );
+        all.extend(["hash-header", "hash-property"].map(|name| format!("drift {name} on \"x-consistent-hash\"")));
+        all
     }
 }
 

@@ -1,1 +1,305 @@
-//! Later.
+//! Policies: a live one or none, and a wanted one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use topo::behaviour::refusals;
+use topo::model::{Object, Policy, Scope};
+use topo::plan::document::Options;
+use topo::plan::{Action, request};
+
+use super::{Judged, Kind, Road, model, plan, reason, run};
+use crate::support::{Node, Random};
+
+struct Policies {
+    version: (u32, u32),
+}
+
+/// Both as the management API takes them.
+#[derive(Clone, Debug)]
+struct Case {
+    live: Option<Value>,
+    wanted: Value,
+}
+
+/// A key, the first version that knows it, and what the broker says of a value that it does not take.
+const KEYS: [(&str, (u32, u32), &str); 34] = [
+    ("alternate-exchange", (3, 8), "alternate exchange name"),
+    ("consumer-disconnected-timeout", (4, 3), "consumer disconnected timeout"),
+    ("consumer-timeout", (3, 12), "consumer timeout"),
+    ("dead-letter-exchange", (3, 8), "dead letter exchange name"),
+    ("dead-letter-routing-key", (3, 8), "dead letter routing key"),
+    ("dead-letter-strategy", (3, 10), "dead letter strategy"),
+    ("delayed-retry-max", (4, 3), "delayed retry maximum delay|delayed-retry-max ("),
+    ("delayed-retry-min", (4, 3), "delayed retry minimum delay|delayed-retry-min is required"),
+    ("delayed-retry-type", (4, 3), "delayed retry type"),
+    ("delivery-limit", (3, 8), "delivery limit"),
+    ("expires", (3, 8), "queue expiry"),
+    ("ha-mode", (3, 8), "ha-mode value|ha-mode must be specified"),
+    ("ha-params", (3, 8), "ha-mode=\""),
+    ("ha-promote-on-failure", (3, 8), "ha-promote-on-failure must"),
+    ("ha-promote-on-shutdown", (3, 8), "ha-promote-on-shutdown must"),
+    ("ha-sync-batch-size", (3, 8), "ha-sync-batch-size takes"),
+    ("ha-sync-mode", (3, 8), "ha-sync-mode must"),
+    ("initial-cluster-size", (3, 9), "cluster size"),
+    ("max-age", (3, 9), "max age"),
+    ("max-in-memory-bytes", (3, 8), "maximum memory in bytes"),
+    ("max-in-memory-length", (3, 8), "maximum memory in bytes"),
+    ("max-length", (3, 8), "valid maximum length\n"),
+    ("max-length-bytes", (3, 8), "maximum length in bytes"),
+    ("message-ttl", (3, 8), "message TTL"),
+    ("overflow", (3, 8), "overflow value"),
+    ("queue-leader-locator", (3, 9), "queue leader locator value"),
+    ("queue-master-locator", (3, 8), "queue-master-locator|master locator"),
+    ("queue-mode", (3, 8), "queue-mode value"),
+    ("queue-version", (3, 10), "queue-version value"),
+    ("stream-filter-size-bytes", (3, 13), "filter size"),
+    ("stream-max-segment-size-bytes", (3, 9), "segment size"),
+    ("target-group-size", (3, 13), "qq target count"),
+    ("single-active-consumer", (9, 9), ""),
+    ("foo", (9, 9), ""),
+];
+
+/// A value that is right for the key more often than not.
+fn likely(random: &mut Random, key: &str) -> Value {
+    let words: &[&str] = match key {
+        "alternate-exchange" | "dead-letter-exchange" | "dead-letter-routing-key" => &["a", "", "ü", "<x>", "5"],
+        "dead-letter-strategy" => &["at-least-once", "at-most-once"],
+        "delayed-retry-type" => &["all", "failed", "returned", "disabled"],
+        "ha-mode" => &["all", "exactly", "nodes"],
+        "ha-promote-on-failure" | "ha-promote-on-shutdown" => &["always", "when-synced"],
+        "ha-sync-mode" => &["manual", "automatic"],
+        "max-age" => &["7D", "1Y", "12h", "007m", "7D\n", "1s\nx"],
+        "overflow" => &["drop-head", "reject-publish", "reject-publish-dlx"],
+        "queue-leader-locator" => &["client-local", "balanced", "random", "least-leaders"],
+        "queue-master-locator" => &["client-local", "min-masters", "random"],
+        "queue-mode" => &["default", "lazy"],
+        "stream-filter-size-bytes" => return json!(*random.pick(&[16, 255, 100])),
+        "stream-max-segment-size-bytes" => return json!(*random.pick(&[0, 3_000_000_000_i64, 5])),
+        "queue-version" => return json!(*random.pick(&[1, 2])),
+        "ha-params" => return random.pick(&[json!(2), json!(["a@b"])]).clone(),
+        _ => return json!(*random.pick(&[1, 2, 60_000, 1_000_000_000_000_i64, i64::MAX])),
+    };
+    json!(*random.pick(words))
+}
+
+/// A value at an edge, or far from it.
+fn any(random: &mut Random, key: &str) -> Value {
+    let edges: &[Value] = match key {
+        "max-age" => &["0D", "7d", "D", "7", "7DD", "7\nD", " 7D", "-7D", "é", "7é"].map(Value::from),
+        "stream-filter-size-bytes" => &[15, 256].map(Value::from),
+        "stream-max-segment-size-bytes" => &[3_000_000_001_i64, -1].map(Value::from),
+        "queue-version" => &[3, 0].map(Value::from),
+        "ha-params" => &[json!([]), json!(["a", 1]), json!(0), json!("2")],
+        _ => &[0, -1, -2].map(Value::from),
+    };
+    if random.chance(40) {
+        return random.pick(edges).clone();
+    }
+    random
+        .pick(&[
+            json!("5"),
+            json!("x"),
+            json!(""),
+            json!(5),
+            json!(5.0),
+            json!(1.5),
+            json!(-1),
+            json!(0),
+            json!(true),
+            json!(null),
+            json!([]),
+            json!(["a"]),
+            json!({"a": 1}),
+            json!(1e300),
+        ])
+        .clone()
+}
+
+impl Policies {
+    fn value(&self, random: &mut Random, key: &str, percent: usize) -> Value {
+        let value = if random.chance(percent) { likely(random, key) } else { any(random, key) };
+        // A 3.x never answers to a locator that is a table or has a fraction: the handler dies without a word.
+        let kills = key == "queue-master-locator" && (value.is_object() || value.is_f64());
+        if kills { json!(5) } else { value }
+    }
+
+    fn policy(&self, random: &mut Random, percent: usize) -> Value {
+        let mut definition = Map::new();
+        let mut keys: Vec<&str> = Vec::new();
+        // Many keys that are right, or few of which some are not.
+        let count = if percent == 100 { 5 + random.below(5) } else { random.below(4) + usize::from(random.chance(90)) };
+        for _ in 0..count {
+            keys.push(random.pick(&KEYS).0);
+        }
+        if random.chance(20) {
+            keys.extend(["ha-mode", "ha-params", "ha-sync-mode"].iter().filter(|_| random.chance(60)));
+        }
+        if random.chance(20) {
+            keys.extend(
+                ["delayed-retry-type", "delayed-retry-min", "delayed-retry-max"].iter().filter(|_| random.chance(60)),
+            );
+        }
+        let known = |key: &str| {
+            let gone = key.starts_with("ha-") && self.version >= (4, 0)
+                || key == "queue-master-locator" && self.version >= (4, 3);
+            !gone && KEYS.iter().any(|(name, since, _)| *name == key && self.version >= *since)
+        };
+        for key in keys {
+            // What is too new is refused whatever else there is.
+            if known(key) || percent < 100 && random.chance(20) {
+                definition.insert(key.to_owned(), self.value(random, key, percent));
+            }
+        }
+        // What must stand together does, when all shall be right.
+        if percent == 100 && definition.keys().any(|key| key.starts_with("ha-")) {
+            let modes = [("all", None), ("exactly", Some(json!(2))), ("nodes", Some(json!(["a"])))];
+            let (mode, params) = random.pick(&modes);
+            definition.insert("ha-mode".to_owned(), json!(mode));
+            definition.remove("ha-params");
+            definition.extend(params.clone().map(|params| ("ha-params".to_owned(), params)));
+        }
+        if percent == 100 && definition.keys().any(|key| key.starts_with("delayed-")) {
+            definition.insert("delayed-retry-min".to_owned(), json!(1));
+        }
+        let all = ["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"];
+        let words = if self.version >= (3, 12) || percent < 100 && random.chance(10) { &all[..] } else { &all[..3] };
+        let pattern = match random.below(20) {
+            0 => "a".repeat(1024),
+            1 if percent < 100 => "a".repeat(1025),
+            _ => (*random.pick(&["^n$", "", "a|b", "(?i)x", "ü", "\n", "<x>&", "\\.", "[a-z]+$"])).to_owned(),
+        };
+        let priorities = [json!(0), json!(1), json!(-3), json!(1.5), json!(-0.0), json!(7.0), json!(1e15), json!(0.1)];
+        json!({"pattern": pattern, "apply-to": *random.pick(words), "priority": random.pick(&priorities),
+               "definition": definition})
+    }
+}
+
+/// Whether the broker names this first: its definition, or what else is wrong.
+fn is_named(subject: &str, said: &str) -> bool {
+    let first = said.strip_prefix("Validation failed\n\n").unwrap_or(said);
+    match subject {
+        "definition" => first.starts_with("no policy provided"),
+        "apply-to" => first.starts_with("apply-to "),
+        "pattern" => first.starts_with("pattern "),
+        key => {
+            let words = KEYS.iter().find(|(name, ..)| *name == key).map_or("", |(.., words)| words);
+            let unknown = first.contains("are not recognised") && first.contains(&format!("\"{key}\""));
+            unknown || words.split('|').any(|words| !words.is_empty() && first.contains(words))
+        }
+    }
+}
+
+impl Kind for Policies {
+    type Case = Case;
+    const WHAT: &'static str = "policies";
+
+    fn draw(&self, random: &mut Random) -> Case {
+        let percent = if random.chance(60) { 100 } else { 90 };
+        let wanted = self.policy(random, percent);
+        let live = match random.below(10) {
+            0..=3 => None,
+            4..=6 if percent == 100 => Some(wanted.clone()),
+            _ => Some(self.policy(random, 100)),
+        };
+        Case { live, wanted }
+    }
+
+    fn play(&self, road: &Road<'_>, cases: &[Case]) -> Vec<Judged> {
+        let mut topology = road.topology();
+        let mut made = Vec::new();
+        for (number, case) in cases.iter().enumerate() {
+            // One that is refused is just not there.
+            made.push(
+                case.live.as_ref().is_some_and(|live| road.put("policies", &format!("p{number}"), live).is_success()),
+            );
+            topology.policies.insert(format!("p{number}").as_str().into(), model(&case.wanted));
+        }
+        let snapshot = road.read();
+        let planned = plan(&snapshot, topology.clone(), Scope::default(), &Options::default());
+        let mut judged: Vec<Judged> = Vec::new();
+        let mut taken = topology.clone();
+        for (number, case) in cases.iter().enumerate() {
+            let name = format!("p{number}");
+            let address = format!("policies/{}/{name}", road.vhost.name());
+            let policy: Policy = model(&case.wanted);
+            let change = planned.changes.iter().find(|change| change.address.as_str() == address);
+            let blocked = planned.blocks.iter().any(|block| block.address.as_str() == address);
+            let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.dialect);
+            let action = Action::PutPolicy { name: name.as_str().into(), policy };
+            let answer = road.send(&request(&road.vhost.name().into(), &action));
+            let said = reason(&answer);
+            let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {found:?}", answer.status));
+            let word = if made[number] { "live" } else { "fresh" };
+            let is_named = || found.iter().any(|refusal| is_named(&refusal.subject, &said)) || said == "null";
+            judged.push(match (found.first(), answer.is_success()) {
+                (None, false) => wrong("a refusal that was not predicted"),
+                (Some(_), true) => wrong("a refusal that did not come"),
+                _ if change.is_some() && blocked == found.is_empty() => wrong("the plan does not say so"),
+                (Some(_), false) if !is_named() => wrong("another one is named"),
+                (Some(_), false) => {
+                    taken.policies.remove(&name.as_str().into());
+                    let mut labels: Vec<String> =
+                        found.iter().map(|refusal| format!("refused {}", refusal.subject)).collect();
+                    labels.dedup();
+                    labels.push(format!("{word}: refused"));
+                    Ok(labels)
+                }
+                (None, true) => {
+                    let keys = case.wanted["definition"].as_object().unwrap().keys();
+                    let mut labels: Vec<String> = keys.map(|key| format!("taken {key}")).collect();
+                    labels.push(format!("{word}: {}", if change.is_some() { "written" } else { "equal" }));
+                    Ok(labels)
+                }
+            });
+        }
+        let left = plan(&road.read(), taken, Scope::default(), &Options::default());
+        for change in &left.changes {
+            let number: usize = change.address.as_str().rsplit('p').next().unwrap().parse().unwrap();
+            judged[number] = Err(format!("it is not as it was written: {:?}", change.fields));
+        }
+        judged
+    }
+
+    fn smaller(&self, case: &Case) -> Vec<Case> {
+        let mut all = Vec::new();
+        if case.live.is_some() {
+            all.push(Case { live: None, ..case.clone() });
+        }
+        for key in case.wanted["definition"].as_object().unwrap().keys() {
+            let mut one = case.clone();
+            one.wanted["definition"].as_object_mut().unwrap().remove(key);
+            all.push(one);
+        }
+        for (field, plain) in [("pattern", json!("^n$")), ("apply-to", json!("all")), ("priority", json!(0))] {
+            let mut one = case.clone();
+            one.wanted[field] = plain;
+            all.push(one);
+        }
+        all.retain(|one| one.wanted != case.wanted || one.live != case.live);
+        all
+    }
+
+    fn expected(&self) -> BTreeSet<String> {
+        let mut all: BTreeSet<String> =
+            ["fresh: written", "fresh: refused", "live: written", "live: equal", "live: refused"]
+                .map(str::to_owned)
+                .into();
+        for (key, since, _) in KEYS {
+            let mirrored = key.starts_with("ha-") && self.version >= (4, 0);
+            let denied = key == "queue-master-locator" && self.version >= (4, 3);
+            if self.version >= since && !mirrored && !denied {
+                all.insert(format!("taken {key}"));
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn policies_are_answered_as_predicted() {
+    let node = Node::shared();
+    let mut parts = node.version().split('.').map(|part| part.parse().unwrap());
+    let version = (parts.next().unwrap(), parts.next().unwrap());
+    run(&Policies { version }, 2400);
+}

@@ -5,13 +5,6 @@ use serde_json::{Value, json};
 use super::Stage;
 use crate::support::{Amqp, until};
 
-/// Takes a message out and rejects it.
-fn reject(stage: &Stage, queue: &str) {
-    let body = json!({"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto"});
-    let got = stage.http.post(&stage.path("queues", &[queue, "get"]), &body).expect_status(200);
-    assert_eq!(got.as_array().unwrap().len(), 1);
-}
-
 fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
     until(&format!("{count} messages in {queue}"), || (amqp.ready(queue) == count).then_some(()));
 }
@@ -33,7 +26,7 @@ fn a_dead_letter_keeps_its_routing_key_unless_the_queue_says_another() {
             stage.queue("q", kind, arguments).created();
             stage.bind("amq.topic", "q", json!({"routing_key": key})).created();
             amqp.publish("amq.topic", key, "hello");
-            reject(&stage, "q");
+            stage.reject("q");
             until_ready(&amqp, "dead", 1);
             let letter = amqp.get("dead").unwrap();
             assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("dlx", arrives));
@@ -49,7 +42,7 @@ fn a_dead_letter_is_dropped_where_its_exchange_is_missing() {
     let amqp = stage.amqp();
     stage.queue("q", "classic", json!({"x-dead-letter-exchange": "not.there"})).created();
     amqp.fill("q", 1);
-    reject(&stage, "q");
+    stage.reject("q");
     until("the message to be dropped", || (stage.totals("q")["messages"] == 0).then_some(()));
 }
 
@@ -73,13 +66,9 @@ fn what_is_rejected_expired_or_too_much_is_dead_lettered() {
             amqp.publish("", "q", "hello");
         }
         if reason == "rejected" {
-            reject(&stage, "q");
+            stage.reject("q");
         }
-        let get = json!({"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"});
-        let letter = until(reason, || {
-            let got = stage.http.post(&stage.path("queues", &["dead", "get"]), &get).expect_status(200);
-            got.get(0).cloned()
-        });
+        let letter = until(reason, || stage.take("dead", "ack_requeue_false").body.get(0).cloned());
         let death: &Value = &letter["properties"]["headers"]["x-death"][0];
         assert_eq!((&death["reason"], &death["queue"]), (&json!(reason), &json!("q")));
         stage.delete("queues", "q").taken();

@@ -11,12 +11,9 @@ const MANY: usize = 25;
 fn deliveries(stage: &Stage, arguments: Value) -> usize {
     stage.queue("q", "quorum", arguments).created();
     stage.amqp().fill("q", 1);
-    let reject = json!({"count": 1, "ackmode": "reject_requeue_true", "encoding": "auto"});
-    let path = stage.path("queues", &["q", "get"]);
     let mut deliveries = 0;
     for _ in 0..MANY {
-        let got = stage.http.post(&path, &reject).expect_status(200);
-        if got.as_array().expect("a list").is_empty() {
+        if stage.take("q", "reject_requeue_true").body.as_array().expect("a list").is_empty() {
             break;
         }
         deliveries += 1;

@@ -111,14 +111,13 @@ fn a_dead_letter_exchange_by_argument_wins_over_one_by_policy() {
     }
     let policy = json!({"pattern": "^q", "apply-to": "queues", "definition": {"dead-letter-exchange": "by.policy"}});
     stage.put("policies", "p", policy).created();
-    let reject = json!({"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto"});
     for kind in ["classic", "quorum"] {
         for (arguments, winner) in
             [(json!({"x-dead-letter-exchange": "by.argument"}), "by.argument"), (json!({}), "by.policy")]
         {
             stage.queue("q", kind, arguments).created();
             amqp.fill("q", 1);
-            stage.http.post(&stage.path("queues", &["q", "get"]), &reject).expect_status(200);
+            stage.reject("q");
             until_ready(&amqp, winner, 1);
             amqp.get(winner).unwrap();
             stage.delete("queues", "q").taken();

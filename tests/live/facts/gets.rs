@@ -7,8 +7,7 @@ use crate::support::{Node, until};
 
 /// Gets one message and gives it back.
 fn get(stage: &Stage, queue: &str) -> Said {
-    let body = json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 0});
-    stage.said(stage.http.post(&stage.path("queues", &[queue, "get"]), &body))
+    stage.take(queue, "ack_requeue_true")
 }
 
 /// It goes through the queue's leader, and so knows more than the totals.

@@ -28,7 +28,7 @@ fn policy(stage: &Stage, name: &str, pattern: &str, priority: f64) {
     stage.put("policies", name, body).created();
 }
 
-/// `plan::governing`: the whole policy, and the next lower one instead.
+/// `behaviour::governing`: the whole policy, and the next lower one instead.
 #[test]
 fn a_policy_with_one_unsupported_key_is_skipped_as_a_whole() {
     let stage = stage("skipped");
@@ -42,7 +42,7 @@ fn a_policy_with_one_unsupported_key_is_skipped_as_a_whole() {
     }
 }
 
-/// `plan::governing`: nothing of a lower one is added to it.
+/// `behaviour::governing`: nothing of a lower one is added to it.
 #[test]
 fn the_highest_priority_governs_and_nothing_is_merged() {
     let stage = stage("highest");
@@ -51,9 +51,7 @@ fn the_highest_priority_governs_and_nothing_is_merged() {
     stage.policy("none", 0.5, json!({"max-length-bytes": 2_000})).created();
     stage.policy("high", 0.75, json!({"max-length-bytes": 3_000})).created();
     for kind in kinds() {
-        if !(*kind == "quorum" && !since(3, 9)) {
-            assert_eq!(governor(&stage, kind), "high");
-        }
+        assert_eq!(governor(&stage, kind), "high");
     }
     if since(4, 3) {
         assert_eq!(stage.listed("classic")["effective_policy_definition"], json!({"max-length-bytes": 3_000}));
@@ -62,7 +60,7 @@ fn the_highest_priority_governs_and_nothing_is_merged() {
     assert_eq!(governor(&stage, "classic"), "none");
 }
 
-/// `plan::governing`: a tie is broken by nothing that anybody promises, but by one of the two.
+/// `behaviour::governing`: a tie is broken by nothing that anybody promises, but by one of the two.
 #[test]
 fn of_equal_priorities_one_governs() {
     let stage = stage("equal");
@@ -72,7 +70,7 @@ fn of_equal_priorities_one_governs() {
     assert!(matches!(governor.as_str(), "a" | "b"), "{governor}");
 }
 
-/// `plan::governing::Matcher`: PCRE, which is more than most regular expressions.
+/// `behaviour::pattern`: PCRE, which is more than most regular expressions.
 #[test]
 fn patterns_are_unanchored_and_can_look_around() {
     let stage = Stage::new("patterns");
@@ -100,7 +98,7 @@ fn patterns_are_unanchored_and_can_look_around() {
     }
 }
 
-/// `plan::governing::Matcher`: characters and bytes are not the same.
+/// `behaviour::pattern`: characters and bytes are not the same.
 #[test]
 fn a_pattern_sees_bytes_and_not_characters() {
     let stage = Stage::new("bytes");
@@ -113,7 +111,7 @@ fn a_pattern_sees_bytes_and_not_characters() {
     assert_eq!(governor(&stage, "é"), "itself");
 }
 
-/// `plan::governing::applies`.
+/// `behaviour::governing`.
 #[test]
 fn a_policy_for_a_type_of_queue_governs_that_type_since_3_12() {
     if !since(3, 12) {
@@ -131,7 +129,7 @@ fn a_policy_for_a_type_of_queue_governs_that_type_since_3_12() {
     assert_eq!(governor(&stage, "classic"), "classic_queues");
 }
 
-/// `plan::governing::takes`: one policy with one key at a time, and which queues it governs.
+/// `behaviour::policy_keys`: one policy with one key at a time, and which queues it governs.
 #[test]
 fn which_types_take_a_key_depends_on_the_version() {
     let stage = stage("keys");
@@ -183,7 +181,7 @@ fn which_types_take_a_key_depends_on_the_version() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// `plan::governing`: a queue is governed from the moment it is made.
+/// `behaviour::governing`: a queue is governed from the moment it is made.
 #[test]
 fn a_queue_is_born_governed() {
     let stage = Stage::new("born");

@@ -1,0 +1,251 @@
+//! Which policy governs a queue or an exchange: the highest priority of those that match and that its type takes as a whole.
+//!
+//! As `rabbit_policy:match_all` decides it. Operator policies are decided by the same rules, apart from the others. Up to
+//! 3.8, a queue that is being declared is governed by policies that its type does not take, too, until any policy of its
+//! vhost is set or cleared (`rabbit_amqqueue:is_policy_applicable` finds no queue yet): what is said here is what holds
+//! from then on.
+
+use super::pattern::{Pattern, Shape};
+use super::policy_keys::is_taken;
+use crate::model::{ApplyTo, BrokerVersion, Policy, PolicyName, Priority, Queue, QueueType};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a policy is asked to govern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Governed {
+    /// A queue of that type; `None` is the type of a plugin, which takes every key.
+    Queue(Option<QueueType>),
+    /// An exchange.
+    Exchange,
+}
+
+impl From<&Queue> for Governed {
+    fn from(queue: &Queue) -> Self {
+        Self::Queue(queue.queue_type())
+    }
+}
+
+/// A policy with its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Its name.
+    pub name: &'a PolicyName,
+    /// The policy.
+    pub policy: &'a Policy,
+}
+
+/// What governs an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Governing<'a> {
+    /// Never empty, the most likely first. `None` is no policy at all.
+    possible: Vec<Option<Named<'a>>>,
+}
+
+impl<'a> Governing<'a> {
+    /// What most likely governs it.
+    pub fn likely(&self) -> Option<Named<'a>> {
+        self.possible[0]
+    }
+
+    /// All that can govern it, the most likely first. More than one where the broker's own choice is not defined (of
+    /// several policies of one priority that match it takes the one that its store lists first), and where a pattern
+    /// cannot be evaluated here.
+    pub fn possible(&self) -> &[Option<Named<'a>>] {
+        &self.possible
+    }
+
+    /// The names of all that can govern it, in order.
+    pub fn names(&self) -> BTreeSet<Option<&'a PolicyName>> {
+        self.possible.iter().map(|named| named.map(|named| named.name)).collect()
+    }
+
+    /// What is known, where it is.
+    pub fn certain(&self) -> Option<Option<Named<'a>>> {
+        if self.possible.len() == 1 { Some(self.possible[0]) } else { None }
+    }
+}
+
+/// A policy whose pattern and kind fit an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Fit<'a> {
+    /// The policy.
+    pub named: Named<'a>,
+    /// Whether its pattern could be evaluated.
+    pub is_certain: bool,
+    /// The key for which the broker skips it all the same.
+    pub obstacle: Option<&'a str>,
+}
+
+/// Policies with their patterns, compiled once, and an index of those that are for one name or begin with something.
+pub struct Policies<'a> {
+    version: BrokerVersion,
+    /// The highest priority first.
+    entries: Vec<(Named<'a>, Pattern)>,
+    exact: BTreeMap<String, Vec<usize>>,
+    prefixes: BTreeMap<String, Vec<usize>>,
+    lengths_of_prefixes: BTreeSet<usize>,
+    others: Vec<usize>,
+}
+
+impl<'a> Policies<'a> {
+    /// Of these policies of one vhost.
+    pub fn new(policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>, version: BrokerVersion) -> Self {
+        let named =
+            |(name, policy): (&'a PolicyName, &'a Policy)| (Named { name, policy }, Pattern::new(&policy.pattern));
+        let mut entries: Vec<_> = policies.into_iter().map(named).collect();
+        entries.sort_by_key(|(named, _)| (Reverse(named.policy.priority), named.name));
+        let mut all = Self {
+            version,
+            entries,
+            exact: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
+            lengths_of_prefixes: BTreeSet::new(),
+            others: Vec::new(),
+        };
+        for (index, (_, pattern)) in all.entries.iter().enumerate() {
+            match pattern.shape() {
+                Shape::Exact(name) => all.exact.entry(name.clone()).or_default().push(index),
+                Shape::Prefix(prefix) => {
+                    all.lengths_of_prefixes.insert(prefix.len());
+                    all.prefixes.entry(prefix.clone()).or_default().push(index);
+                }
+                Shape::Any => all.others.push(index),
+            }
+        }
+        all
+    }
+
+    /// The version whose rules are meant.
+    pub fn version(&self) -> BrokerVersion {
+        self.version
+    }
+
+    /// All whose pattern and kind fit, the highest priority first, those of one priority by name.
+    pub fn fitting(&self, name: &str, governed: Governed) -> Vec<Fit<'a>> {
+        let exact = self.exact.get(name.strip_suffix('\n').unwrap_or(name));
+        let lengths = self.lengths_of_prefixes.range(..=name.len());
+        let prefixes = lengths.filter_map(|length| self.prefixes.get(name.get(..*length)?));
+        let mut candidates: Vec<usize> = exact.into_iter().chain(prefixes).flatten().copied().collect();
+        candidates.extend(&self.others);
+        candidates.sort_unstable();
+        let fit = |index: usize| {
+            let (named, pattern) = &self.entries[index];
+            if !is_for(named.policy.apply_to, governed) {
+                return None;
+            }
+            let matches = pattern.matches(name);
+            let obstacle = match governed {
+                Governed::Queue(Some(kind)) => {
+                    named.policy.definition.keys().find(|key| !is_taken(key, kind, self.version)).map(String::as_str)
+                }
+                Governed::Queue(None) | Governed::Exchange => None,
+            };
+            (matches != Some(false)).then_some(Fit { named: *named, is_certain: matches.is_some(), obstacle })
+        };
+        candidates.into_iter().filter_map(fit).collect()
+    }
+
+    /// What governs an object.
+    pub fn governing(&self, name: &str, governed: Governed) -> Governing<'a> {
+        chosen(&self.fitting(name, governed))
+    }
+
+    /// The policies whose patterns cannot be read here.
+    pub fn unreadable(&self) -> impl Iterator<Item = Named<'a>> {
+        self.entries.iter().filter(|(_, pattern)| !pattern.is_readable()).map(|(named, _)| *named)
+    }
+}
+
+/// What governs an object that these policies fit, the highest priority first.
+pub fn chosen<'a>(fitting: &[Fit<'a>]) -> Governing<'a> {
+    let (mut certain, mut perhaps) = (Vec::new(), Vec::new());
+    let mut found: Option<Priority> = None;
+    for fit in fitting.iter().filter(|fit| fit.obstacle.is_none()) {
+        let priority = fit.named.policy.priority;
+        if found.is_some_and(|found| priority < found) {
+            break;
+        }
+        if fit.is_certain {
+            found = Some(priority);
+            certain.push(Some(fit.named));
+        } else {
+            perhaps.push(Some(fit.named));
+        }
+    }
+    if certain.is_empty() {
+        certain.push(None);
+    }
+    certain.append(&mut perhaps);
+    Governing { possible: certain }
+}
+
+fn is_for(apply_to: ApplyTo, governed: Governed) -> bool {
+    match (apply_to, governed) {
+        (ApplyTo::All, _) => true,
+        (ApplyTo::Queues, Governed::Queue(_)) | (ApplyTo::Exchanges, Governed::Exchange) => true,
+        (ApplyTo::ClassicQueues, Governed::Queue(kind)) => kind == Some(QueueType::Classic),
+        (ApplyTo::QuorumQueues, Governed::Queue(kind)) => kind == Some(QueueType::Quorum),
+        (ApplyTo::Streams, Governed::Queue(kind)) => kind == Some(QueueType::Stream),
+        (ApplyTo::Exchanges, Governed::Queue(_)) => false,
+        (ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams, Governed::Exchange) => {
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Arguments;
+
+    fn policies(list: &[(&str, &str, f64, &str)]) -> BTreeMap<PolicyName, Policy> {
+        let policy = |(name, pattern, priority, key): &(&str, &str, f64, &str)| {
+            let definition = Arguments::from([((*key).to_owned(), 5.into())]);
+            let policy = Policy {
+                pattern: (*pattern).to_owned(),
+                apply_to: ApplyTo::Queues,
+                priority: Priority(*priority),
+                definition,
+            };
+            (PolicyName::new(*name), policy)
+        };
+        list.iter().map(policy).collect()
+    }
+
+    fn names(all: &BTreeMap<PolicyName, Policy>, queue: &str) -> Vec<String> {
+        let policies = Policies::new(all, BrokerVersion::new(4, 0, 5));
+        let governing = policies.governing(queue, Governed::Queue(Some(QueueType::Classic)));
+        let name = |named: &Option<Named<'_>>| named.map_or_else(String::new, |named| named.name.to_string());
+        governing.possible().iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_highest_priority_governs_that_the_type_takes() {
+        let all = policies(&[
+            ("one", "^orders$", 1.0, "max-length"),
+            ("prefix", "^ord", 0.5, "max-length"),
+            ("skipped", "^ord", 9.0, "delivery-limit"),
+            ("any", "", 0.0, "max-length"),
+        ]);
+        assert_eq!(names(&all, "orders"), ["one"]);
+        assert_eq!(names(&all, "order"), ["prefix"]);
+        assert_eq!(names(&all, "other"), ["any"]);
+        let policies = Policies::new(&all, BrokerVersion::new(4, 0, 5));
+        assert_eq!(policies.governing("orders", Governed::Exchange).likely(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_said() {
+        let all = policies(&[
+            ("low", "", 0.0, "max-length"),
+            ("b", "^x", 1.0, "max-length"),
+            ("a", "^x", 1.0, "max-length"),
+            ("unread", "(", 1.0, "max-length"),
+            ("higher", "^y(", 2.0, "max-length"),
+        ]);
+        assert_eq!(names(&all, "x"), ["a", "b", "unread"]);
+        assert_eq!(names(&all, "y"), ["low", "higher", "unread"]);
+        assert_eq!(names(&policies(&[("unread", "(", 1.0, "max-length")]), "x"), ["", "unread"]);
+    }
+}

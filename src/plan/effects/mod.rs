@@ -1,0 +1,248 @@
+//! What changed policies do to live queues and exchanges: who governs, which values hold, and what the broker would drop.
+
+mod notes;
+mod threat;
+
+use super::PlannedChange;
+use super::document::ChangeKind;
+use super::draft::Draft;
+use super::hazard::HazardKind;
+use super::situation::Situation;
+use crate::behaviour::effective::{Effective, effective_alternate};
+use crate::behaviour::{Governed, Governing, Named, Policies, effective};
+use crate::model::units::with_unit;
+use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
+use threat::Threat;
+
+/// Exchanges that every vhost has: no topology holds them, and policies govern them all the same.
+const PREDECLARED: [&str; 5] = ["amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.topic"];
+
+/// Settings that are told of a queue that comes under another policy.
+const TOLD: [&str; 10] = [
+    "expires",
+    "message-ttl",
+    "max-length",
+    "max-length-bytes",
+    "overflow",
+    "dead-letter-exchange",
+    "dead-letter-routing-key",
+    "dead-letter-strategy",
+    "delivery-limit",
+    "max-age",
+];
+
+/// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
+    let version = situation.dialect.version;
+    let (policies, touched) = policies_after(draft, situation);
+    let sides = Sides {
+        situation,
+        before: Policies::new(&situation.current.policies, version),
+        after: Policies::new(&policies, version),
+        operator: Policies::new(situation.operator_policies, version),
+    };
+    let changes: BTreeMap<ObjectId, PlannedChange> = draft
+        .changes
+        .iter()
+        .filter(|change| {
+            matches!(change.after.as_ref().or(change.before.as_ref()), Some(Object::Queue(..) | Object::Exchange(..)))
+        })
+        .filter_map(|change| Some((change.id()?, change.clone())))
+        .collect();
+    notes::foreign(draft, &sides, &changes);
+    if !touched.is_empty() {
+        notes::touched(draft, &sides, &touched);
+    }
+    for (name, queue) in &situation.current.queues {
+        let id = ObjectId::Queue(name.clone());
+        match changes.get(&id).map(|change| (change.kind, &change.after)) {
+            Some((ChangeKind::Delete, _)) => {}
+            Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(draft, name, queue, made),
+            Some(_) | None if touched.is_empty() || queue.is_topos_own() => {}
+            Some(_) | None => sides.live_queue(draft, name, queue),
+        }
+    }
+    if touched.is_empty() {
+        return;
+    }
+    let plain = Exchange {
+        kind: String::new(),
+        durable: true,
+        auto_delete: false,
+        internal: false,
+        arguments: crate::model::Arguments::new(),
+    };
+    let predeclared = PREDECLARED.map(ExchangeName::from);
+    for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&situation.current.exchanges) {
+        let goes = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
+        if !goes && !exchange.is_topos_own() {
+            sides.exchange(draft, name, exchange);
+        }
+    }
+}
+
+/// The policies that the vhost has after the plan, and which of them the plan creates, changes or deletes.
+fn policies_after(draft: &Draft, situation: &Situation<'_>) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
+    let mut after = situation.current.policies.clone();
+    let mut touched = BTreeSet::new();
+    for change in &draft.changes {
+        match (change.kind, &change.before, &change.after) {
+            (ChangeKind::Create | ChangeKind::Change, _, Some(Object::Policy(name, policy))) => {
+                after.insert(name.clone(), policy.clone());
+                touched.insert(name.clone());
+            }
+            (ChangeKind::Delete, Some(Object::Policy(name, _)), _) => {
+                after.remove(name);
+                touched.insert(name.clone());
+            }
+            _ => {}
+        }
+    }
+    (after, touched)
+}
+
+/// The policies before and after the plan; operator policies are not changed by any.
+struct Sides<'a> {
+    situation: &'a Situation<'a>,
+    before: Policies<'a>,
+    after: Policies<'a>,
+    operator: Policies<'a>,
+}
+
+type Values = BTreeMap<String, Effective>;
+
+impl Sides<'_> {
+    fn values(&self, queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> Values {
+        effective(queue, policy, operator, self.situation.dialect)
+    }
+
+    fn live_queue(&self, draft: &mut Draft, name: &QueueName, queue: &Queue) {
+        let kind = Governed::from(queue);
+        let (was, is) = (self.before.governing(name.as_str(), kind), self.after.governing(name.as_str(), kind));
+        if was == is {
+            return;
+        }
+        let id = ObjectId::Queue(name.clone());
+        let address = self.situation.address(&id);
+        let operators = self.operator.governing(name.as_str(), kind);
+        if was.names() != is.names() {
+            let mut text = shift(&was, &is);
+            if let (Some(was), Some(is), Some(operator)) = (was.certain(), is.certain(), operators.certain()) {
+                text += &told(&self.values(queue, was, operator), &self.values(queue, is, operator));
+            }
+            draft.hazard(HazardKind::PolicyShift, &address, text, None);
+        }
+        let messages = self.situation.live(&id).and_then(|live| live.messages);
+        let pairs = pairs(&was, &is);
+        let cases = pairs.len() * operators.possible().len();
+        let mut threats: Vec<(Threat, usize)> = Vec::new();
+        for (was, is) in pairs {
+            for operator in operators.possible() {
+                let (old, new) = (self.values(queue, was, *operator), self.values(queue, is, *operator));
+                for threat in threat::threats(queue, messages, &old, &new) {
+                    match threats.iter_mut().find(|(known, _)| *known == threat) {
+                        Some((_, count)) => *count += 1,
+                        None => threats.push((threat, 1)),
+                    }
+                }
+            }
+        }
+        for (Threat { kind, text, messages }, count) in threats {
+            let text = if count == cases { text } else { format!("possibly: {text}") };
+            draft.hazard(kind, &address, text, messages);
+        }
+    }
+
+    /// What was in it is somebody else's affair; but another type of queue can come under another policy.
+    fn recreated(&self, draft: &mut Draft, name: &QueueName, before: &Queue, after: &Queue) {
+        let was = self.before.governing(name.as_str(), before.into());
+        let is = self.after.governing(name.as_str(), after.into());
+        if was.names() != is.names() {
+            let address = self.situation.address(&ObjectId::Queue(name.clone()));
+            draft.hazard(HazardKind::PolicyShift, &address, shift(&was, &is), None);
+        }
+    }
+
+    /// Of all that a policy can say to an exchange, the alternate exchange alone is the broker's own.
+    fn exchange(&self, draft: &mut Draft, name: &ExchangeName, exchange: &Exchange) {
+        let was = self.before.governing(name.as_str(), Governed::Exchange);
+        let is = self.after.governing(name.as_str(), Governed::Exchange);
+        if was == is {
+            return;
+        }
+        let address = self.situation.address(&ObjectId::Exchange(name.clone()));
+        let pairs = pairs(&was, &is);
+        let doubt = if pairs.len() == 1 { "" } else { "possibly: " };
+        let mut said = BTreeSet::new();
+        for (was, is) in pairs {
+            let alternate = |policy| effective_alternate(exchange, policy).map(|found| found.value);
+            let (old, new) = (alternate(was), alternate(is));
+            if old == new || !said.insert((old.clone(), new.clone())) {
+                continue;
+            }
+            let names = shift_of(was, is);
+            match (old, new) {
+                // Named after what it does to messages, as where a dead-letter exchange goes.
+                (Some(old), None) => {
+                    let text = format!(
+                        "{doubt}its alternate exchange {old} goes: what no binding takes is dropped from then on"
+                    );
+                    draft.hazard(HazardKind::MessageDrop, &address, text, None);
+                }
+                (old, Some(new)) => {
+                    let old = old.map_or_else(|| "absent".to_owned(), |old| old.to_string());
+                    let text = format!(
+                        "{doubt}{names}alternate-exchange {old} → {new}: what no binding takes goes there from then on"
+                    );
+                    draft.hazard(HazardKind::PolicyShift, &address, text, None);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+}
+
+/// What can have been with what can be. A policy that is possible on both sides is the same one on both.
+fn pairs<'a>(was: &Governing<'a>, is: &Governing<'a>) -> Vec<(Option<Named<'a>>, Option<Named<'a>>)> {
+    let (old_names, new_names) = (was.names(), is.names());
+    let name = |named: &Option<Named<'a>>| named.map(|named| named.name);
+    let mut pairs = Vec::new();
+    for old in was.possible() {
+        for new in is.possible() {
+            let both_stay = new_names.contains(&name(old)) && old_names.contains(&name(new));
+            if name(old) == name(new) || !both_stay {
+                pairs.push((*old, *new));
+            }
+        }
+    }
+    pairs
+}
+
+fn shift(was: &Governing<'_>, is: &Governing<'_>) -> String {
+    let list = |governing: &Governing<'_>| {
+        let names: Vec<String> = governing.possible().iter().map(|named| policy(*named)).collect();
+        names.join(" or ")
+    };
+    format!("governed by {} → {}", list(was), list(is))
+}
+
+fn shift_of(was: Option<Named<'_>>, is: Option<Named<'_>>) -> String {
+    let differs = was.map(|named| named.name) != is.map(|named| named.name);
+    if differs { format!("governed by {} → {}: ", policy(was), policy(is)) } else { String::new() }
+}
+
+fn policy(named: Option<Named<'_>>) -> String {
+    named.map_or_else(|| "no policy".to_owned(), |named| named.name.to_string())
+}
+
+/// `: max-length 1000 → absent`, or nothing where all stays as it was.
+fn told(old: &Values, new: &Values) -> String {
+    let text = |key: &str, values: &Values| {
+        values.get(key).map_or_else(|| "absent".to_owned(), |found| with_unit(key, &found.value))
+    };
+    let differs = |key: &&&str| old.get(**key).map(|it| &it.value) != new.get(**key).map(|it| &it.value);
+    let settings: Vec<String> =
+        TOLD.iter().filter(differs).map(|key| format!("{key} {} → {}", text(key, old), text(key, new))).collect();
+    if settings.is_empty() { String::new() } else { format!(": {}", settings.join(", ")) }
+}

@@ -1,0 +1,114 @@
+//! What is worth saying of policies and costs nothing: those that govern nothing, those that are skipped, those of others
+//! that new queues come under, and those whose patterns nobody here can read.
+
+use super::Sides;
+use crate::behaviour::effective::Source;
+use crate::behaviour::governing::chosen;
+use crate::behaviour::{Governed, Named};
+use crate::model::units::with_unit;
+use crate::model::{Object, ObjectId, PolicyName, Queue, QueueName, QueueType};
+use crate::plan::document::{ChangeKind, PlannedChange};
+use crate::plan::draft::Draft;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many names stand for all.
+const NAMED: usize = 3;
+
+/// Of policies that the plan creates, changes or deletes.
+pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<PolicyName>) {
+    let situation = sides.situation;
+    let address = |name: &PolicyName| situation.address(&ObjectId::Policy(name.clone()));
+    for unreadable in sides.after.unreadable() {
+        let text =
+            format!("pattern {:?} cannot be evaluated here; what it governs is not known", unreadable.policy.pattern);
+        draft.note(&address(unreadable.name), text);
+    }
+    // By policy: whether it governs a queue, and what goes before it.
+    let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
+    let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
+    // A wanted queue is what a live one of its name becomes.
+    let queues: BTreeMap<&QueueName, &Queue> =
+        situation.current.queues.iter().chain(&situation.wanted.topology.queues).collect();
+    for (name, queue) in queues {
+        let fitting = sides.after.fitting(name.as_str(), Governed::from(queue));
+        let governing = chosen(&fitting);
+        for fit in fitting.iter().filter(|fit| touched.contains(fit.named.name)) {
+            match (fit.obstacle, queue.queue_type()) {
+                (Some(key), Some(kind)) => skipped.entry((fit.named.name, key, kind)).or_default().push(name),
+                (Some(_), None) => {}
+                (None, _) => {
+                    let (governs, winner) = matching.entry(fit.named.name).or_default();
+                    *governs |= governing.names().contains(&Some(fit.named.name));
+                    // One that says the same and more, such as a queue's own policy that is merged with this one.
+                    let says = |of: &Named<'_>, (key, value)| of.policy.definition.get(key) == Some(value);
+                    let holds = |of: &Named<'_>| fit.named.policy.definition.iter().all(|entry| says(of, entry));
+                    if let Some(before) = governing.likely().filter(|before| !holds(before)) {
+                        *winner = winner.or(Some(before.name));
+                    }
+                }
+            }
+        }
+    }
+    // Somebody else's goes before it wherever it matches.
+    for (name, (governs, winner)) in matching {
+        if let Some(winner) = winner.filter(|_| !governs) {
+            let text = format!("it governs no queue: policy {winner} goes before it wherever it matches");
+            draft.note(&address(name), text);
+        }
+    }
+    for ((policy, key, kind), names) in skipped {
+        let text = format!("it is skipped for {}: {kind} queues do not take {key} in a policy", some(&names));
+        draft.note(&address(policy), text);
+    }
+}
+
+/// Of policies that this spec does not declare and that govern queues which are made now.
+pub(super) fn foreign(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
+    let situation = sides.situation;
+    let declared = &situation.wanted.topology.policies;
+    // Whether it is the operator's, with its name; what it does to which queues.
+    let mut found = BTreeMap::<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
+    for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {
+        let Some(Object::Queue(name, queue)) = &change.after else { continue };
+        let kind = Governed::from(queue);
+        let governing = sides.after.governing(name.as_str(), kind);
+        let operators = sides.operator.governing(name.as_str(), kind);
+        for policy in governing.possible() {
+            for operator in operators.possible() {
+                for (key, holds) in sides.values(queue, *policy, *operator) {
+                    let by = match &holds.source {
+                        Source::Policy(name) if !declared.contains_key(name) => policy.map(|named| (false, named.name)),
+                        Source::OperatorPolicy(_) => operator.map(|named| (true, named.name)),
+                        Source::Policy(_) | Source::Argument | Source::Default => None,
+                    };
+                    if let Some(by) = by {
+                        let (names, settings) = found.entry(by).or_default();
+                        if names.last() != Some(&name) {
+                            names.push(name);
+                        }
+                        settings.insert(format!("{key} {}", with_unit(&key, &holds.value)));
+                    }
+                }
+            }
+        }
+    }
+    for ((is_operators, name), (names, settings)) in found {
+        let settings: Vec<String> = settings.into_iter().collect();
+        let (names, settings) = (some(&names), settings.join(", "));
+        if is_operators {
+            let text = format!("operator policy {name} governs {names}, created by this plan: {settings}");
+            draft.note(&situation.address(&ObjectId::Vhost), text);
+        } else {
+            let text = format!("not in this spec, it governs {names}, created by this plan: {settings}");
+            draft.note(&situation.address(&ObjectId::Policy(name.clone())), text);
+        }
+    }
+}
+
+/// `queue a`, `queues a, b`, `queues a, b, c and 7 more`.
+fn some(names: &[&QueueName]) -> String {
+    let named: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+    let rest = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
+    let queues = if names.len() == 1 { "queue" } else { "queues" };
+    format!("{queues} {}{rest}", named.join(", "))
+}

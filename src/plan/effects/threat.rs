@@ -1,0 +1,219 @@
+//! What a live queue loses, or does to its publishers, when other values hold for it. Looser limits are no threat.
+
+use super::Values;
+use crate::model::units::with_unit;
+use crate::model::{ArgumentValue, Queue, QueueType};
+use crate::plan::HazardKind;
+
+/// One of them.
+#[derive(PartialEq, Eq)]
+pub(super) struct Threat {
+    pub(super) kind: HazardKind,
+    pub(super) text: String,
+    pub(super) messages: Option<u64>,
+}
+
+/// All of them; `messages` is what the queue holds, if that is known.
+pub(super) fn threats(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
+    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    change.the_queue_itself();
+    change.dead_letters();
+    change.retention();
+    // An unknown number is some.
+    if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
+        change.returns();
+        change.length();
+        change.bytes();
+        change.age();
+    }
+    change.found
+}
+
+struct Difference<'a> {
+    queue_type: Option<QueueType>,
+    messages: Option<u64>,
+    old: &'a Values,
+    new: &'a Values,
+    found: Vec<Threat>,
+}
+
+impl Difference<'_> {
+    fn add(&mut self, kind: HazardKind, text: String, messages: Option<u64>) {
+        self.found.push(Threat { kind, text, messages });
+    }
+
+    /// The new value, if it is a tighter limit than the old one. A negative limit is none.
+    fn lowered(&self, key: &str) -> Option<i64> {
+        let limit = |values: &Values| values.get(key).and_then(|it| it.value.as_integer()).filter(|limit| *limit >= 0);
+        limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
+    }
+
+    fn text<'a>(values: &'a Values, key: &str) -> Option<&'a str> {
+        values.get(key).and_then(|it| it.value.as_text())
+    }
+
+    /// Whether a full queue refuses publishers. A quorum queue knows `reject-publish-dlx` only to ignore it.
+    fn rejects(&self, values: &Values) -> bool {
+        match Self::text(values, "overflow") {
+            Some("reject-publish") => true,
+            Some("reject-publish-dlx") => self.queue_type != Some(QueueType::Quorum),
+            _ => false,
+        }
+    }
+
+    fn holds(&self) -> String {
+        match self.messages {
+            Some(1) => "1 message".to_owned(),
+            Some(count) => format!("{count} messages"),
+            None => "an unknown number of messages".to_owned(),
+        }
+    }
+
+    fn the_queue_itself(&mut self) {
+        if let Some(expires) = self.lowered("expires") {
+            let value = with_unit("expires", &ArgumentValue::Integer(expires));
+            let text = format!("expires becomes {value}: the queue itself is deleted when nobody uses it for so long");
+            self.add(HazardKind::MessageDrop, text, self.messages.filter(|count| *count > 0));
+        }
+    }
+
+    /// Not a loss of what is in it now, but of all that is rejected later: it was kept so far.
+    fn dead_letters(&mut self) {
+        let target = |values: &Values| Self::text(values, "dead-letter-exchange").map(str::to_owned);
+        if let (Some(old), None) = (target(self.old), target(self.new)) {
+            let text = format!(
+                "its dead-letter exchange {old} goes: what is rejected, expires or overflows is dropped from then on"
+            );
+            self.add(HazardKind::MessageDrop, text, None);
+        }
+    }
+
+    /// Whole segments of a stream go, all but the newest one.
+    fn retention(&mut self) {
+        if self.queue_type != Some(QueueType::Stream) {
+            return;
+        }
+        let age = |values: &Values| Self::text(values, "max-age").map(str::to_owned);
+        let (old, new) = (age(self.old), age(self.new));
+        if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
+            self.add(HazardKind::MessageDrop, format!("max-age becomes {new}: what is older is deleted"), None);
+        }
+        if let Some(bytes) = self.lowered("max-length-bytes") {
+            let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+            let text = format!("max-length-bytes becomes {value}: what is older than the newest so many is deleted");
+            self.add(HazardKind::MessageDrop, text, None);
+        }
+    }
+
+    fn returns(&mut self) {
+        let Some(limit) = self.lowered("delivery-limit") else { return };
+        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let text = format!(
+            "delivery-limit becomes {limit}: a message that was delivered more often is {fate} when it is returned"
+        );
+        self.add(HazardKind::MessageDrop, text, self.messages);
+    }
+
+    fn length(&mut self) {
+        let limit = self.new.get("max-length").and_then(|it| it.value.as_integer());
+        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
+        let lowered = self.lowered("max-length");
+        if let Some(limit) = limit {
+            let over = self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit);
+            let holds = self.holds();
+            let mut told = false;
+            if over && (lowered.is_some() || rejected && !rejects) {
+                // A classic queue takes in `max-length` before `overflow` (`rabbit_amqqueue_process:
+                // process_args_policy`): one that did not reject before drops first and rejects afterwards (seen live:
+                // 4 messages, limit 2, 2 were left).
+                if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
+                    let dropped = self.messages.map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+                    let why = match lowered {
+                        Some(_) => format!("max-length becomes {limit}, and it holds {holds}"),
+                        None => format!("it no longer rejects, and holds {holds} where max-length is {limit}"),
+                    };
+                    self.add(HazardKind::MessageDrop, format!("{why}: the oldest go at once"), dropped);
+                }
+                if rejects {
+                    let text = format!("max-length becomes {limit}, and it holds {holds}: publishers are refused");
+                    self.add(HazardKind::PublisherBlock, text, None);
+                    told = true;
+                }
+            }
+            if told {
+                return;
+            }
+        }
+        let limited = limit.is_some() || self.new.contains_key("max-length-bytes");
+        if !rejected && rejects && limited {
+            let holds = self.holds();
+            let text = format!(
+                "overflow becomes reject-publish, and it holds {holds}: when it is full, publishers are refused"
+            );
+            self.add(HazardKind::PublisherBlock, text, None);
+        }
+    }
+
+    fn bytes(&mut self) {
+        let Some(bytes) = self.lowered("max-length-bytes") else { return };
+        let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+        let holds = self.holds();
+        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
+        if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
+            let text = format!("max-length-bytes becomes {value}, and it holds {holds}: some of them can go");
+            self.add(HazardKind::MessageDrop, text, self.messages);
+        } else {
+            let text = format!("max-length-bytes becomes {value}, and it holds {holds}: publishers can be refused");
+            self.add(HazardKind::PublisherBlock, text, None);
+        }
+    }
+
+    /// When a message expires is settled as it comes in, on every type.
+    fn age(&mut self) {
+        let Some(ttl) = self.lowered("message-ttl") else { return };
+        let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
+        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let holds = self.holds();
+        let text = format!(
+            "message-ttl becomes {value}: what comes from then on is {fate} after that; the {holds} in it keep theirs"
+        );
+        self.add(HazardKind::MessageDrop, text, self.messages);
+    }
+}
+
+/// Whether one age, such as `7D`, is shorter than another; in doubt, it is (`rabbit_amqqueue:check_max_age`).
+fn is_shorter(new: &str, old: &str) -> bool {
+    match (seconds(new), seconds(old)) {
+        (Some(new), Some(old)) => new < old,
+        (None, _) | (_, None) => new != old,
+    }
+}
+
+fn seconds(age: &str) -> Option<u64> {
+    let unit = age.chars().last()?;
+    let number: u64 = age.strip_suffix(unit)?.parse().ok()?;
+    // As `rabbit_amqqueue:unit_value_in_ms` has them.
+    let length = match unit {
+        'Y' => 365 * 86_400,
+        'M' => 30 * 86_400,
+        'D' => 86_400,
+        'h' => 3600,
+        'm' => 60,
+        's' => 1,
+        _ => return None,
+    };
+    number.checked_mul(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_compared_by_length() {
+        assert!(is_shorter("6D", "168h"));
+        assert!(!is_shorter("7D", "168h"));
+        assert!(!is_shorter("1Y", "11M"));
+        assert!(is_shorter("many", "7D"));
+    }
+}
