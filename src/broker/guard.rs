@@ -146,8 +146,8 @@ impl Broker {
     /// Asks a quorum queue itself, right before it goes: totals do not show what came after its last tick.
     ///
     /// An empty queue is not changed by it. A message that is there goes back to its place, marked as redelivered, and its
-    /// delivery count goes up by one, so that one at its delivery limit is dead-lettered: a rejection more, against all
-    /// that is in the queue. What a consumer took since the last tick is not seen.
+    /// delivery count goes up by one (not on 4.3), so that one at its delivery limit is dead-lettered: a rejection more,
+    /// against all that is in the queue. What a consumer took since the last tick is not seen.
     async fn must_have_nothing_ready(&self, name: &QueueName, delete: &Request) -> Result<(), BrokerError> {
         let get = Request {
             method: Method::Post,

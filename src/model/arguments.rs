@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ArgumentValue {
-    /// AMQP void. Seen on live bindings of AMQP clients; HTTP cannot send it (500 on bindings, 400 on queues).
+    /// AMQP void. HTTP cannot send it (500 on bindings, 400 on queues), and lists it as the text `undefined`.
     Null,
     /// `true` or `false`.
     Boolean(bool),

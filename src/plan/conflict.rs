@@ -125,7 +125,10 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
             refuse_invalid(draft, situation, &planned);
             // What no broker would take is not made right by a recreate: then that is all there is to say.
             let is_invalid = draft.blocks.len() > blocks;
-            if !is_invalid {
+            if is_invalid {
+                conflict.ways_out.retain(|way| way.kind == WayKind::Keep);
+                (conflict.afterwards, conflict.without_type) = (None, None);
+            } else {
                 draft.blocks.push(Block {
                     address: planned.address.clone(),
                     text,

@@ -37,6 +37,18 @@ impl Refusal {
     }
 }
 
+/// The management API lists a void as the text `undefined`, at any depth (all versions): to a headers exchange a void means
+/// that the header is there, whatever its value.
+fn may_be_void(value: &ArgumentValue) -> bool {
+    match value {
+        ArgumentValue::Null => true,
+        ArgumentValue::Text(text) => text == "undefined",
+        ArgumentValue::List(values) => values.iter().any(may_be_void),
+        ArgumentValue::Table(table) => table.values().any(may_be_void),
+        ArgumentValue::Boolean(_) | ArgumentValue::Integer(_) | ArgumentValue::Float(_) => false,
+    }
+}
+
 /// `None` when it may be recreated.
 pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
@@ -54,6 +66,17 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
     if let Some((binding, why)) = bindings_of(situation, &id).find_map(|one| Some((one, refused(one)?))) {
         let text = format!("a recreate could not restore {binding}: {}", why.text);
         return Refusal::never(text, "remove that binding, or bind it in another way");
+    }
+    let declared = &situation.wanted.topology.bindings;
+    let void = |binding: &Binding| !declared.contains(binding) && binding.arguments.values().any(may_be_void);
+    if let Some(binding) = bindings_of(situation, &id).find(|binding| void(binding)) {
+        let text = format!(
+            "a recreate could not restore {binding}: `undefined` may stand for an AMQP void, which cannot be sent over HTTP"
+        );
+        return Refusal::never(
+            text,
+            "declare that binding in the spec if it is text, or have its owner bind it in another way",
+        );
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,

@@ -190,7 +190,7 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it on a redeclare)",
         Verdict::Unknown => "   (no broker knows it: it stays)",
-        Verdict::Invalid => "   (not for this type of queue)",
+        Verdict::Invalid => "   (the broker takes it on no new one)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let name = format!("{:<22}", clean(&field.field));

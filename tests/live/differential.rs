@@ -91,7 +91,7 @@ struct Round<'node> {
 }
 
 /// A disagreement, and where it was met.
-type Failed = (Pair, Wrong);
+type Failed = Box<(Pair, Wrong)>;
 
 impl<'node> Round<'node> {
     fn draw(node: &'node Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Option<&'static str>]) -> Self {
@@ -125,11 +125,11 @@ impl<'node> Round<'node> {
                 let predicted = predict(&snapshots[*place], "fresh", &live.definition);
                 fresh_agrees(predicted.refused.as_deref(), &said).map_err(|wrong| {
                     let pair = Pair { live: live.clone(), wanted: live.definition.clone(), default: *default };
-                    (pair, wrong)
+                    Box::new((pair, wrong))
                 })?;
                 made.lock().unwrap()[number].push(matches!(said, Said::Accepted(_)));
             }
-            Ok(())
+            Ok::<(), Failed>(())
         })?;
         Ok(made.into_inner().unwrap())
     }
@@ -151,19 +151,20 @@ impl<'node> Round<'node> {
                     let predicted = predict(&snapshots[*place], &name, wanted);
                     let again = put(&http, vhost, &name, wanted);
                     let pair = || Pair { live: live.clone(), wanted: wanted.clone(), default: *default };
-                    let verdict = judge(live, wanted, &predicted, (&again, &fresh)).map_err(|wrong| (pair(), wrong))?;
+                    let verdict =
+                        judge(live, wanted, &predicted, (&again, &fresh)).map_err(|wrong| Box::new((pair(), wrong)))?;
                     let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
                     let is_sample = is_sample && !wanted.holds_null();
                     if is_sample {
                         over_amqp(&connections[*place], &name, (live, wanted), &predicted, &again)
-                            .map_err(|wrong| (pair(), wrong))?;
+                            .map_err(|wrong| Box::new((pair(), wrong)))?;
                     }
                     let (met, asked) = &mut *met.lock().unwrap();
                     met.count(live, wanted, verdict, &predicted);
                     *asked += usize::from(is_sample);
                 }
             }
-            Ok(())
+            Ok::<(), Failed>(())
         })?;
         let after = read(self.node, &self.vhosts);
         for (number, (place, family)) in self.families.iter().enumerate() {
@@ -200,7 +201,8 @@ fn agree(node: &Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Op
     let round = Round::draw(node, seed, numbers, defaults);
     match round.ask() {
         Ok(met) => met,
-        Err((pair, wrong)) => {
+        Err(failed) => {
+            let (pair, wrong) = *failed;
             println!("{}: {}\n{pair:?}\nmaking it smaller", wrong.check, wrong.text);
             let (pair, wrong) = shrink(node, pair, wrong);
             panic!("TOPO_SEED={seed}\n{}", scenario(&pair, &wrong));

@@ -39,6 +39,11 @@ impl Versions {
         Self { since: self.since, until: Some(BrokerVersion::new(major, minor, patch)) }
     }
 
+    /// The first of them, as people write it: `3.10`, `3.8.10`.
+    pub fn first(self) -> String {
+        short(self.since)
+    }
+
     /// Whether a version is one of them.
     pub fn contains(self, version: BrokerVersion) -> bool {
         version >= self.since && self.until.is_none_or(|until| version < until)

@@ -312,5 +312,5 @@ impl Kind for Exchanges {
 
 #[test]
 fn exchanges_are_answered_as_predicted() {
-    run(&Exchanges::of(Node::shared()), 3000);
+    run(&Exchanges::of(Node::shared()), 2400);
 }

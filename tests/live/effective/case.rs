@@ -196,7 +196,7 @@ fn own(random: &mut Random, index: usize, case: &mut Case, version: BrokerVersio
             let mut bounds = policy.clone();
             bounds.definition.retain(|key, _| bounded.contains(&key.as_str()));
             for (position, (key, value)) in bounds.definition.iter_mut().enumerate() {
-                let higher = (index + number + position) % 2 == 0;
+                let higher = (index + number + position).is_multiple_of(2);
                 *value = match (value.as_integer(), key.as_str()) {
                     (Some(said), "queue-version") => (3 - said).into(),
                     (Some(said), _) => (said + if higher { 1 } else { -1 }).into(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use topo::behaviour::Pattern;
 
 use super::case::draw_name;
@@ -159,7 +159,7 @@ fn patterns_match_what_they_match_on_the_broker() {
         }
         let listed = vhost.list("exchanges");
         let says: BTreeMap<&str, bool> =
-            listed.iter().map(|live| (live["name"].as_str().unwrap(), live["policy"] == Value::from("p"))).collect();
+            listed.iter().map(|live| (live["name"].as_str().unwrap(), live["policy"] == "p")).collect();
         let read = Pattern::new(pattern);
         for name in &names {
             match read.matches(name) {

@@ -137,8 +137,7 @@ fn not_taken(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
     let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.taken);
     let text = match taken {
         Some(taken) if version < taken.since => {
-            let since = taken.since;
-            format!("{kind} queues take {name} since RabbitMQ {}.{}, this is {version}", since.major, since.minor)
+            format!("{kind} queues take {name} since RabbitMQ {}, this is {version}", taken.first())
         }
         Some(_) => format!("{kind} queues of RabbitMQ {version} do not take {name} any more"),
         None => format!("{kind} queues do not take {name}"),

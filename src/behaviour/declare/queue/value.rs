@@ -47,7 +47,9 @@ fn number(name: &str, value: &ArgumentValue, (least, most): (i64, i64), unit: Un
         };
         meaning.map_or_else(|| number.to_string(), |meaning| format!("{number} ({meaning})"))
     };
-    if number < least {
+    if least == most && number != least {
+        Some(format!("{name} cannot be {number}: this version takes {} only", show(least)))
+    } else if number < least {
         Some(format!("{name} cannot be {number}: this version takes {} or more", show(least)))
     } else if number > most {
         Some(format!("{name} cannot be {}: this version takes {} or less", show(number), show(most)))
