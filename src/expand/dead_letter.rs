@@ -3,9 +3,10 @@
 
 use super::case::End;
 use super::origin::Because;
-use super::{Expander, naming, text};
+use super::{Expander, text};
 use crate::behaviour::governing::chosen;
 use crate::behaviour::{Governed, Policies};
+use crate::model::naming;
 use crate::model::{
     ApplyTo, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, Queue, QueueName,
     QueueType,

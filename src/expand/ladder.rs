@@ -2,11 +2,11 @@
 //! with which it comes back from one says which is next. Any other death is final.
 
 use super::case::{Case, End, Refusal};
-use super::naming;
 use super::objects::Objects;
 use super::text;
 use super::tiers::Tiers;
 use crate::behaviour::Dialect;
+use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination, QueueType};
 use crate::spec::{Diagnostic, Location};
 

@@ -8,7 +8,6 @@ mod case;
 mod dead_letter;
 mod delayed;
 mod ladder;
-pub mod naming;
 mod objects;
 mod origin;
 mod redeliver;

@@ -2,10 +2,10 @@
 //! back of the queue where there are no delays.
 
 use super::case::{Case, End, Refusal};
-use super::naming;
 use super::objects::Objects;
 use super::tiers::Tiers;
 use crate::behaviour::Dialect;
+use crate::model::naming;
 use crate::model::{Destination, QueueName};
 
 /// The republishing of one queue's messages.

@@ -1,5 +1,6 @@
 //! How each queue retries: which strategy, decided by value, or why none can carry it; and its objects into the topology.
 
+use super::Expander;
 use super::case::{Case, End, Refusal};
 use super::delayed::Delayed;
 use super::ladder::Ladder;
@@ -7,9 +8,9 @@ use super::objects::Objects;
 use super::origin::Because;
 use super::redeliver::Redeliver;
 use super::republish::Republish;
-use super::{Expander, naming};
 use crate::behaviour::Dialect;
 use crate::model::names::LONGEST_NAME;
+use crate::model::naming;
 use crate::model::units::duration;
 use crate::model::{Arguments, Family, ObjectId, QueueName, QueueType, Strategy};
 use crate::spec::{Diagnostic, Location, RetrySpec};

@@ -1,10 +1,10 @@
 //! Tier queues: one a retry, each holds a message for its delay and hands it back. What leads into them is the strategy's.
 
-use super::naming::{self, TierName};
 use super::objects::Objects;
 use super::text;
 use crate::behaviour::Dialect;
 use crate::model::known_arguments::KnownArgument;
+use crate::model::naming::{self, TierName};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, QueueName, QueueType};
 use std::collections::BTreeSet;
 

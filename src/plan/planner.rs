@@ -3,7 +3,7 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, fingerprint, order, recreate, simulate, target};
+use super::{conflict, deletions, effects, fingerprint, order, recreate, retries, simulate, target};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Object, ObjectId, Topology};
@@ -38,6 +38,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     recreate::orphans(&mut draft, situation);
     exclusive_queues(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
+    retries::check(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     deletions::foreign_auto_delete(&mut draft, situation);
     effects::hazards(&mut draft, situation);

@@ -1,8 +1,8 @@
 //! Every name that topo generates, made and recognised here and nowhere else.
 
-use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, pattern_of as pattern_of_name};
-use crate::model::units::{duration, milliseconds};
-use crate::model::{ExchangeName, PolicyName, QueueName};
+use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, pattern_of as pattern_of_name};
+use super::units::{duration, milliseconds};
+use super::{ExchangeName, PolicyName, QueueName};
 
 /// What follows a queue's name in that of the policy that wires its dead letters.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
@@ -21,6 +21,11 @@ const GENERATION: char = '~';
 /// name of a dead-letter queue's exchange, for it leads to one; no queue is both.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{queue}{DEAD_LETTER_EXCHANGE_SUFFIX}"))
+}
+
+/// The queue whose deaths the exchange parts, if the name is generated.
+pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
+    stem(exchange.as_str(), DEAD_LETTER_EXCHANGE_SUFFIX)
 }
 
 /// The exchange that takes messages to be tried again.
@@ -165,7 +170,7 @@ mod tests {
             assert_eq!(queue_of_retry_exchange(&retry_exchange(&queue)), Some(queue.clone()));
             assert_eq!(queue_of_first_exchange(&first_exchange(&queue)), Some(queue.clone()));
             assert_eq!(queue_of_return_exchange(&return_exchange(&queue)), Some(queue.clone()));
-            assert_eq!(queue_of_dead_letter_exchange(&guard_exchange(&queue)), Some(queue.clone()));
+            assert_eq!(queue_of_guard_exchange(&guard_exchange(&queue)), Some(queue.clone()));
             for (number, delay, generation) in [(1, 5000, 1), (12, 90_000, 1), (3, 1, 2), (100, 86_400_000, 31)] {
                 let tier = TierName { queue: queue.clone(), number, delay, generation };
                 assert_eq!(TierName::parse(&tier.name()), Some(tier));
