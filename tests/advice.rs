@@ -44,10 +44,10 @@ fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
     text
 }
 
-fn wanted(spec: &str) -> Wanted {
+fn wanted(spec: &str, dialect: &Dialect) -> Wanted {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: spec.to_owned() };
     let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
-    let expansion = expand(&specs[0]).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
+    let expansion = expand(&specs[0], dialect).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
     Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
@@ -73,10 +73,10 @@ fn check(
     after: &BTreeMap<&str, ArgumentValue>,
     dialect: &Dialect,
 ) -> bool {
-    let mut live = wanted(&spec(queue_type.0.as_str(), before)).topology;
+    let mut live = wanted(&spec(queue_type.0.as_str(), before), dialect).topology;
     live.settings = Some(Vhost::default());
     let text = spec(queue_type.1.as_str(), after);
-    let planned = plan(&live, &wanted(&text), dialect);
+    let planned = plan(&live, &wanted(&text, dialect), dialect);
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
     let ways = &change.conflict.as_ref().unwrap().ways_out;
     let about = || format!("{} {before:?} → {after:?}: {ways:#?}", dialect.version);
@@ -89,7 +89,7 @@ fn check(
     for way in ways.iter().filter(|way| way.helps != Helps::No && way.flag.is_none() && way.kind != WayKind::Rename) {
         let json = serde_json::to_value(way).unwrap();
         let pasted = paste(&text, ("queues", "q"), &json);
-        let again_wanted = wanted(&pasted);
+        let again_wanted = wanted(&pasted, dialect);
         let again = plan(&live, &again_wanted, dialect);
         let is_settled = !again.changes.iter().any(|change| change.kind == ChangeKind::Conflict);
         assert_eq!(is_settled, way.helps == Helps::Yes, "{pasted}\n{}", about());

@@ -37,7 +37,8 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let allowed = planning::allowances(&arguments.planning);
     let intent = intent(arguments, saved, &broker, global).await?;
     expected(arguments, &intent.seen)?;
-    let format = |plan: &Plan| super::plan::shown(plan, PlanFormat::Text, &allowed, &intent.specs, None, global);
+    let all = arguments.planning.show.is_some();
+    let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
     if arguments.format == ReportFormat::Text {
         output::print(&format(&intent.seen))?;
     }
@@ -83,9 +84,9 @@ async fn intent(
 ) -> Result<Intent, Failure> {
     let progress = &Progress::new(global);
     let Some(saved) = saved else {
-        let loaded = input::load(&arguments.spec)?;
+        let mut loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
-        let Planned { plan: seen, dialects } = planning::read(broker, &loaded.wanted, &options, progress).await?;
+        let Planned { plan: seen, dialects } = planning::read(broker, &mut loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;
         findings::beside(&loaded, &dialects, &seen).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
@@ -206,7 +207,7 @@ async fn approve(
         let command = plan_text::paste_line(&intent.again, &open);
         output::tell(&super::plan::shown(
             &plan,
-            PlanFormat::Text,
+            (PlanFormat::Text, false),
             allowed,
             &intent.specs,
             None,

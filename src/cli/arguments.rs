@@ -184,6 +184,9 @@ pub(super) struct PlanningArguments {
     /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
     #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]
     pub(super) target: Vec<Glob>,
+    /// List every object, also those that are made for a queue's retries and are one line else
+    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
+    pub(super) show: Option<Show>,
 }
 
 #[derive(Debug, Args)]
@@ -260,6 +263,13 @@ pub(super) struct SchemaArguments {
     /// The document that it describes
     #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
     pub(super) kind: SchemaKind,
+}
+
+/// How much of a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Show {
+    /// Every object
+    All,
 }
 
 /// How a plan is printed.

@@ -1,11 +1,12 @@
-//! Reads specs, variables and saved plans.
+//! Reads specs, variables and saved plans; what a spec stands for depends on the broker that it is for.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
+use crate::behaviour::Dialect;
 use crate::expand::{Because, Expansion, Origin, expand};
-use crate::model::{ObjectId, QueueName};
+use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
@@ -23,30 +24,29 @@ pub(super) struct Loaded {
     pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
+    format: FindingsFormat,
 }
 
-/// Reads, parses and expands the specs; findings go to standard error.
+/// Reads, parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what
+/// is wrong there is wrong on every one, so it is said before any is asked.
 pub(super) fn load(arguments: &SpecArguments) -> Result<Loaded, Failure> {
-    load_for(arguments, FindingsFormat::Text)
+    load_for(arguments, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
 }
 
-/// The same, with the findings in a format: other than text, they are the result and go to standard output.
-pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Result<Loaded, Failure> {
+/// The same for that version, with the findings in a format: other than text, they are the result and go to standard
+/// output.
+pub(super) fn load_for(
+    arguments: &SpecArguments,
+    format: FindingsFormat,
+    version: BrokerVersion,
+) -> Result<Loaded, Failure> {
     let paths = paths(arguments)?;
     let files = files(&paths)?;
     let variables = variables(arguments)?;
-    let refuse = |found: Diagnostics| refused(&found, &files, format);
-    let mut expanded = Vec::new();
-    let mut findings = Diagnostics::new();
-    for spec in parse(&files, &variables).map_err(refuse)? {
-        match expand(&spec) {
-            Ok(expansion) => expanded.push((spec, expansion)),
-            Err(more) => findings.extend(more),
-        }
-    }
-    if !findings.is_empty() {
-        return Err(refuse(findings));
-    }
+    let parsed = parse(&files, &variables).map_err(|found| refused(&found, &files, format))?;
+    let dialect = Dialect::of(version);
+    let mut expanded = expanded_for(parsed.into_iter().map(|spec| (spec, &dialect)))
+        .map_err(|found| refused(&found, &files, format))?;
     if let Some(only) = &arguments.vhost {
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
@@ -56,8 +56,40 @@ pub(super) fn load_for(arguments: &SpecArguments, format: FindingsFormat) -> Res
         }
     }
     let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    let wanted = expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect();
-    Ok(Loaded { wanted, expanded, files, specs: specs.join(" ") })
+    let wanted = wanted(&expanded);
+    Ok(Loaded { wanted, expanded, files, specs: specs.join(" "), format })
+}
+
+fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
+    let mut expanded = Vec::new();
+    let mut findings = Diagnostics::new();
+    for (spec, dialect) in specs {
+        match expand(&spec, dialect) {
+            Ok(expansion) => expanded.push((spec, expansion)),
+            Err(more) => findings.extend(more),
+        }
+    }
+    if findings.is_empty() { Ok(expanded) } else { Err(findings) }
+}
+
+fn wanted(expanded: &[(Spec, Expansion)]) -> Vec<Wanted> {
+    expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect()
+}
+
+impl Loaded {
+    /// The vhosts, in order.
+    pub(super) fn vhosts(&self) -> Vec<VhostName> {
+        self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
+    }
+
+    /// Expands the specs again, for the brokers that were found, each by the spec's place.
+    pub(super) fn expand_for<'a>(&mut self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<(), Failure> {
+        let specs = std::mem::take(&mut self.expanded).into_iter().enumerate();
+        let expanded = expanded_for(specs.map(|(index, (spec, _))| (spec, dialect(index))));
+        self.expanded = expanded.map_err(|found| refused(&found, &self.files, self.format))?;
+        self.wanted = wanted(&self.expanded);
+        Ok(())
+    }
 }
 
 fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) -> Failure {
@@ -235,13 +267,15 @@ fn wanted_by(expansion: Expansion) -> Wanted {
         .values()
         .filter_map(|origin| match &origin.because {
             Because::DeadLetterExchange(queue) | Because::DeadLetterBinding(queue) => Some(queue.clone()),
-            Because::Declared | Because::DeadLetterPolicy(_) => None,
+            Because::Declared | Because::DeadLetterPolicy(_) | Because::Retry(_) => None,
         })
         .collect();
     let part_of = |id: &ObjectId, because: Because| match (id, because) {
         (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
         (_, Because::DeadLetterExchange(queue)) => Some(queue),
-        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_)) => None,
+        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_)) => {
+            None
+        }
     };
     let source = |id: &ObjectId, origin: Origin| Source {
         file: origin.file,

@@ -12,14 +12,14 @@ use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
-    let loaded = input::load(&arguments.spec)?;
+    let mut loaded = input::load(&arguments.spec)?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
     let Planned { plan, dialects } = match &arguments.against {
-        Some(source) => against::plan(source, arguments.broker_version, &loaded.wanted, &options)?,
+        Some(source) => against::plan(source, arguments.broker_version, &mut loaded, &options)?,
         None => {
             let broker = connection::connect(&arguments.connection)?;
-            planning::read(&broker, &loaded.wanted, &options, &Progress::new(global)).await?
+            planning::read(&broker, &mut loaded, &options, &Progress::new(global)).await?
         }
     };
     planning::known_addresses(&plan)?;
@@ -33,7 +33,8 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         }
         None => apply_line(arguments, &loaded.specs),
     });
-    let text = shown(&plan, arguments.format, &allowed, &loaded.specs, apply.as_deref(), global);
+    let all = arguments.planning.show.is_some();
+    let text = shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global);
     let beside = findings::beside(&loaded, &dialects, &plan);
     output::print(&beside.joined(text, arguments.format, &loaded, global))?;
     let open = obstacles(&plan, &allowed);
@@ -44,17 +45,17 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     })
 }
 
-/// The plan as `--format` says.
+/// The plan as `--format` and `--show all` say.
 pub(super) fn shown(
     plan: &Plan,
-    format: PlanFormat,
+    (format, all): (PlanFormat, bool),
     allowed: &[Allowance],
     specs: &str,
     apply: Option<&str>,
     global: &Global,
 ) -> String {
     let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose };
+    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose, all };
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

@@ -2,11 +2,12 @@
 
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
+use super::input::Loaded;
 use super::progress::Progress;
 use super::shell;
 use crate::behaviour::Dialect;
 use crate::broker::{Broker, Snapshot};
-use crate::model::{Address, ObjectId, ObjectKind, VhostName};
+use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, needs_activity, plan_vhost,
     seal,
@@ -56,32 +57,45 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     line
 }
 
-/// Reads the vhosts and plans them.
-pub(super) async fn plan(
-    broker: &Broker,
-    wanted: &[Wanted],
-    options: &Options,
-    progress: &Progress,
-) -> Result<Plan, Failure> {
-    Ok(read(broker, wanted, options, progress).await?.plan)
-}
-
 /// A plan, and how the broker behaves that it is for, a vhost each.
 pub(super) struct Planned {
     pub(super) plan: Plan,
     pub(super) dialects: Vec<Dialect>,
 }
 
-/// Reads the vhosts and plans them; also says what was read of the broker itself.
+/// Reads the vhosts and plans what the specs want of that broker; also says what was read of the broker itself.
 pub(super) async fn read(
+    broker: &Broker,
+    loaded: &mut Loaded,
+    options: &Options,
+    progress: &Progress,
+) -> Result<Planned, Failure> {
+    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let snapshots = broker.read(&loaded.vhosts()).await?;
+    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
+    let plan = of(broker, &snapshots, &loaded.wanted, options).await?;
+    drop(reading);
+    Ok(Planned { plan, dialects: snapshots.into_iter().map(|snapshot| snapshot.dialect).collect() })
+}
+
+/// Reads the vhosts and plans what is known to be wanted.
+pub(super) async fn plan(
     broker: &Broker,
     wanted: &[Wanted],
     options: &Options,
     progress: &Progress,
-) -> Result<Planned, Failure> {
+) -> Result<Plan, Failure> {
     let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&vhosts).await?;
+    let plan = of(broker, &snapshots, wanted, options).await;
+    drop(reading);
+    plan
+}
+
+/// The plan of vhosts that were read.
+async fn of(broker: &Broker, snapshots: &[Snapshot], wanted: &[Wanted], options: &Options) -> Result<Plan, Failure> {
     let mut parts: Vec<VhostPlan> = Vec::new();
     for (snapshot, wanted) in snapshots.iter().zip(wanted) {
         // Counts are read only where something may be lost or disturbed.
@@ -92,7 +106,6 @@ pub(super) async fn read(
         };
         parts.push(one(snapshot, wanted, &activity, options));
     }
-    drop(reading);
     let target = snapshots.first().map_or_else(
         || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
         |snapshot| Target {
@@ -102,8 +115,7 @@ pub(super) async fn read(
             version: snapshot.dialect.version.to_string(),
         },
     );
-    let dialects = snapshots.into_iter().map(|snapshot| snapshot.dialect).collect();
-    Ok(Planned { plan: seal(target, options.clone(), parts), dialects })
+    Ok(seal(target, options.clone(), parts))
 }
 
 /// An address that is nobody's is a typing error, and a plan without what was meant would look like "no changes".

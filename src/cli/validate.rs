@@ -12,8 +12,8 @@ use crate::render::style::{clean, count};
 use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
-    let loaded = input::load_for(&arguments.spec, arguments.format)?;
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let loaded = input::load_for(&arguments.spec, arguments.format, version)?;
     let found = findings::for_version(&loaded, version);
     match arguments.format {
         FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,

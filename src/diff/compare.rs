@@ -29,7 +29,29 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     for (name, queue) in &desired.queues {
         let after = Object::Queue(name.clone(), queue.clone());
         let before = current.queues.get(name).map(|live| Object::Queue(name.clone(), live.clone()));
-        create_or_alter(&mut changes, before, after);
+        let may_lack = |change: &FieldChange| match &change.field {
+            Field::Argument(argument) => change.before.is_none() && scope.is_optional(name, argument),
+            Field::Type
+            | Field::Durable
+            | Field::AutoDelete
+            | Field::Internal
+            | Field::Pattern
+            | Field::ApplyTo
+            | Field::Priority
+            | Field::Definition(_)
+            | Field::Description
+            | Field::DefaultQueueType => false,
+        };
+        match before {
+            None => changes.push(Change::Create(after)),
+            Some(before) => {
+                let mut fields = fields(&before, &after);
+                fields.retain(|change| !may_lack(change));
+                if !fields.is_empty() {
+                    changes.push(Change::Alter { before, after, fields });
+                }
+            }
+        }
     }
     for binding in desired.bindings.difference(&current.bindings) {
         changes.push(Change::Create(Object::Binding(binding.clone())));

@@ -1,23 +1,25 @@
 //! Dead letters: an entry of `deadLetterQueues` into an exchange and a binding beside its queue, and `deadLetter` into
 //! arguments of the queue, or into a policy of its own.
 
+use super::case::End;
 use super::origin::Because;
-use super::{Expander, naming, text};
+use super::{Expander, text};
 use crate::behaviour::governing::chosen;
 use crate::behaviour::{Governed, Policies};
+use crate::model::naming;
 use crate::model::{
-    ApplyTo, Arguments, Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority,
-    QueueName,
+    ApplyTo, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, Queue, QueueName,
+    QueueType,
 };
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
 
 /// What a generated policy has where the spec has none that matches: above the 0 of most.
 const LEAST_PRIORITY: f64 = 1.0;
 
-/// Where dead letters go, resolved.
-struct Target {
-    exchange: ExchangeName,
-    routing_key: Option<String>,
+/// Where a queue sends its dead letters.
+pub(super) struct Target {
+    pub(super) exchange: ExchangeName,
+    pub(super) routing_key: Option<String>,
 }
 
 impl Expander<'_> {
@@ -52,9 +54,21 @@ impl Expander<'_> {
         }
     }
 
+    /// From 4.0 a quorum queue drops what was delivered 21 times, unless it is told otherwise: people who look at a dead
+    /// letter and put it back would destroy it (measured on 4.0; on 4.3 the count even travels with the message). Before
+    /// 4.0, -1 means one delivery.
+    pub(super) fn keep_dead_letters(&mut self, name: &QueueName, queue: &mut Queue) {
+        const LIMIT: &str = "x-delivery-limit";
+        let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
+        if is_quorum && self.dialect.version.is_at_least(4, 0) && !queue.arguments.contains_key(LIMIT) {
+            queue.arguments.insert(LIMIT.to_owned(), (-1).into());
+            self.scope.optional.entry(name.clone()).or_default().insert(LIMIT.to_owned());
+        }
+    }
+
     /// The arguments that say where a queue's dead letters go; none where a policy says it.
-    pub(super) fn dead_letter_arguments(&self, queue: &QueueSpec) -> Arguments {
-        match self.target(queue, Wiring::Arguments) {
+    pub(super) fn dead_letter_arguments(&self, name: &QueueName, queue: &QueueSpec) -> Arguments {
+        match self.target(name, queue, Wiring::Arguments) {
             Some(target) => wire(target, "x-"),
             None => Arguments::new(),
         }
@@ -63,12 +77,12 @@ impl Expander<'_> {
     /// A policy for each queue with `wiring: policy`. Only one policy applies to a queue, so each holds what the policy
     /// of the spec that governs the queue holds.
     pub(super) fn wiring_policies(&mut self) {
-        // Without a broker, the newest one is meant; a plan against another says where its rules differ.
         let declared = self.topology.policies.clone();
-        let policies = Policies::new(&declared, BrokerVersion::NEWEST_KNOWN);
+        let policies = Policies::new(&declared, self.dialect.version);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
-            let Some((target, setting)) = self.target(queue, Wiring::Policy).zip(queue.dead_letter.as_ref()) else {
+            let Some((target, setting)) = self.target(name, queue, Wiring::Policy).zip(queue.dead_letter.as_ref())
+            else {
                 continue;
             };
             let kind = queue.queue_type.as_ref().map(|it| it.value);
@@ -102,22 +116,61 @@ impl Expander<'_> {
         }
     }
 
-    /// Where a queue's dead letters go, if they go anywhere by that wiring.
-    fn target(&self, queue: &QueueSpec, by: Wiring) -> Option<Target> {
-        let setting = queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
-        match &setting.value {
+    /// Where a queue sends its dead letters, if it sends them anywhere by that wiring.
+    fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
+        queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
+        match self.guard_of(name) {
+            // No key: the one that a message has says how often it was tried.
+            Some(exchange) => Some(Target { exchange, routing_key: None }),
+            None => self.end(queue).as_ref().map(Target::from),
+        }
+    }
+
+    /// Where a queue's dead letters go in the end, if they go anywhere.
+    pub(super) fn end(&self, queue: &QueueSpec) -> Option<End> {
+        match &queue.dead_letter.as_ref()?.value {
             DeadLetter::Nowhere => None,
             DeadLetter::Exchange { exchange, routing_key, .. } => {
-                Some(Target { exchange: exchange.clone(), routing_key: routing_key.clone() })
+                let shown = match exchange.as_str() {
+                    "" => format!("queue {}", routing_key.as_deref().unwrap_or("of the key")),
+                    name => format!("exchange {name}"),
+                };
+                let kind = self.kind_of(exchange);
+                Some(End { exchange: exchange.clone(), routing_key: routing_key.clone(), kind, shown })
             }
             DeadLetter::Queue { name, .. } => {
                 let written = self.spec.dead_letter_queues.get(name)?;
                 // Dead letters keep their own keys, which a direct exchange would not know.
                 let is_direct = written.exchange_type.value == "direct";
                 let routing_key = (is_direct || written.routing_key.is_some()).then(|| binding_key(name, written));
-                Some(Target { exchange: exchange_of(name, written), routing_key })
+                let exchange = exchange_of(name, written);
+                Some(End {
+                    exchange,
+                    routing_key,
+                    kind: Some(written.exchange_type.value.clone()),
+                    shown: name.to_string(),
+                })
             }
         }
+    }
+
+    /// The type of an exchange, as far as the spec or the broker says it.
+    fn kind_of(&self, exchange: &ExchangeName) -> Option<String> {
+        let spec = self.spec;
+        let declared = spec.exchanges.get(exchange).filter(|it| !it.is_external).map(|it| it.kind.value.clone());
+        let of_dead_letter_queue = || {
+            let mut entries = spec.dead_letter_queues.iter();
+            let entry = entries.find(|(name, written)| exchange_of(name, written) == *exchange);
+            entry.map(|(_, written)| written.exchange_type.value.clone())
+        };
+        let predeclared = || match exchange.as_str() {
+            "" | "amq.direct" => Some("direct"),
+            "amq.fanout" => Some("fanout"),
+            "amq.headers" | "amq.match" => Some("headers"),
+            "amq.topic" | "amq.rabbitmq.trace" | "amq.rabbitmq.log" => Some("topic"),
+            _ => None,
+        };
+        declared.or_else(of_dead_letter_queue).or_else(|| predeclared().map(str::to_owned))
     }
 }
 

@@ -1,16 +1,33 @@
 //! A spec into the topology that it stands for, remembering why each object exists.
 //!
-//! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy. Which of a
-//! live broker's policies a generated one displaces is the planner's affair: nothing here knows the broker.
+//! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy; retries
+//! become exchanges, tier queues and bindings, or arguments. Of the broker only its [`Dialect`] is known here: which of its
+//! policies a generated one displaces is the planner's affair.
 
+mod case;
 mod dead_letter;
-pub mod naming;
+mod delayed;
+mod ladder;
+mod objects;
 mod origin;
+mod redeliver;
+mod republish;
+mod retry;
 #[cfg(test)]
 mod tests;
+mod tiers;
 
+pub use case::End;
+pub use delayed::Delayed;
+pub use ladder::Ladder;
+pub use objects::Objects;
 pub use origin::{Because, Origin};
+pub use redeliver::Redeliver;
+pub use republish::Republish;
+pub use retry::Retry;
+pub use tiers::Tiers;
 
+use crate::behaviour::Dialect;
 use crate::model::{
     ArgumentValue, Arguments, Exchange, ExchangeName, Glob, ObjectId, Policy, PolicyName, Queue, QueueName, Scope,
     Topology, Vhost,
@@ -27,14 +44,17 @@ pub struct Expansion {
     pub scope: Scope,
     /// Why each object of the topology exists.
     pub origins: BTreeMap<ObjectId, Origin>,
+    /// How the queues retry that do.
+    pub retries: BTreeMap<QueueName, Retry>,
 }
 
-/// Expands a spec.
+/// Expands a spec for a broker of that kind: a few objects depend on its version.
 ///
 /// # Errors
-/// Generated names that are too long, taken, to be removed or ignored, and patterns that cannot be evaluated here
-/// although a policy has to be merged.
-pub fn expand(spec: &Spec) -> Result<Expansion, Diagnostics> {
+/// Generated names that are too long, taken, to be removed or ignored; patterns that cannot be evaluated here although a
+/// policy has to be merged; retries that the queue or the broker cannot carry. What a newer broker refuses, an older one
+/// does, too: no error here goes away by an older version.
+pub fn expand(spec: &Spec, dialect: &Dialect) -> Result<Expansion, Diagnostics> {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
         tags: Vec::new(),
@@ -42,6 +62,8 @@ pub fn expand(spec: &Spec) -> Result<Expansion, Diagnostics> {
     };
     let mut expander = Expander {
         spec,
+        dialect,
+        retries: BTreeMap::new(),
         topology: Topology { settings: Some(vhost), ..Topology::missing(spec.vhost.value.clone()) },
         scope: scope(spec),
         origins: BTreeMap::new(),
@@ -49,6 +71,7 @@ pub fn expand(spec: &Spec) -> Result<Expansion, Diagnostics> {
         diagnostics: Diagnostics::new(),
     };
     expander.note(ObjectId::Vhost, spec.vhost.at, Because::Declared);
+    expander.decide_retries();
     expander.exchanges();
     expander.policies();
     expander.queues();
@@ -57,9 +80,11 @@ pub fn expand(spec: &Spec) -> Result<Expansion, Diagnostics> {
         expander.topology.bindings.insert(binding.clone());
     }
     expander.dead_letter_queues();
+    expander.make_retries();
     expander.wiring_policies();
-    let Expander { topology, scope, origins, diagnostics, .. } = expander;
-    diagnostics.or_value(Expansion { topology, scope, origins })
+    let Expander { topology, scope, origins, retries, diagnostics, .. } = expander;
+    let retries = retries.into_iter().map(|(name, (_, retry))| (name, retry)).collect();
+    diagnostics.or_value(Expansion { topology, scope, origins, retries })
 }
 
 fn scope(spec: &Spec) -> Scope {
@@ -76,6 +101,9 @@ fn scope(spec: &Spec) -> Scope {
 /// The topology as far as it is made.
 struct Expander<'a> {
     spec: &'a Spec,
+    dialect: &'a Dialect,
+    /// How the queues retry that do, and where that is said.
+    retries: BTreeMap<QueueName, (Location, Retry)>,
     topology: Topology,
     scope: Scope,
     origins: BTreeMap<ObjectId, Origin>,
@@ -162,14 +190,17 @@ impl Expander<'_> {
                 self.scope.external.insert(id);
                 continue;
             }
-            let queue = self.queue(written);
+            let mut queue = self.queue(name, written);
+            if self.spec.dead_letter_queues.contains_key(name) {
+                self.keep_dead_letters(name, &mut queue);
+            }
             self.scope.on_conflict.extend(written.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
             self.note(id, written.at, Because::Declared);
             self.topology.queues.insert(name.clone(), queue);
         }
     }
 
-    fn queue(&self, written: &QueueSpec) -> Queue {
+    fn queue(&self, name: &QueueName, written: &QueueSpec) -> Queue {
         let setting = |setting: &Option<Setting<bool>>, default| setting.as_ref().map_or(default, |it| it.value);
         let mut arguments: Arguments =
             written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
@@ -177,7 +208,10 @@ impl Expander<'_> {
             // Always said: a changed default of the vhost would turn every redeclare into a conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
-        arguments.extend(self.dead_letter_arguments(written));
+        arguments.extend(self.dead_letter_arguments(name, written));
+        if let Some((_, retry)) = self.retries.get(name) {
+            arguments.extend(retry.arguments());
+        }
         Queue {
             durable: setting(&written.durable, true),
             auto_delete: setting(&written.auto_delete, false),

@@ -30,6 +30,8 @@ pub enum Because {
     DeadLetterBinding(QueueName),
     /// It is the policy that says where a queue's dead letters go.
     DeadLetterPolicy(QueueName),
+    /// The queue's failed messages are tried again by it.
+    Retry(QueueName),
 }
 
 impl Origin {
@@ -49,6 +51,7 @@ impl fmt::Display for Origin {
             Because::DeadLetterExchange(queue) => write!(f, " (dead-letter exchange of {queue})"),
             Because::DeadLetterBinding(queue) => write!(f, " (binding of dead-letter queue {queue})"),
             Because::DeadLetterPolicy(queue) => write!(f, " (dead-letter wiring of {queue})"),
+            Because::Retry(queue) => write!(f, " (retries of {queue})"),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::model::OnConflict;
 use crate::spec::{SourceFile, Variables, parse};
 use std::fmt::Write;
 
-fn spec(text: &str) -> Spec {
+pub(super) fn spec(text: &str) -> Spec {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let files = [SourceFile { name: "topology.yaml".to_owned(), text }];
     match parse(&files, &Variables::new()) {
@@ -15,15 +15,20 @@ fn spec(text: &str) -> Spec {
 }
 
 fn expanded(text: &str) -> Expansion {
-    expand(&spec(text)).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+    expanded_for("3.13.7", text)
+}
+
+pub(super) fn expanded_for(version: &str, text: &str) -> Expansion {
+    expand(&spec(text), &Dialect::of(version.parse().unwrap())).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
 }
 
 fn errors(text: &str) -> String {
-    expand(&spec(text)).expect_err("this spec cannot be expanded").to_string()
+    let dialect = Dialect::of(crate::model::BrokerVersion::NEWEST_KNOWN);
+    expand(&spec(text), &dialect).expect_err("this spec cannot be expanded").to_string()
 }
 
 /// The topology in one line an object.
-fn listed(expansion: &Expansion) -> String {
+pub(super) fn listed(expansion: &Expansion) -> String {
     let mut text = String::new();
     let topology = &expansion.topology;
     for (name, it) in &topology.exchanges {

@@ -3,7 +3,9 @@
 use super::Subject;
 use crate::expand::Because;
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName};
-use crate::spec::{DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, SaidBy, Setting, Spec};
+use crate::spec::{
+    DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SaidBy, Setting, Spec,
+};
 
 /// A place, with others that belong to it.
 pub(super) struct Place {
@@ -21,6 +23,10 @@ impl From<Location> for Place {
 pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Place {
     let spec = subject.spec;
     let because = subject.expansion.origins.get(object).map(|origin| &origin.because);
+    if let Some(Because::Retry(queue)) = because {
+        let retry = spec.queues.get(queue).and_then(|queue| queue.retry.as_ref());
+        return retry.map_or(spec.vhost.at, RetrySpec::at).into();
+    }
     let found = match object {
         ObjectId::Vhost => match (setting, &spec.default_queue_type) {
             ("default_queue_type", Some(said)) => Some(said.at.into()),
@@ -57,12 +63,16 @@ fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
         "auto_delete" => said(queue.auto_delete.as_ref()),
         "x-queue-type" | "type" => said(queue.queue_type.as_ref()),
         "x-dead-letter-exchange" | "x-dead-letter-routing-key" => said(queue.dead_letter.as_ref()),
+        // What nobody writes there is what the retries set.
+        "x-delivery-limit" if !queue.arguments.contains_key(setting) => {
+            said(queue.retry.as_ref().map(|it| &it.max_retries))
+        }
         argument => said(queue.arguments.get(argument)),
     };
     match found {
         None => queue.at.into(),
         Some((at, SaidBy::Itself)) => at.into(),
-        Some((at, SaidBy::Defaults | SaidBy::Vhost)) => {
+        Some((at, SaidBy::RetryPolicy | SaidBy::Defaults | SaidBy::Vhost)) => {
             Place { at, also: vec![(queue.at, "it holds for this queue".to_owned())] }
         }
     }
@@ -81,7 +91,8 @@ fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&Because>, setting
     let declared = spec.exchanges.get(name).map(of_declared);
     let generated = || match because {
         Some(Because::DeadLetterExchange(queue)) => dead_letter_queue(spec, queue).map(of_dead_letters),
-        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_)) | None => None,
+        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
+        | None => None,
     };
     declared.or_else(generated).map(Place::from)
 }

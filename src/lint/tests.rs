@@ -39,7 +39,7 @@ fn blocks(page: &'static str) -> Vec<Block<'static>> {
 fn lint_text(text: &str, dialect: &Dialect) -> Vec<Finding> {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{text}") };
     let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
-    let expansion = expand(&spec).unwrap_or_else(|found| panic!("{text}\n{found}"));
+    let expansion = expand(&spec, dialect).unwrap_or_else(|found| panic!("{text}\n{found}"));
     lint(&Subject { spec: &spec, expansion: &expansion, dialect })
 }
 

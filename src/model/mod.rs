@@ -1,7 +1,7 @@
 //! What a broker holds, as plain data: ordered, comparable, and without a word about where it came from.
 //!
 //! The other layers turn things into these types or out of them. Nothing here reads, writes or decides, but for one
-//! table: [`known_arguments`], which says what each `x-` argument is.
+//! table: [`known_arguments`], which says what each `x-` argument is; and [`naming`], the names that are generated.
 
 pub mod address;
 pub mod arguments;
@@ -9,9 +9,11 @@ pub mod binding;
 pub mod exchange;
 pub mod known_arguments;
 pub mod names;
+pub mod naming;
 pub mod object;
 pub mod policy;
 pub mod queue;
+pub mod retry;
 pub mod scope;
 pub mod topology;
 pub mod units;
@@ -26,6 +28,7 @@ pub use names::{ExchangeName, PolicyName, QueueName, VhostName};
 pub use object::{Object, ObjectId, ObjectKind};
 pub use policy::{ApplyTo, Policy, Priority};
 pub use queue::{Queue, QueueType};
+pub use retry::{Family, Strategy};
 pub use scope::{Glob, OnConflict, Scope};
 pub use topology::Topology;
 pub use version::BrokerVersion;

@@ -1,9 +1,9 @@
 //! What a spec answers for: the objects that topo may report, change and delete.
 
-use super::ObjectId;
+use super::{Family, ObjectId, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Whose objects are whose, as the spec says it.
@@ -25,6 +25,13 @@ pub struct Scope {
     /// What to do when an object cannot change in place; absent means [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,
+    /// What is generated for the retries of each queue, by queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<Family>,
+    /// Arguments that topo adds by itself where a broker offers them. A live queue without one stays as it is: it was
+    /// made by an older broker, or before topo, and to recreate it would cost more than the argument is worth.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub optional: BTreeMap<QueueName, BTreeSet<String>>,
 }
 
 impl Scope {
@@ -41,6 +48,11 @@ impl Scope {
     /// Whether a glob of `ignore` matches the name.
     pub fn ignores(&self, name: &str) -> bool {
         self.ignore.iter().any(|glob| glob.matches(name))
+    }
+
+    /// Whether a live queue may lack an argument.
+    pub fn is_optional(&self, queue: &QueueName, argument: &str) -> bool {
+        self.optional.get(queue).is_some_and(|arguments| arguments.contains(argument))
     }
 }
 

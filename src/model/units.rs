@@ -58,6 +58,28 @@ pub fn duration(milliseconds: i64) -> Option<String> {
     Some(text)
 }
 
+/// The milliseconds that [`duration`] writes so; `None` for anything that it would not write.
+pub fn milliseconds(text: &str) -> Option<i64> {
+    let mut total = 0_i64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let behind = &rest[digits..];
+        let letters = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+        let length = match &behind[..letters] {
+            "d" => 86_400_000,
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1000,
+            "ms" => 1,
+            _ => return None,
+        };
+        total = total.checked_add(rest[..digits].parse::<i64>().ok()?.checked_mul(length)?)?;
+        rest = &behind[letters..];
+    }
+    Some(total).filter(|total| duration(*total).as_deref() == Some(text))
+}
+
 /// Bytes in their largest exact binary unit: `64KiB`, `1GiB`; `None` where no unit divides them.
 pub fn size(bytes: i64) -> Option<String> {
     if bytes <= 0 {
@@ -78,6 +100,16 @@ pub fn size(bytes: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_read_as_they_are_written() {
+        for number in [1, 999, 5000, 90_000, 3_600_000, 86_400_001, 315_360_000_000] {
+            assert_eq!(milliseconds(&duration(number).unwrap()), Some(number));
+        }
+        for text in ["", "5", "0s", "90s", "05s", "1s1m", "5x", "s", "99999999999999999999s"] {
+            assert_eq!(milliseconds(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn values_read_with_their_units() {

@@ -19,6 +19,7 @@ mod order;
 mod planner;
 mod recreate;
 pub mod request;
+mod retries;
 pub mod schema;
 mod simulate;
 mod situation;

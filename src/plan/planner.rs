@@ -3,7 +3,7 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, fingerprint, order, recreate, simulate, target};
+use super::{conflict, deletions, effects, fingerprint, order, recreate, retries, simulate, target};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Object, ObjectId, Topology};
@@ -34,9 +34,11 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     }
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
+    lacking(&mut draft, situation);
     recreate::orphans(&mut draft, situation);
     exclusive_queues(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
+    retries::check(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     deletions::foreign_auto_delete(&mut draft, situation);
     effects::hazards(&mut draft, situation);
@@ -99,6 +101,20 @@ fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
     let planned = situation.change(ChangeKind::Create, None, Some(object));
     conflict::refuse_invalid(draft, situation, &planned);
     draft.changes.push(planned);
+}
+
+/// What a queue of today would have, and a live one of an older broker has not: no reason to recreate it.
+fn lacking(draft: &mut Draft, situation: &Situation<'_>) {
+    for (name, arguments) in &situation.wanted.scope.optional {
+        let Some(live) = situation.current.queues.get(name) else { continue };
+        let lacks = |argument: &&String| !live.arguments.contains_key(*argument);
+        let lacking: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
+        if !lacking.is_empty() {
+            let text =
+                format!("it was made without {}, which it would get today; it stays as it is", lacking.join(" and "));
+            draft.note(&situation.address(&ObjectId::Queue(name.clone())), text);
+        }
+    }
 }
 
 /// A queue that is exclusive to a connection refuses every declare but that connection's own, equal or not.

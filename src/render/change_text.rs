@@ -1,10 +1,11 @@
 //! One object of a plan on a screen, with the bindings into it.
 
+use super::family;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
 use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue};
+use crate::model::{Arguments, Binding, Destination, Family, Object, ObjectId, Queue};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ pub(super) struct Entry<'a> {
     /// `None`: only bindings into it change.
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
+    /// How the queue retries, and what is made for that.
+    pub(super) family: Option<&'a (&'a Family, Family)>,
 }
 
 /// Where details begin: behind the symbol, the kind and the name.
@@ -30,7 +33,13 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
         Some(ChangeKind::Conflict) => ("  !", RED),
         None => ("   ", DIM),
     };
-    let details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
+    let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
+    let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
+    // Behind the type, before the arguments.
+    details.splice(
+        details.len().min(1)..details.len().min(1),
+        entry.family.filter(|_| is_new).map(|(it, _)| family::way(it)),
+    );
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
         ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
@@ -46,6 +55,9 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
     }
     for binding in &entry.bindings {
         binding_line(text, binding);
+    }
+    if let Some((_, made)) = entry.family {
+        family::line(text, made, width);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod change_text;
 pub mod diagnostics;
+mod family;
 pub mod findings;
 pub mod plan_github;
 pub mod plan_markdown;

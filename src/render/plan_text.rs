@@ -2,6 +2,7 @@
 //! line to paste, last, because logs are read from the bottom.
 
 use super::change_text::{self, Entry};
+use super::family::Folded;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
 use super::ways_text;
 use crate::model::{Address, ObjectId};
@@ -22,6 +23,8 @@ pub struct View<'a> {
     pub apply: Option<&'a str>,
     /// Whether the requests are listed, and what to write for every way out.
     pub details: bool,
+    /// Whether every object is listed, also those that are made for a queue's retries.
+    pub all: bool,
 }
 
 /// The whole text, with colours.
@@ -59,7 +62,8 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     let before = text.len();
-    for entry in entries(part) {
+    let folded = Folded::of(part, view.all);
+    for entry in entries(part, &folded) {
         change_text::entry(text, &entry, part.vhost.as_str(), view.width, is_full);
     }
     if text.len() > before {
@@ -88,11 +92,12 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
 }
 
 /// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
-fn entries(part: &VhostPlan) -> Vec<Entry<'_>> {
+fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'_>) -> Vec<Entry<'a>> {
     let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
     let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
     for change in &part.changes {
         match change.id() {
+            Some(id) if folded.hides(&id) => {}
             Some(ObjectId::Binding(binding)) => {
                 let destination = match binding.destination {
                     crate::model::Destination::Queue(name) => ObjectId::Queue(name),
@@ -107,11 +112,20 @@ fn entries(part: &VhostPlan) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = own
         .into_iter()
         .map(|(id, change)| {
-            let bindings = into.remove(&id).unwrap_or_default();
-            Entry { id, change: Some(change), bindings }
+            let (bindings, family) = (into.remove(&id).unwrap_or_default(), folded.get(&id));
+            Entry { id, change: Some(change), bindings, family }
         })
         .collect();
-    entries.extend(into.into_iter().map(|(id, bindings)| Entry { id, change: None, bindings }));
+    for queue in folded.queues() {
+        let id = ObjectId::Queue(queue.clone());
+        if !entries.iter().any(|entry| entry.id == id) {
+            into.entry(id).or_default();
+        }
+    }
+    entries.extend(into.into_iter().map(|(id, bindings)| {
+        let family = folded.get(&id);
+        Entry { id, change: None, bindings, family }
+    }));
     entries.sort_by_key(|entry| {
         let late = match entry.change.map(|change| change.kind) {
             Some(ChangeKind::Delete) => 2,

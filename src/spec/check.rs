@@ -12,9 +12,6 @@ use super::value;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
 
-/// Keys that a later version brings, wherever they stand.
-const NOT_YET: &[&str] = &["retry", "maxRetries", "retryPolicies"];
-
 /// Checks a node; `subject` is what it is for people, `at` the place of its key.
 pub(crate) fn check(
     node: &Node,
@@ -26,11 +23,16 @@ pub(crate) fn check(
     match shape {
         Shape::Object(kind) => object(node, kind, subject, at, diagnostics),
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
-        Shape::List(inner) => {
+        Shape::List(inner) | Shape::Filled(inner) => {
             let Value::List(items) = &node.value else {
                 value::wrong(node, subject, "a list", None, at, diagnostics);
                 return None;
             };
+            if items.is_empty() && matches!(shape, Shape::Filled(_)) {
+                let diagnostic = Diagnostic::error("wrong-value", format!("{subject} is an empty list"), node.at);
+                diagnostics.push(diagnostic.hint("put something in it, or remove the key"));
+                return None;
+            }
             let item_subject =
                 inner.table().map_or_else(|| format!("an entry of {subject}"), |kind| kind.what.to_owned());
             let checked = items.iter().filter_map(|item| check(item, *inner, &item_subject, item.at, diagnostics));
@@ -53,6 +55,8 @@ pub(crate) fn check(
         | Shape::Version
         | Shape::Boolean
         | Shape::Duration(..)
+        | Shape::Delay
+        | Shape::Factor
         | Shape::Size(_)
         | Shape::Count(..)
         | Shape::MaxAge
@@ -73,11 +77,7 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     let mut checked = Vec::new();
     for entry in node.entries() {
         let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
-            if NOT_YET.contains(&entry.key.as_str()) {
-                let diagnostic =
-                    Diagnostic::error("not-yet", format!("`{}` is not supported yet", entry.key), entry.at);
-                diagnostics.push(diagnostic.hint("remove it; a later version of topo brings retries"));
-            } else if let Some(name) = unknown_key(entry, kind, diagnostics) {
+            if let Some(name) = unknown_key(entry, kind, diagnostics) {
                 suggested.push(name);
                 if node.get(name).is_none() {
                     checked.push(wrong_entry(name, entry));
@@ -126,8 +126,15 @@ fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> O
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
     let suggestion = by_argument.or_else(|| closest(&entry.key, names()));
+    let is_of_retries = ["retry", "maxRetries"].contains(&entry.key.as_str());
     let hint = match suggestion {
         Some(name) => format!("did you mean `{name}`?"),
+        None if is_of_retries && kind.name == "QueueDefaults" => {
+            format!("write `{}` under `defaults:`, beside `queue`", entry.key)
+        }
+        None if is_of_retries && kind.name == "DeadLetterQueue" => {
+            "a dead-letter queue is where the retries end: nothing in it is tried again".to_owned()
+        }
         None if keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true))) && entry.key.starts_with("x-") => {
             "an argument that topo does not know goes under `arguments:`".to_owned()
         }

@@ -1,6 +1,7 @@
 //! The grammar: every key of a spec, what may stand there, and its words for people. Queues have a file of their own.
 
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
+use super::retry_keys::RETRY_POLICY;
 use super::shape::{Key, Object, Shape, key};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use std::sync::LazyLock;
@@ -69,6 +70,12 @@ pub(crate) static DOCUMENT: Object = Object {
             .like("[\"orders.tmp.*\"]"),
             key("removed", Shape::Object(&REMOVED), "What is to be deleted, with the same guards as `--prune`."),
             key("defaults", Shape::Object(&DEFAULTS), "What a queue in this document does not say itself."),
+            key(
+                "retryPolicies",
+                Shape::Map(&Shape::Object(&RETRY_POLICY)),
+                "Ways of trying again, by name, for several queues: `retry: NAME` uses one.",
+            )
+            .like("{payments: {maxRetries: 5, backoff: {initial: 2s, factor: 2, max: 60s}}}"),
             key("exchanges", Shape::Map(&Shape::Object(&EXCHANGE)), "The exchanges, by name."),
             key("queues", Shape::Map(&Shape::Object(&QUEUE)), "The queues and streams, by name."),
             key(

@@ -14,6 +14,9 @@ mod queue;
 mod queue_keys;
 mod read;
 mod references;
+mod retry;
+mod retry_keys;
+mod retry_layers;
 mod scalar;
 pub mod schema;
 mod shape;
@@ -28,6 +31,8 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use position::{Keyed, Location, Sourced};
+pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
+pub(crate) use retry_layers::is_even;
 pub(crate) use suggest::closest;
 pub use variables::Variables;
 pub use written::{
@@ -77,6 +82,10 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
     let mut specs = Vec::new();
     for (declared, documents) in vhosts.into_values() {
         let mut spec = empty_spec(files, &documents, &mut diagnostics);
+        // First, because a queue may use one that stands in a later document.
+        for document in &documents {
+            retry::policies(document, &mut spec, &mut diagnostics);
+        }
         for document in &documents {
             read::document(document, &mut spec, &mut diagnostics);
         }
@@ -107,6 +116,8 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         protect: Vec::new(),
         ignore: Vec::new(),
         removed: Vec::new(),
+        retry_policies: BTreeMap::new(),
+        retry_uses: Vec::new(),
         exchanges: BTreeMap::new(),
         queues: BTreeMap::new(),
         dead_letter_queues: BTreeMap::new(),

@@ -3,10 +3,12 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node};
-use super::position::{Location, Sourced};
+use super::position::Location;
 use super::read::{on_conflict, value_of};
+use super::retry::{RetryKeys, RetrySpec};
+use super::retry_layers::Layers;
 use super::suggest::listed;
-use super::written::{DeadLetter, QueueSpec, SaidBy, Setting, Wiring};
+use super::written::{DeadLetter, QueueSpec, SaidBy, Setting, Spec, Wiring};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ExchangeName, OnConflict, QueueName, QueueType};
 use std::collections::BTreeMap;
@@ -20,6 +22,8 @@ pub(crate) struct QueueKeys {
     arguments: BTreeMap<String, Setting<ArgumentValue>>,
     dead_letter: Option<Setting<DeadLetter>>,
     on_conflict: Option<Setting<OnConflict>>,
+    /// How failed messages are tried again; not in `defaults.queue`, but beside it.
+    pub(crate) retry: RetryKeys,
     /// A type was said, but wrong; so nothing can be said about the type.
     is_type_wrong: bool,
 }
@@ -40,6 +44,7 @@ impl QueueKeys {
             dead_letter: node
                 .entry("deadLetter")
                 .and_then(|entry| Some(Setting { value: dead_letter(&entry.node)?, at: place(entry), said_by })),
+            retry: RetryKeys::read(node, said_by, diagnostics),
             ..Self::default()
         };
         let mut said: BTreeMap<&str, (&Entry, &Node)> = BTreeMap::new();
@@ -111,9 +116,9 @@ impl QueueKeys {
             dead_letter(&node.node).map(|value| Setting { value, at: place(node), said_by: SaidBy::Defaults });
     }
 
-    /// The same without a dead letter, for dead-letter queues.
+    /// The same without what dead-letter queues do not take.
     pub(crate) fn without_dead_letter(&self) -> Self {
-        Self { dead_letter: None, ..self.clone() }
+        Self { dead_letter: None, retry: RetryKeys::default(), ..self.clone() }
     }
 
     /// The queue: these keys first, then the defaults.
@@ -122,12 +127,13 @@ impl QueueKeys {
         name: &str,
         at: Location,
         defaults: &Self,
-        of_vhost: Option<&Sourced<QueueType>>,
+        spec: &Spec,
         diagnostics: &mut Diagnostics,
     ) -> Option<QueueSpec> {
         if self.is_type_wrong || self.queue_type.is_none() && defaults.is_type_wrong {
             return None;
         }
+        let of_vhost = spec.default_queue_type.as_ref();
         let by_vhost = || of_vhost.map(|it| Setting { value: it.value, at: it.at, said_by: SaidBy::Vhost });
         let queue_type = self.queue_type.clone().or_else(|| defaults.queue_type.clone()).or_else(by_vhost);
         let Some(queue_type) = queue_type else {
@@ -141,6 +147,7 @@ impl QueueKeys {
         let can_be_transient = kind == QueueType::Classic;
         let takes =
             |argument: &str| KnownArgument::named(argument).is_none_or(|known| known.support_for(kind).is_some());
+        let retry = self.retry(name, &queue_type, defaults, spec, diagnostics);
         let mut arguments: BTreeMap<_, _> =
             defaults.arguments.iter().filter(|(name, _)| takes(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
         arguments.extend(self.arguments);
@@ -152,9 +159,33 @@ impl QueueKeys {
             auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
             arguments,
             dead_letter: self.dead_letter.or(default_dead_letter),
+            retry,
             on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
             queue_type: Some(queue_type),
         })
+    }
+
+    /// A default applies only where it can: a stream has no retry, and who says that dead letters may be lost (`none`)
+    /// wants no retry that others have.
+    fn retry(
+        &self,
+        name: &str,
+        queue_type: &Setting<QueueType>,
+        defaults: &Self,
+        spec: &Spec,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<RetrySpec> {
+        if queue_type.value == QueueType::Stream {
+            for at in self.retry.places() {
+                let message = format!("queue `{name}` is a stream, which retries nothing: reading does not remove");
+                let diagnostic = Diagnostic::error("wrong-queue-type", message, *at);
+                diagnostics.push(diagnostic.hint("remove the key").also(queue_type.at, "its type is said here"));
+            }
+            return None;
+        }
+        let is_lossy = self.dead_letter.as_ref().is_some_and(|setting| setting.value == DeadLetter::Nowhere);
+        let defaults = Some(&defaults.retry).filter(|_| !is_lossy);
+        Layers::of(&self.retry, defaults, &spec.retry_policies).resolve(name, diagnostics)
     }
 
     fn refuse_what_the_type_does_not_take(

@@ -2,6 +2,7 @@
 //! arguments come from the model's table of known arguments.
 
 use super::keys::{AUTO_DELETE, BINDINGS, CONFLICT, DURABLE, EXCHANGE_TYPES, EXTERNAL, QUEUE_TYPES};
+use super::retry_keys::{MAX_RETRIES, RETRY};
 use super::shape::{Key, Object, Shape, key};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use std::sync::LazyLock;
@@ -32,6 +33,8 @@ pub(super) static DEFAULTS: Object = Object {
                 "Where every queue's dead letters go; not those of dead-letter queues and streams.",
             )
             .like("orders.dead"),
+            MAX_RETRIES,
+            RETRY,
         ];
         KEYS
     },
@@ -91,8 +94,21 @@ fn queue_keys() -> &'static [Key] {
 }
 
 /// A queue or stream.
-pub(crate) static QUEUE: Object =
-    Object { what: "a queue", name: "Queue", keys: queue_keys, external: &["bindings"], is_queue: true };
+pub(crate) static QUEUE: Object = Object {
+    what: "a queue",
+    name: "Queue",
+    keys: || {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            let mut keys = queue_keys().to_vec();
+            let behind = keys.iter().position(|key| key.name == "deadLetter").map_or(0, |index| index + 1);
+            keys.splice(behind..behind, [MAX_RETRIES, RETRY]);
+            keys
+        });
+        &KEYS
+    },
+    external: &["bindings"],
+    is_queue: true,
+};
 
 /// A dead-letter queue: a queue with an exchange of its own.
 pub(crate) static DEAD_LETTER_QUEUE: Object = Object {

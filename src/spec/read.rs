@@ -5,6 +5,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
 use super::position::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
+use super::retry::RetryKeys;
 use super::written::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Spec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, PolicyName,
@@ -32,6 +33,10 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     let of_dead_letter_queues = keys.without_dead_letter();
     if let Some(entry) = defaults.and_then(|defaults| defaults.entry("deadLetter")) {
         keys.set_dead_letter(entry);
+    }
+    if let Some(defaults) = defaults {
+        keys.retry = RetryKeys::read(defaults, SaidBy::Defaults, diagnostics);
+        spec.retry_uses.extend(keys.retry.used());
     }
     for entry in entries(node, "exchanges") {
         exchange(entry, spec, diagnostics);
@@ -140,12 +145,13 @@ pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Locati
     diagnostic.label("again here").also(first, "first here").hint("keep one of the two")
 }
 
-fn queue(entry: &Entry, defaults: &QueueKeys, spec: &Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {
+fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {
     if boolean(&entry.node, "external", false) {
         return Some(QueueSpec::external(entry.at));
     }
     let own = QueueKeys::read(&entry.node, SaidBy::Itself, diagnostics);
-    own.resolve(&entry.key, entry.at, defaults, spec.default_queue_type.as_ref(), diagnostics)
+    spec.retry_uses.extend(own.retry.used());
+    own.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
 
 fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &Spec, diagnostics: &mut Diagnostics) -> bool {

@@ -7,7 +7,7 @@ use super::position::Location;
 use super::suggest::closest;
 use super::written::{DeadLetter, Spec};
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
-use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId};
+use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, Strategy};
 use std::collections::BTreeMap;
 
 /// As many errors get a suggestion.
@@ -20,6 +20,7 @@ pub(crate) struct Declared {
     queues: BTreeMap<String, Location>,
     dead_letter_queues: BTreeMap<String, Location>,
     policies: BTreeMap<String, Location>,
+    retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
 }
 
@@ -32,6 +33,7 @@ impl Declared {
         self.queues.extend(entries("queues").map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
         self.policies.extend(entries("policies").map(named));
+        self.retry_policies.extend(entries("retryPolicies").map(named));
         for entry in entries("deadLetterQueues") {
             let said = entry.node.get("exchange").and_then(|exchange| exchange.get("name")).and_then(Node::text);
             let name = said.map_or_else(|| format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", entry.key), str::to_owned);
@@ -98,6 +100,9 @@ pub(crate) fn check(spec: &Spec, declared: &Declared, diagnostics: &mut Diagnost
             }
         }
     }
+    for used in &spec.retry_uses {
+        check.retry_policy(&used.value, used.at);
+    }
     check.removed(spec);
     check.ignored(spec);
 }
@@ -153,6 +158,22 @@ impl Check<'_> {
         };
         let diagnostic = Diagnostic::error("undeclared", message, at).label("no such dead-letter queue");
         self.diagnostics.push(diagnostic.hint(hint));
+    }
+
+    fn retry_policy(&mut self, name: &str, at: Location) {
+        if self.declared.retry_policies.contains_key(name) {
+            return;
+        }
+        let known = self.declared.retry_policies.keys().map(String::as_str);
+        let hint = match (self.closest(name, known), Strategy::named(name)) {
+            (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
+            (None, Some(strategy)) => format!("to choose a strategy, write `retry: {{strategy: {strategy}}}`"),
+            (None, None) => {
+                format!("add `{name}` under `retryPolicies:`, or write a table such as `retry: {{delays: [5s, 30s]}}`")
+            }
+        };
+        let diagnostic = Diagnostic::error("undeclared", format!("`{name}` is no entry of `retryPolicies`"), at);
+        self.diagnostics.push(diagnostic.label("no such retry policy").hint(hint));
     }
 
     /// A name that was probably meant. Looked for in the first errors only: it is slow, and nobody reads them all.

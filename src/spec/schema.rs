@@ -55,6 +55,7 @@ impl Object {
     /// The keys of this table, for a type of queue where that decides.
     fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
         let takes = |key: &Key| match (queue_type, known(key.name)) {
+            (Some(QueueType::Stream), None) => !key.not_of_streams,
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
             (Some(_), None) | (None, _) => true,
         };
@@ -201,6 +202,8 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Duration(least, most) => {
             or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN}), integer(least, most)])
         }
+        Shape::Delay => or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN})]),
+        Shape::Factor => or_variable(vec![json!({"type": "number", "minimum": 1})]),
         Shape::Size(most) => or_variable(vec![json!({"type": "string", "pattern": SIZE_PATTERN}), integer(0, most)]),
         Shape::Count(least, most) => or_variable(vec![integer(least, most)]),
         Shape::MaxAge => or_variable(vec![json!({"type": "string", "pattern": MAX_AGE_PATTERN})]),
@@ -217,6 +220,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
         Shape::Arguments(true) => queue_arguments(None, definitions),
         Shape::Definition => policy_definition(definitions),
         Shape::List(inner) => json!({"type": "array", "items": value(*inner, definitions)}),
+        Shape::Filled(inner) => json!({"type": "array", "minItems": 1, "items": value(*inner, definitions)}),
         Shape::Map(inner) => map(*inner, definitions),
         Shape::Object(object) => reference(object, definitions),
         Shape::Either(text, tables) => {

@@ -18,6 +18,10 @@ pub(crate) enum Shape {
     Boolean,
     /// Milliseconds between the two.
     Duration(i64, i64),
+    /// Milliseconds of one wait, at least one; with a unit, because a bare `5` is meant as seconds.
+    Delay,
+    /// A number that is at least 1.
+    Factor,
     /// Bytes, at most this.
     Size(i64),
     /// A count between the two.
@@ -36,6 +40,8 @@ pub(crate) enum Shape {
     Definition,
     /// A list.
     List(&'static Self),
+    /// A list with something in it.
+    Filled(&'static Self),
     /// Names to values.
     Map(&'static Self),
     /// A table with these keys.
@@ -95,17 +101,24 @@ pub(crate) struct Key {
     pub(crate) example: &'static str,
     /// What it is, for people; Markdown.
     pub(crate) doc: &'static str,
+    /// Whether streams do not take it, for a key of queues that is no argument.
+    pub(crate) not_of_streams: bool,
 }
 
 /// A key that may be left out.
 pub(crate) const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
-    Key { name, shape, is_required: false, default: "", example: "", doc }
+    Key { name, shape, is_required: false, default: "", example: "", doc, not_of_streams: false }
 }
 
 impl Key {
     /// It must be there.
     pub(crate) const fn required(self) -> Self {
         Self { is_required: true, ..self }
+    }
+
+    /// Not of streams.
+    pub(crate) const fn not_of_streams(self) -> Self {
+        Self { not_of_streams: true, ..self }
     }
 
     /// With what holds when it is absent.

@@ -8,6 +8,7 @@ use super::shape::Shape;
 use super::suggest::{closest, listed};
 use super::{scalar, units};
 use crate::model::names::LONGEST_NAME;
+use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
 /// Reports a value of the wrong kind. The place is the value's own, or its key's where there is no value.
@@ -117,6 +118,18 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         }
         (Shape::Boolean, _) => Err(kind("`true` or `false`", None)),
         (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
+        (Shape::Delay, Value::Integer(number)) => {
+            let hint = format!("a bare number would be milliseconds: write {number}s for seconds, or {number}ms");
+            Err(kind("a duration with its unit", Some(hint)))
+        }
+        (Shape::Delay, _) => duration_value(node, 1, LONGEST_DELAY, subject),
+        (Shape::Factor, Value::Integer(number)) if *number < 1 => Err(small_factor(subject, number)),
+        (Shape::Factor, Value::Float(number)) if *number < 1.0 => Err(small_factor(subject, number)),
+        (Shape::Factor, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
+        (Shape::Factor, Value::Text(text)) => {
+            Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
+        }
+        (Shape::Factor, _) => Err(kind("a number", None)),
         (Shape::Size(most), _) => size_value(node, most, subject),
         (Shape::Count(least, most), Value::Integer(number)) => {
             within(*number, least, most, subject, |number| number.to_string())
@@ -175,6 +188,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Shape::Arguments(_)
             | Shape::Definition
             | Shape::List(_)
+            | Shape::Filled(_)
             | Shape::Map(_)
             | Shape::Object(_)
             | Shape::Either(..),
@@ -219,6 +233,11 @@ fn within(number: i64, least: i64, most: i64, subject: &str, show: impl Fn(i64) 
     }
     let label = if number < least { format!("at least {}", show(least)) } else { format!("at most {}", show(most)) };
     Err(bad("out-of-range", format!("{subject} cannot be {}", show(number)), &label, None))
+}
+
+fn small_factor(subject: &str, number: impl std::fmt::Display) -> Problem {
+    let hint = "1 keeps the delay as it is, 2 doubles it each time".to_owned();
+    bad("out-of-range", format!("{subject} cannot be {number}"), "at least 1", Some(hint))
 }
 
 fn number_as_text(text: &str, subject: &str) -> Option<Problem> {

@@ -1,6 +1,7 @@
 //! What a person wrote about one vhost, with positions: documents and files merged, defaults applied, nothing expanded.
 
 use super::position::{Keyed, Location, Sourced};
+use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, PolicyName, Priority, QueueName,
     QueueType, VhostName,
@@ -26,6 +27,10 @@ pub struct Spec {
     pub ignore: Vec<Sourced<Glob>>,
     /// What is to be deleted.
     pub removed: Vec<Sourced<ObjectId>>,
+    /// Ways of trying again, by name.
+    pub retry_policies: BTreeMap<String, RetryPolicySpec>,
+    /// The names of such ways, wherever one is used.
+    pub retry_uses: Vec<Sourced<String>>,
     /// Exchanges, external ones among them; not those of dead-letter queues.
     pub exchanges: BTreeMap<ExchangeName, ExchangeSpec>,
     /// Queues, external ones among them; not dead-letter queues.
@@ -54,6 +59,8 @@ pub struct Setting<T> {
 pub enum SaidBy {
     /// The object itself.
     Itself,
+    /// An entry of `retryPolicies`.
+    RetryPolicy,
     /// The document's `defaults`.
     Defaults,
     /// The vhost's `defaultQueueType`.
@@ -100,6 +107,8 @@ pub struct QueueSpec {
     pub arguments: BTreeMap<String, Setting<ArgumentValue>>,
     /// Where its dead letters go; `None` when nobody says.
     pub dead_letter: Option<Setting<DeadLetter>>,
+    /// How failed messages are tried again; `None` when nobody says, or `none`.
+    pub retry: Option<RetrySpec>,
     /// What to do on a conflict.
     pub on_conflict: Option<Setting<OnConflict>>,
 }
@@ -189,6 +198,7 @@ impl QueueSpec {
             auto_delete: None,
             arguments: BTreeMap::new(),
             dead_letter: None,
+            retry: None,
             on_conflict: None,
         }
     }

@@ -21,6 +21,7 @@ mod others;
 mod ownership;
 mod quickstart;
 mod requests;
+mod retry;
 mod saved_plans;
 mod support_works;
 mod tls;

@@ -29,7 +29,7 @@ pub(crate) mod waiting;
 
 #[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
 pub(crate) use self::{
-    amqp::{Amqp, Argument, NONE, Outcome, text},
+    amqp::{Amqp, Argument, Message, NONE, Outcome, Verb, text},
     http::Http,
     node::{Node, Options},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},

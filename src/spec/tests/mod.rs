@@ -2,6 +2,7 @@
 
 mod agreement;
 mod broken;
+mod retry;
 mod text;
 
 use super::*;
@@ -35,19 +36,22 @@ fn hints(text: &str) -> Vec<String> {
     diagnostics.iter().map(|it| it.hint.clone().unwrap_or_default()).collect()
 }
 
-/// The example of the design, without retries.
+/// The example of the design.
 const BIG: &str = r##"
 # yaml-language-server: $schema=../schema/topology.schema.json
 version: 1
 vhost: {name: shop, description: The shop}
-x-worker: &worker {type: quorum, deliveryLimit: 5}
+x-worker: &worker {type: quorum, maxRetries: 5}
 owns: ["orders.*"]
 protect: ["orders.audit"]
 ignore:  ["orders.tmp.*"]
 removed: {queues: [orders.old]}
 defaults:
   queue: {type: quorum}
+  retry: {delays: [5s, 30s, 5m]}
   deadLetter: orders.dead
+retryPolicies:
+  payments: {maxRetries: 5, strategy: ladder, backoff: {initial: 2s, factor: 2, max: 60s}}
 exchanges:
   orders:   {type: topic, alternateExchange: unrouted}
   unrouted: {type: fanout}
@@ -61,6 +65,7 @@ queues:
       - {exchange: orders, routingKey: "order.#"}
     maxLength: 100000
     messageTtl: 1h30m
+    retry: payments
     deadLetter: {queue: orders.dead, wiring: policy}
     onConflict: migrate
   orders.audit:
@@ -95,11 +100,14 @@ fn the_example_of_the_design_is_read() {
     assert_eq!(spec.description.as_ref().map(|it| it.value.as_str()), Some("The shop"));
     let work = &spec.queues[&QueueName::new("orders.work")];
     assert_eq!(work.arguments["x-message-ttl"].value, ArgumentValue::Integer(5_400_000));
-    assert_eq!(work.arguments["x-delivery-limit"].value, ArgumentValue::Integer(5));
+    let retry = work.retry.as_ref().unwrap();
+    assert_eq!((retry.max_retries.value, retry.max_retries.said_by), (5, SaidBy::Itself));
+    assert_eq!(retry.delays(), [2000, 4000, 8000, 16_000, 32_000]);
     assert_eq!(work.queue_type.as_ref().map(|it| (it.value, it.said_by)), Some((QueueType::Quorum, SaidBy::Itself)));
     let audit = &spec.queues[&QueueName::new("orders.audit")];
     assert_eq!(audit.arguments["x-max-age"].value, ArgumentValue::Text("7D".to_owned()));
     assert_eq!(audit.dead_letter, None, "a stream takes no default dead letter");
+    assert_eq!(audit.retry, None, "nor a default retry");
     assert_eq!(spec.bindings.len(), 5);
     let definition = &spec.policies[&"orders-limits".into()].definition;
     assert_eq!(definition.keys().collect::<Vec<_>>(), ["ha-mode", "max-length-bytes", "message-ttl"]);
@@ -138,7 +146,7 @@ policies:
 12:17: error[wrong-type]: `messageTtl` wants a duration such as `30s`, but there is the text \"30sec\"
 13:5: error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
 14:17: error[undeclared]: `dead` is no entry of `deadLetterQueues`
-15:5: error[not-yet]: `retry` is not supported yet
+15:12: error[undeclared]: `standard` is no entry of `retryPolicies`
 16:3: error[missing-key]: queue `idle` has no `type`
 18:32: error[unknown-key]: a policy has no key `maxLenght`
 ";
@@ -282,12 +290,4 @@ fn removed_and_ignored_objects_are_not_declared() {
     assert_eq!(removed, "3:20: error[removed-and-declared]: queue `q` is both declared and to be removed\n");
     let ignored = errors("ignore: [\"tmp.*\"]\nqueues: {tmp.q: {type: quorum}, tmp.x: {external: true}}\n");
     assert_eq!(ignored, "4:10: error[ignored-and-declared]: queue `tmp.q` is declared, and `ignore` matches it\n");
-}
-
-#[test]
-fn what_comes_later_is_refused() {
-    let text = "defaults: {retry: {delays: [5s]}}\nretryPolicies: {p: {}}\nretry: 5\nqueues: {q: {type: quorum, retry: p, maxRetries: 5}}\n";
-    let found = errors(text);
-    assert_eq!(found.matches("is not supported yet").count(), 5, "{found}");
-    assert_eq!(found.lines().count(), 5);
 }

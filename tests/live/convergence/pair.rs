@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use topo::apply::{Interrupt, Report, apply};
+use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snapshot};
 use topo::diff::{Change, diff};
 use topo::expand::expand;
@@ -186,7 +187,8 @@ pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
 fn wanted(spec: &Value, vhost: &Vhost<'_>) -> Option<Wanted> {
     let file = SourceFile { name: "spec".to_owned(), text: text_of(spec, vhost.name()) };
     let specs = parse(&[file], &Variables::new()).ok()?;
-    let expansion = expand(specs.first()?).ok()?;
+    let dialect = Dialect::of(vhost.node().version().parse().unwrap());
+    let expansion = expand(specs.first()?, &dialect).ok()?;
     Some(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() })
 }
 

@@ -1,0 +1,56 @@
+//! Delayed: a quorum queue of RabbitMQ 4.3 counts deliveries and waits before each. All of it is arguments of the queue.
+
+use super::case::{Case, End, Refusal};
+use crate::model::known_arguments::KnownArgument;
+use crate::model::{Arguments, QueueName, QueueType};
+
+/// The delayed redelivery of one queue's messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delayed {
+    /// The queue.
+    pub queue: QueueName,
+    /// Milliseconds, one a retry: each longer than the one before by the first, up to the last.
+    pub delays: Vec<i64>,
+    /// Where the queue's dead letters go, if they go anywhere.
+    pub end: Option<End>,
+}
+
+impl Delayed {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        case.needs_quorum("delayed")?;
+        let known = KnownArgument::named("x-delayed-retry-type");
+        let version = case.dialect.version;
+        if !known.is_some_and(|known| known.is_taken(QueueType::Quorum, version)) {
+            let message = format!("strategy `delayed` needs RabbitMQ 4.3, and this is {version}");
+            return Err(Refusal::of_strategy(case.error(message)));
+        }
+        let delays = if case.retry.max_retries.value > 0 { case.delays()? } else { Vec::new() };
+        if !crate::spec::is_even(&delays) {
+            let message = format!("the delays of queue `{}` do not grow evenly, which `delayed` needs", case.name);
+            return Err(Refusal::of_strategy(case.error(message)));
+        }
+        case.sets(&[
+            ("x-delivery-limit", "deliveryLimit"),
+            ("x-delayed-retry-type", "delayedRetryType"),
+            ("x-delayed-retry-min", "delayedRetryMin"),
+            ("x-delayed-retry-max", "delayedRetryMax"),
+        ])?;
+        Ok(Self { queue: case.name.clone(), delays, end: case.end.cloned() })
+    }
+
+    /// How often, after the first attempt.
+    pub fn retries(&self) -> u32 {
+        u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
+    }
+
+    /// What the queue itself gets. The k-th wait is k times the least, up to the most (measured on 4.3.6).
+    pub fn arguments(&self) -> Arguments {
+        let mut arguments: Arguments = [("x-delivery-limit".to_owned(), i64::from(self.retries()).into())].into();
+        if let (Some(first), Some(last)) = (self.delays.first(), self.delays.last()) {
+            arguments.insert("x-delayed-retry-type".to_owned(), "all".into());
+            arguments.insert("x-delayed-retry-min".to_owned(), (*first).into());
+            arguments.insert("x-delayed-retry-max".to_owned(), (*last).into());
+        }
+        arguments
+    }
+}

@@ -1,0 +1,146 @@
+//! The ladder: the broker counts and waits, the worker only rejects. A rejected message climbs from tier to tier; the key
+//! with which it comes back from one says which is next. Any other death is final.
+
+use super::case::{Case, End, Refusal};
+use super::objects::Objects;
+use super::text;
+use super::tiers::Tiers;
+use crate::behaviour::Dialect;
+use crate::model::naming;
+use crate::model::{Arguments, Binding, Destination, QueueType};
+use crate::spec::{Diagnostic, Location};
+
+/// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
+/// the broker as a cycle (measured on 3.10, 4.0 and 4.3), so it must not enter a tier.
+const FINAL_DEATHS: [&str; 3] = ["delivery_limit", "expired", "maxlen"];
+
+/// The ladder of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    /// One a retry.
+    pub tiers: Tiers,
+    /// Where the last key leads.
+    pub end: End,
+}
+
+impl Ladder {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        let delays = case.delays()?;
+        case.can_have_tiers()?;
+        unguarded(case)?;
+        let end = end(case)?;
+        let tiers = Tiers {
+            queue: case.name.clone(),
+            queue_type: case.queue_type.value,
+            durable: case.queue.durable.as_ref().is_none_or(|it| it.value),
+            delays,
+        };
+        Ok(Self { tiers, end })
+    }
+
+    /// All that it needs on a broker of that kind.
+    pub fn objects(&self, dialect: &Dialect) -> Objects {
+        let queue = &self.tiers.queue;
+        let (guard, retry, first) =
+            (naming::guard_exchange(queue), naming::retry_exchange(queue), naming::first_exchange(queue));
+        let end = Destination::Exchange(self.end.exchange.clone());
+        let mut objects = Objects::default();
+        objects.exchange(guard.clone(), "headers", Some(&retry));
+        objects.exchange(retry.clone(), "direct", Some(&first));
+        objects.exchange(first.clone(), "fanout", None);
+        // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`); the header is there from 3.13 on.
+        // Between the two they match nothing, and are there so that an upgrade changes nothing.
+        if dialect.version.is_at_least(3, 10) {
+            for death in FINAL_DEATHS {
+                let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", death)]
+                    .map(|(k, v)| (k.to_owned(), text(v)))
+                    .into();
+                let routing_key = String::new();
+                objects.bindings.insert(Binding {
+                    source: guard.clone(),
+                    destination: end.clone(),
+                    routing_key,
+                    arguments,
+                });
+            }
+        }
+        let tiers: Vec<_> = self.tiers.names().collect();
+        for (number, name) in &tiers {
+            // The key of a retry leads to the next one's tier; no key, or any other, to the first.
+            match number.checked_sub(1) {
+                Some(before) if before > 0 => {
+                    objects.bind(&retry, naming::retry_key(queue, before), Destination::Queue(name.clone()));
+                }
+                Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name.clone())),
+            }
+        }
+        objects.bind(&retry, naming::retry_key(queue, self.tiers.last()), end);
+        self.tiers.add_to(&mut objects, dialect);
+        objects
+    }
+}
+
+/// Below 3.13 nothing tells a rejection from another death, so there must be no other.
+fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
+    let version = case.dialect.version;
+    if version.is_at_least(3, 13) {
+        return Ok(());
+    }
+    let get = |argument: &str| case.queue.arguments.get(argument);
+    let rejects = get("x-overflow").and_then(|it| it.value.as_text()).is_some_and(|it| it.starts_with("reject"));
+    let drops = |setting: Option<_>| setting.filter(|_| !rejects);
+    let limited = get("x-delivery-limit").filter(|_| case.queue_type.value == QueueType::Quorum);
+    let found = [
+        ("messageTtl", get("x-message-ttl")),
+        ("maxLength", drops(get("x-max-length"))),
+        ("maxLengthBytes", drops(get("x-max-length-bytes"))),
+        ("deliveryLimit", limited),
+    ];
+    match found.into_iter().find_map(|(key, setting)| setting.map(|setting| (key, setting))) {
+        None => Ok(()),
+        Some((key, setting)) => {
+            let message = format!(
+                "a ladder on RabbitMQ {version} cannot stand beside `{key}`: a message that dies by it after a retry \
+                 would be dropped as a cycle, which is guarded against from 3.13 on"
+            );
+            let diagnostic = Diagnostic::error("retry-strategy", message, setting.at);
+            Err(Refusal::of_strategy(diagnostic.also(case.at(), format!("the retries of queue `{}`", case.name))))
+        }
+    }
+}
+
+/// The last key must lead somewhere, whatever key the message has: the ladder's own on the last retry, the publisher's
+/// when it dies another death.
+fn end(case: &Case<'_>) -> Result<End, Refusal> {
+    let name = case.name;
+    let place: Option<Location> = case.queue.dead_letter.as_ref().map(|it| it.at);
+    let refused = |message: String, hint: &str| {
+        let diagnostic = Diagnostic::error("retry-strategy", message, place.unwrap_or(case.at()));
+        Err(Refusal::of_setting(diagnostic.also(case.at(), format!("the retries of queue `{name}`")).hint(hint)))
+    };
+    let Some(end) = case.end else {
+        let message = format!("the ladder of queue `{name}` needs a place for messages whose retries are used up");
+        let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use another strategy";
+        return refused(message, hint);
+    };
+    let fanout = "let it be a fanout (the default), or use strategy `republish` or `redeliver`";
+    if end.exchange.as_str().is_empty() {
+        let message =
+            "the dead letters of a ladder cannot go to the default exchange: it cannot be bound to".to_owned();
+        return refused(message, "name an entry of `deadLetterQueues`: it gets an exchange of its own");
+    }
+    match (end.kind.as_deref(), &end.routing_key) {
+        (Some("direct"), _) => {
+            let message = format!(
+                "the dead letters of a ladder keep their own keys, which direct exchange `{}` would not know",
+                end.exchange
+            );
+            refused(message, fanout)
+        }
+        (Some("fanout" | "headers"), _) | (_, None) => Ok(end.clone()),
+        (Some(_) | None, Some(key)) => {
+            let message = format!("the dead letters of a ladder keep their own keys: they cannot get the key {key:?}");
+            refused(message, "take the routing key away, and bind the dead-letter queue so that it takes every key")
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a strategy needs on the broker, before it is known whether its names are free.
+
+use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Generated objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// Exchanges.
+    pub exchanges: BTreeMap<ExchangeName, Exchange>,
+    /// Queues.
+    pub queues: BTreeMap<QueueName, Queue>,
+    /// Bindings.
+    pub bindings: BTreeSet<Binding>,
+    /// Arguments of those queues that a live one may lack.
+    pub optional: BTreeMap<QueueName, BTreeSet<String>>,
+}
+
+impl Objects {
+    /// Adds an exchange. Not an internal one: an application that asserts it would be refused, and newer exports of
+    /// definitions leave internal ones out.
+    pub(super) fn exchange(&mut self, name: ExchangeName, kind: &str, alternate: Option<&ExchangeName>) {
+        let alternate = alternate.map(|alternate| ("alternate-exchange".to_owned(), alternate.as_str().into()));
+        let exchange = Exchange {
+            kind: kind.to_owned(),
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: alternate.into_iter().collect(),
+        };
+        self.exchanges.insert(name, exchange);
+    }
+
+    /// Adds a binding without arguments.
+    pub(super) fn bind(&mut self, source: &ExchangeName, routing_key: String, destination: Destination) {
+        self.bindings.insert(Binding { source: source.clone(), destination, routing_key, arguments: Arguments::new() });
+    }
+
+    /// All of them.
+    pub fn ids(&self) -> BTreeSet<ObjectId> {
+        let exchanges = self.exchanges.keys().cloned().map(ObjectId::Exchange);
+        let queues = self.queues.keys().cloned().map(ObjectId::Queue);
+        exchanges.chain(queues).chain(self.bindings.iter().cloned().map(ObjectId::Binding)).collect()
+    }
+}

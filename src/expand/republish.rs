@@ -1,0 +1,61 @@
+//! Republish: the worker counts, in a header, and publishes a failed message again: to the tier that it chooses, or to the
+//! back of the queue where there are no delays.
+
+use super::case::{Case, End, Refusal};
+use super::objects::Objects;
+use super::tiers::Tiers;
+use crate::behaviour::Dialect;
+use crate::model::naming;
+use crate::model::{Destination, QueueName};
+
+/// The republishing of one queue's messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Republish {
+    /// The queue.
+    pub queue: QueueName,
+    /// How often, after the first attempt.
+    pub retries: u32,
+    /// One a retry; `None`: to the back of the queue.
+    pub tiers: Option<Tiers>,
+    /// By how many milliseconds the worker may shorten a wait.
+    pub jitter: Option<i64>,
+    /// Where the queue's dead letters go, if they go anywhere.
+    pub end: Option<End>,
+}
+
+impl Republish {
+    pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
+        let delays = case.retry.delays();
+        if !delays.is_empty() {
+            case.can_have_tiers()?;
+        }
+        let tiers = Tiers {
+            queue: case.name.clone(),
+            queue_type: case.queue_type.value,
+            durable: case.queue.durable.as_ref().is_none_or(|it| it.value),
+            delays,
+        };
+        Ok(Self {
+            queue: case.name.clone(),
+            retries: case.retry.max_retries.value,
+            tiers: Some(tiers).filter(|tiers| !tiers.delays.is_empty()),
+            jitter: case.retry.jitter.as_ref().map(|it| it.value),
+            end: case.end.cloned(),
+        })
+    }
+
+    /// All that it needs on a broker of that kind; nothing without tiers.
+    pub fn objects(&self, dialect: &Dialect) -> Objects {
+        let mut objects = Objects::default();
+        let Some(tiers) = &self.tiers else { return objects };
+        let retry = naming::retry_exchange(&self.queue);
+        // A number past the last is a dead letter. The default exchange can be nobody's alternate.
+        let alternate = self.end.as_ref().map(|end| &end.exchange).filter(|name| !name.as_str().is_empty());
+        objects.exchange(retry.clone(), "direct", alternate);
+        for (number, name) in tiers.names() {
+            objects.bind(&retry, number.to_string(), Destination::Queue(name));
+        }
+        tiers.add_to(&mut objects, dialect);
+        objects
+    }
+}

@@ -1,0 +1,289 @@
+//! How each queue retries: which strategy, decided by value, or why none can carry it; and its objects into the topology.
+
+use super::Expander;
+use super::case::{Case, End, Refusal};
+use super::delayed::Delayed;
+use super::ladder::Ladder;
+use super::objects::Objects;
+use super::origin::Because;
+use super::redeliver::Redeliver;
+use super::republish::Republish;
+use crate::behaviour::Dialect;
+use crate::model::names::LONGEST_NAME;
+use crate::model::naming;
+use crate::model::units::duration;
+use crate::model::{Arguments, Family, ObjectId, QueueName, QueueType, Strategy};
+use crate::spec::{Diagnostic, Location, RetrySpec};
+use std::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// After so many waits a line is cut.
+const SHOWN_WAITS: usize = 10;
+
+/// How one queue retries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The broker counts and waits.
+    Ladder(Ladder),
+    /// The worker does.
+    Republish(Republish),
+    /// The broker counts.
+    Redeliver(Redeliver),
+    /// The broker counts and waits, in the queue itself.
+    Delayed(Delayed),
+}
+
+impl Retry {
+    /// By that strategy, if it can carry the queue.
+    fn with(strategy: Strategy, case: &Case<'_>) -> Result<Self, Refusal> {
+        match strategy {
+            Strategy::Ladder => Ladder::of(case).map(Self::Ladder),
+            Strategy::Republish => Republish::of(case).map(Self::Republish),
+            Strategy::Redeliver => Redeliver::of(case).map(Self::Redeliver),
+            Strategy::Delayed => Delayed::of(case).map(Self::Delayed),
+        }
+    }
+
+    /// The strategy that is said, or the one that stands for what is said; `None`: the first failure is final.
+    fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
+        let retry = case.retry;
+        let said = retry.strategy.as_ref().map(|it| it.value);
+        let is_final = retry.max_retries.value == 0;
+        let strategy = match (said, &retry.schedule, case.queue_type.value) {
+            // Nothing to make: a rejected message is a dead letter at once.
+            (None | Some(Strategy::Ladder | Strategy::Republish), _, _) if is_final => return Ok(None),
+            (Some(strategy), _, _) => strategy,
+            (None, Some(_), _) => Strategy::Ladder,
+            (None, None, QueueType::Quorum) => Strategy::Redeliver,
+            (None, None, QueueType::Classic | QueueType::Stream) => return Err(Box::new(no_strategy(case))),
+        };
+        Self::with(strategy, case).map(Some).map_err(|refusal| explained(refusal, strategy, case))
+    }
+
+    /// The word for it.
+    pub fn strategy(&self) -> Strategy {
+        match self {
+            Self::Ladder(_) => Strategy::Ladder,
+            Self::Republish(_) => Strategy::Republish,
+            Self::Redeliver(_) => Strategy::Redeliver,
+            Self::Delayed(_) => Strategy::Delayed,
+        }
+    }
+
+    /// The queue that retries.
+    pub fn queue(&self) -> &QueueName {
+        match self {
+            Self::Ladder(it) => &it.tiers.queue,
+            Self::Republish(it) => &it.queue,
+            Self::Redeliver(it) => &it.queue,
+            Self::Delayed(it) => &it.queue,
+        }
+    }
+
+    /// How often, after the first attempt.
+    pub fn retries(&self) -> u32 {
+        match self {
+            Self::Ladder(it) => it.tiers.last(),
+            Self::Republish(it) => it.retries,
+            Self::Redeliver(it) => it.retries,
+            Self::Delayed(it) => it.retries(),
+        }
+    }
+
+    /// How long each retry waits, in milliseconds; empty where none does.
+    pub fn delays(&self) -> &[i64] {
+        match self {
+            Self::Ladder(it) => &it.tiers.delays,
+            Self::Republish(it) => it.tiers.as_ref().map_or(&[], |tiers| &tiers.delays),
+            Self::Redeliver(_) => &[],
+            Self::Delayed(it) => &it.delays,
+        }
+    }
+
+    /// Where a message goes whose retries are used up; `None`: nowhere.
+    pub fn end(&self) -> Option<&End> {
+        match self {
+            Self::Ladder(it) => Some(&it.end),
+            Self::Republish(it) => it.end.as_ref(),
+            Self::Redeliver(it) => it.end.as_ref(),
+            Self::Delayed(it) => it.end.as_ref(),
+        }
+    }
+
+    /// What it needs beside the queue.
+    pub fn objects(&self, dialect: &Dialect) -> Objects {
+        match self {
+            Self::Ladder(it) => it.objects(dialect),
+            Self::Republish(it) => it.objects(dialect),
+            Self::Redeliver(_) | Self::Delayed(_) => Objects::default(),
+        }
+    }
+
+    /// What the queue itself gets, beside its dead-letter exchange.
+    pub fn arguments(&self) -> Arguments {
+        match self {
+            Self::Ladder(_) | Self::Republish(_) => Arguments::new(),
+            Self::Redeliver(it) => it.arguments(),
+            Self::Delayed(it) => it.arguments(),
+        }
+    }
+
+    /// The way of a message that always fails, from the queue on.
+    fn path(&self) -> String {
+        let mut stops: Vec<(String, usize)> = Vec::new();
+        let waits = self.delays().iter().filter_map(|delay| duration(*delay));
+        for wait in waits {
+            match stops.last_mut() {
+                Some((last, times)) if *last == wait => *times += 1,
+                Some(_) | None => stops.push((wait, 1)),
+            }
+        }
+        let times = usize::try_from(self.retries()).unwrap_or(usize::MAX);
+        if stops.is_empty() && times > 0 {
+            let how = match self {
+                Self::Republish(_) => "to the back",
+                Self::Ladder(_) | Self::Redeliver(_) | Self::Delayed(_) => "at once",
+            };
+            stops.push((how.to_owned(), times));
+        }
+        let mut shown: Vec<String> = stops
+            .iter()
+            .map(|(stop, times)| if *times == 1 { stop.clone() } else { format!("{stop} ×{times}") })
+            .collect();
+        if shown.len() > SHOWN_WAITS {
+            let last = shown.len() - 1;
+            shown.splice(SHOWN_WAITS / 2..last, ["…".to_owned()]);
+        }
+        shown.push(self.end().map_or_else(|| "dropped".to_owned(), |end| end.shown.clone()));
+        shown.join(" → ")
+    }
+}
+
+/// `orders.work → 5s → 30s → orders.dead`.
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} → {}", self.queue(), self.path())
+    }
+}
+
+/// Only a count, and a queue that cannot count. Republishing without a word would enforce nothing.
+fn no_strategy(case: &Case<'_>) -> Diagnostic {
+    let message = format!(
+        "queue `{}` is a classic queue, which does not count deliveries: `maxRetries` alone says nothing of who does",
+        case.name
+    );
+    let hint = "add delays, for a ladder that the broker keeps: `retry: {delays: [5s, 30s]}`; or write \
+                `retry: {strategy: republish}` where the workers count; or use `type: quorum`";
+    let diagnostic = Diagnostic::error("retry-strategy", message, case.retry.max_retries.at);
+    diagnostic.also(case.queue_type.at, "its type is said here").hint(hint)
+}
+
+/// With the strategies that would work, where the strategy is what stands in the way.
+fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Box<Diagnostic> {
+    let Refusal { diagnostic, is_of_strategy } = refusal;
+    if !is_of_strategy {
+        return diagnostic;
+    }
+    let works = |with: &RetrySpec, other: &Strategy| {
+        let case = Case { retry: with, ..*case };
+        *other != strategy && Retry::with(*other, &case).is_ok()
+    };
+    let as_it_is: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(case.retry, other)).collect();
+    let words = |strategies: &[Strategy]| {
+        let words: Vec<String> = strategies.iter().map(|it| format!("`strategy: {it}`")).collect();
+        words.join(" or ")
+    };
+    if !as_it_is.is_empty() {
+        return Box::new(diagnostic.hint(format!("{} would work here", words(&as_it_is))));
+    }
+    let without = RetrySpec { schedule: None, jitter: None, ..case.retry.clone() };
+    let without: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(&without, other)).collect();
+    let hint = format!("without delays, {} would work here", words(&without));
+    Box::new(diagnostic.maybe_hint((!without.is_empty()).then_some(hint)))
+}
+
+impl Expander<'_> {
+    /// Decides how each queue retries. Before anything is made, because it decides what the queues themselves get.
+    pub(super) fn decide_retries(&mut self) {
+        let spec = self.spec;
+        for (name, queue) in &spec.queues {
+            let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
+            let end = self.end(queue);
+            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect: self.dialect };
+            match Retry::of(&case) {
+                Ok(Some(retry)) => {
+                    self.retries.insert(name.clone(), (case.at(), retry));
+                }
+                Ok(None) => {}
+                Err(diagnostic) => self.diagnostics.push(*diagnostic),
+            }
+        }
+    }
+
+    /// Makes what the retries need.
+    pub(super) fn make_retries(&mut self) {
+        let retries = std::mem::take(&mut self.retries);
+        for (name, (at, retry)) in &retries {
+            let objects = retry.objects(self.dialect);
+            self.scope.families.push(Family {
+                queue: name.clone(),
+                strategy: retry.strategy(),
+                retries: retry.retries(),
+                path: retry.path(),
+                members: objects.ids(),
+            });
+            if self.has_room(name, &objects, *at) {
+                self.add_generated(name, objects, *at);
+            }
+        }
+        self.retries = retries;
+    }
+
+    /// One error where the names of a family are too long, not one a name.
+    fn has_room(&mut self, queue: &QueueName, objects: &Objects, at: Location) -> bool {
+        let ids = objects.ids();
+        let longest = ids.iter().filter_map(ObjectId::name).max_by_key(|name| name.len()).unwrap_or_default();
+        if longest.len() <= LONGEST_NAME {
+            return true;
+        }
+        let suffix = longest.strip_prefix(queue.as_str()).unwrap_or(longest);
+        let message = format!(
+            "the name of queue `{queue}` is too long to be retried: `{suffix}` is put behind it, and 255 bytes are the most"
+        );
+        let diagnostic = Diagnostic::error("generated-name", message, at);
+        let room = LONGEST_NAME - suffix.len();
+        self.diagnostics.push(diagnostic.hint(format!("use a name of at most {room} bytes")));
+        false
+    }
+
+    fn add_generated(&mut self, queue: &QueueName, objects: Objects, at: Location) {
+        let because = || Because::Retry(queue.clone());
+        for (name, exchange) in objects.exchanges {
+            self.add_generated_exchange(name, exchange, at, because());
+        }
+        for (name, tier) in objects.queues {
+            let id = ObjectId::Queue(name.clone());
+            if self.can_generate(&id, name.as_str(), at) {
+                self.note(id, at, because());
+                self.topology.queues.insert(name, tier);
+            }
+        }
+        for binding in objects.bindings {
+            // The same binding may be declared; then the declaration is its origin.
+            if self.topology.bindings.insert(binding.clone()) {
+                self.note(ObjectId::Binding(binding), at, because());
+            }
+        }
+        self.scope.optional.extend(objects.optional);
+    }
+
+    /// The exchange that a queue's dead letters go to first, where that is not where they end.
+    pub(super) fn guard_of(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
+        match self.retries.get(queue) {
+            Some((_, Retry::Ladder(_))) => Some(naming::guard_exchange(queue)),
+            Some((_, Retry::Republish(_) | Retry::Redeliver(_) | Retry::Delayed(_))) | None => None,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What each strategy is made of, on which version, and what is refused.
+
+use crate::behaviour::Dialect;
+use crate::expand::tests::{expanded_for, listed, spec};
+use crate::expand::{Because, Expansion, expand};
+use crate::model::ObjectId;
+use crate::spec::Diagnostic;
+
+const DEAD: &str = "deadLetterQueues: {orders.dead: {type: classic}}\n";
+
+/// A queue with these keys, and a dead-letter queue.
+fn text(keys: &str) -> String {
+    format!("queues:\n  orders.work: {{{keys}, deadLetter: orders.dead}}\n{DEAD}")
+}
+
+fn of(version: &str, keys: &str) -> Expansion {
+    expanded_for(version, &text(keys))
+}
+
+/// Without the dead-letter queue, its exchange and its binding.
+fn made(version: &str, keys: &str) -> String {
+    let of_dead_letters =
+        ["exchange orders.dead.dlx ", "queue orders.dead ", "binding orders.dead.dlx ─ \"\" → orders.dead"];
+    let listed = listed(&of(version, keys));
+    let lines = listed.lines().filter(|line| !of_dead_letters.iter().any(|other| line.starts_with(other)));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The errors, each behind the words that it is about and before its hint, for that version.
+fn refused(version: &str, text: &str) -> String {
+    let whole = format!("version: 1\nvhost: shop\n{text}");
+    let dialect = Dialect::of(version.parse().unwrap());
+    let found = expand(&spec(text), &dialect).expect_err("this spec cannot be expanded");
+    let line = |it: &Diagnostic| {
+        let hint = it.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
+        format!("{}: {}{hint}", &whole[it.primary.start..it.primary.end], it.message)
+    };
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The family in two lines.
+fn family(expansion: &Expansion) -> String {
+    let family = &expansion.scope.families[0];
+    format!("{family}\n{} {}: {}", family.strategy, family.retries, family.counted())
+}
+
+const GUARD: &str = "\
+binding orders.work.dlx ─ {x-last-death-reason: delivery_limit, x-match: all-with-x} → orders.dead.dlx
+binding orders.work.dlx ─ {x-last-death-reason: expired, x-match: all-with-x} → orders.dead.dlx
+binding orders.work.dlx ─ {x-last-death-reason: maxlen, x-match: all-with-x} → orders.dead.dlx
+";
+
+#[test]
+fn a_ladder_on_a_classic_queue() {
+    let keys = "type: classic, retry: {delays: [5s, 30s, 5m]}";
+    let expansion = of("3.13.7", keys);
+    let expected = format!(
+        "\
+exchange orders.work.dlx headers {{alternate-exchange: orders.work.retry}}
+exchange orders.work.retry direct {{alternate-exchange: orders.work.retry.first}}
+exchange orders.work.retry.first fanout {{}}
+exchange orders.work.return fanout {{}}
+queue orders.work {{x-dead-letter-exchange: orders.work.dlx, x-queue-type: classic}}
+queue orders.work.retry.1.5s {{x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.1, x-message-ttl: 5000, x-queue-type: classic}}
+queue orders.work.retry.2.30s {{x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.2, x-message-ttl: 30000, x-queue-type: classic}}
+queue orders.work.retry.3.5m {{x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.3, x-message-ttl: 300000, x-queue-type: classic}}
+{GUARD}\
+binding orders.work.retry ─ orders.work.retry.1 → orders.work.retry.2.30s
+binding orders.work.retry ─ orders.work.retry.2 → orders.work.retry.3.5m
+binding orders.work.retry ─ orders.work.retry.3 → orders.dead.dlx
+binding orders.work.retry.first ─ \"\" → orders.work.retry.1.5s
+binding orders.work.return ─ \"\" → orders.work
+"
+    );
+    assert_eq!(made("3.13.7", keys), expected);
+    assert_eq!(made("4.3.6", keys), expected, "the same on every version that takes the guard");
+    assert_eq!(made("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
+    assert_eq!(
+        family(&expansion),
+        "orders.work → 5s → 30s → 5m → orders.dead\nladder 3: 4 exchanges, 3 tier queues, 8 bindings"
+    );
+    assert_eq!(expansion.retries[&"orders.work".into()].to_string(), "orders.work → 5s → 30s → 5m → orders.dead");
+    let tier = &expansion.origins[&ObjectId::Queue("orders.work.retry.2.30s".into())];
+    assert_eq!(tier.because, Because::Retry("orders.work".into()));
+    assert_eq!(tier.to_string(), "topology.yaml:4:40 (retries of orders.work)");
+}
+
+#[test]
+fn the_tiers_of_a_quorum_queue_lose_nothing_where_the_version_can() {
+    let keys = "type: quorum, retry: {delays: [5s]}, maxRetries: 2";
+    let tier = |version: &str| {
+        let made = made(version, keys);
+        let lines: Vec<&str> = made.lines().filter(|line| line.starts_with("queue orders.work.retry.2")).collect();
+        lines.join("\n")
+    };
+    let arguments = "x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.2";
+    let safe = format!(
+        "queue orders.work.retry.2.5s {{{arguments}, x-dead-letter-strategy: at-least-once, x-message-ttl: 5000, \
+         x-overflow: reject-publish, x-queue-type: quorum}}"
+    );
+    assert_eq!([tier("3.10.8"), tier("4.3.6")], [safe.clone(), safe]);
+    // There quorum queues have no TTL.
+    let classic = format!("queue orders.work.retry.2.5s {{{arguments}, x-message-ttl: 5000, x-queue-type: classic}}");
+    assert_eq!(tier("3.8.9"), classic);
+    let optional = of("4.0.5", keys).scope.optional;
+    let optional: Vec<String> = optional.iter().map(|(name, it)| format!("{name}: {it:?}")).collect();
+    let both = r#"{"x-dead-letter-strategy", "x-overflow"}"#;
+    assert_eq!(optional, [format!("orders.work.retry.1.5s: {both}"), format!("orders.work.retry.2.5s: {both}")]);
+    assert_eq!(
+        family(&of("4.0.5", keys)),
+        "orders.work → 5s ×2 → orders.dead\nladder 2: 4 exchanges, 2 tier queues, 7 bindings"
+    );
+}
+
+#[test]
+fn a_ladder_may_be_wired_by_a_policy() {
+    let listed = listed(&expanded_for(
+        "4.0.5",
+        &format!(
+            "queues: {{q: {{type: classic, retry: {{delays: [1s]}}, deadLetter: {{queue: orders.dead, wiring: policy}}}}}}\n{DEAD}"
+        ),
+    ));
+    assert!(listed.contains("queue q {x-queue-type: classic}\n"), "{listed}");
+    assert!(listed.contains("policy q.topo.dead-letter ^q$ queues 1 {dead-letter-exchange: q.dlx}\n"), "{listed}");
+}
+
+#[test]
+fn republish_through_tiers() {
+    let keys = "type: classic, retry: {strategy: republish, delays: [5s, 1m30s], jitter: 1s}";
+    assert_eq!(
+        made("3.8.9", keys),
+        "\
+exchange orders.work.retry direct {alternate-exchange: orders.dead.dlx}
+exchange orders.work.return fanout {}
+queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}
+queue orders.work.retry.1.5s {x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.1, x-message-ttl: 5000, x-queue-type: classic}
+queue orders.work.retry.2.1m30s {x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.2, x-message-ttl: 90000, x-queue-type: classic}
+binding orders.work.retry ─ 1 → orders.work.retry.1.5s
+binding orders.work.retry ─ 2 → orders.work.retry.2.1m30s
+binding orders.work.return ─ \"\" → orders.work
+"
+    );
+    assert_eq!(
+        family(&of("3.8.9", keys)),
+        "orders.work → 5s → 1m30s → orders.dead\nrepublish 2: 2 exchanges, 2 tier queues, 3 bindings"
+    );
+    let nowhere = listed(&expanded_for(
+        "4.0.5",
+        "queues: {q: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [1s]}}}\n",
+    ));
+    assert!(nowhere.contains("exchange q.retry direct {}\n"), "{nowhere}");
+}
+
+#[test]
+fn republish_to_the_back() {
+    let keys = "type: classic, maxRetries: 2, retry: {strategy: republish}";
+    let plain = "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}\n";
+    assert_eq!(made("3.8.9", keys), plain);
+    assert_eq!(family(&of("3.8.9", keys)), "orders.work → to the back ×2 → orders.dead\nrepublish 2: ");
+}
+
+#[test]
+fn redeliver_is_a_limit() {
+    for version in ["3.8.9", "4.3.6"] {
+        assert_eq!(
+            made(version, "type: quorum, maxRetries: 3"),
+            "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delivery-limit: 3, x-queue-type: quorum}\n"
+        );
+    }
+    assert_eq!(
+        family(&of("4.0.5", "type: quorum, maxRetries: 3")),
+        "orders.work → at once ×3 → orders.dead\nredeliver 3: "
+    );
+    let dropped = expanded_for("4.0.5", "queues: {q: {type: quorum, maxRetries: 1}}\n");
+    assert_eq!(family(&dropped), "q → at once → dropped\nredeliver 1: ");
+    let instead = "defaults: {queue: {type: quorum, deliveryLimit: 9}}\nqueues: {q: {maxRetries: 1}}\n";
+    assert!(listed(&expanded_for("4.0.5", instead)).contains("queue q {x-delivery-limit: 1,"), "a default gives way");
+}
+
+#[test]
+fn delayed_is_four_arguments() {
+    assert_eq!(
+        made("4.3.6", "type: quorum, maxRetries: 5, retry: {strategy: delayed, delays: [1s, 2s, 3s]}"),
+        "queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-delayed-retry-max: 3000, \
+         x-delayed-retry-min: 1000, x-delayed-retry-type: all, x-delivery-limit: 5, x-queue-type: quorum}\n"
+    );
+}
+
+#[test]
+fn no_retries_are_no_objects() {
+    for keys in ["type: classic, maxRetries: 0", "type: quorum, maxRetries: 0, retry: {strategy: ladder}"] {
+        let expansion = of("4.0.5", keys);
+        assert!(expansion.scope.families.is_empty() && expansion.retries.is_empty());
+        assert_eq!(expansion.topology.queues.len(), 2);
+    }
+    let limited = made("4.0.5", "type: quorum, maxRetries: 0, retry: {strategy: redeliver}");
+    assert!(limited.contains("x-delivery-limit: 0"), "{limited}");
+}
+
+#[test]
+fn dead_letters_of_a_quorum_queue_are_not_worn_out() {
+    let text = "queues: {q: {type: quorum, deadLetter: d}}\ndeadLetterQueues: {d: {type: quorum}, e: {type: quorum, deliveryLimit: 7}}\n";
+    assert!(listed(&expanded_for("4.0.5", text)).contains("queue d {x-delivery-limit: -1, x-queue-type: quorum}"));
+    assert!(listed(&expanded_for("4.0.5", text)).contains("queue e {x-delivery-limit: 7, "));
+    assert!(
+        listed(&expanded_for("3.13.7", text)).contains("queue d {x-queue-type: quorum}"),
+        "there -1 is one delivery"
+    );
+    assert!(expanded_for("4.0.5", text).scope.is_optional(&"d".into(), "x-delivery-limit"));
+}
+
+#[test]
+fn a_strategy_that_cannot_be_names_those_that_can() {
+    for (version, keys, expected) in [
+        (
+            "4.3.6",
+            "type: classic, maxRetries: 3",
+            "3: queue `orders.work` is a classic queue, which does not count deliveries: `maxRetries` alone says nothing \
+             of who does (add delays, for a ladder that the broker keeps: `retry: {delays: [5s, 30s]}`; or write \
+             `retry: {strategy: republish}` where the workers count; or use `type: quorum`)",
+        ),
+        (
+            "4.3.6",
+            "type: classic, maxRetries: 3, retry: {strategy: redeliver}",
+            "redeliver: strategy `redeliver` needs a queue that counts deliveries, and queue `orders.work` is a classic queue \
+             (`strategy: republish` would work here)",
+        ),
+        (
+            "4.0.5",
+            "type: quorum, retry: {strategy: delayed, delays: [1s]}",
+            "delayed: strategy `delayed` needs RabbitMQ 4.3, and this is 4.0.5 \
+             (`strategy: ladder` or `strategy: republish` would work here)",
+        ),
+        (
+            "4.3.6",
+            "type: classic, retry: {strategy: delayed, delays: [1s]}",
+            "delayed: strategy `delayed` needs a queue that counts deliveries, and queue `orders.work` is a classic queue \
+             (`strategy: ladder` or `strategy: republish` would work here)",
+        ),
+        (
+            "3.10.8",
+            "type: quorum, messageTtl: 1h, retry: {delays: [1s]}",
+            "messageTtl: a ladder on RabbitMQ 3.10.8 cannot stand beside `messageTtl`: a message that dies by it after a retry \
+             would be dropped as a cycle, which is guarded against from 3.13 on (`strategy: republish` would work here)",
+        ),
+        (
+            "3.8.9",
+            "type: classic, maxLength: 5, retry: {delays: [1s]}",
+            "maxLength: a ladder on RabbitMQ 3.8.9 cannot stand beside `maxLength`: a message that dies by it after a retry \
+             would be dropped as a cycle, which is guarded against from 3.13 on (`strategy: republish` would work here)",
+        ),
+        (
+            "4.3.6",
+            "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
+            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
+             (`strategy: delayed` would work here)",
+        ),
+        (
+            "3.10.8",
+            "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
+            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
+             (without delays, `strategy: republish` or `strategy: redeliver` would work here)",
+        ),
+    ] {
+        assert_eq!(refused(version, &text(keys)), expected, "{keys} on {version}");
+    }
+    for (version, keys) in [
+        ("3.13.7", "type: quorum, messageTtl: 1h, maxLength: 5, deliveryLimit: 4, retry: {delays: [1s]}"),
+        ("3.10.8", "type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}"),
+    ] {
+        of(version, keys);
+    }
+}
+
+#[test]
+fn settings_that_fight_the_retries_are_refused() {
+    for (keys, expected) in [
+        (
+            "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
+            "queue `orders.work` refuses messages when it is full, and a classic queue would lose a retry that comes back \
+             then (use `type: quorum`, where the retry waits, or `overflow: drop-head`)",
+        ),
+        (
+            "type: classic, overflow: reject-publish-dlx, retry: {strategy: republish, delays: [1s]}",
+            "queue `orders.work` refuses messages when it is full",
+        ),
+        (
+            "type: quorum, deliveryLimit: 5, maxRetries: 3",
+            "`deliveryLimit` is what the retries of queue `orders.work` set themselves (keep one of the two)",
+        ),
+    ] {
+        let found = refused("4.3.0", &text(keys));
+        assert!(found.contains(expected), "{keys}: {found}");
+    }
+    of("4.3.0", "type: classic, overflow: reject-publish, maxRetries: 2, retry: {strategy: republish}");
+}
+
+#[test]
+fn a_ladder_ends_where_every_key_is_taken() {
+    let queue = |dead_letter: &str, rest: &str| {
+        format!(
+            "exchanges: {{corp: {{external: true}}, plain: {{type: direct}}, wide: {{type: topic}}}}\n\
+             queues: {{q: {{type: classic, retry: {{delays: [1s]}}, deadLetter: {dead_letter}}}}}\n{rest}"
+        )
+    };
+    for (dead_letter, rest, expected) in [
+        ("none", "", "the ladder of queue `q` needs a place for messages whose retries are used up"),
+        ("{exchange: plain}", "", "keep their own keys, which direct exchange `plain` would not know"),
+        ("{exchange: amq.direct}", "", "keep their own keys, which direct exchange `amq.direct` would not know"),
+        ("{exchange: \"\", routingKey: q}", "", "cannot go to the default exchange"),
+        ("{exchange: corp, routingKey: k}", "", "they cannot get the key \"k\""),
+        ("{exchange: wide, routingKey: k}", "", "they cannot get the key \"k\""),
+        ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: direct}}}\n", "direct exchange `d.dlx`"),
+        ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: topic, routingKey: k}}}\n", "cannot get the key"),
+    ] {
+        let found = refused("4.0.5", &queue(dead_letter, rest));
+        assert!(found.contains(expected), "{dead_letter}: {found}");
+    }
+    for (dead_letter, rest, shown) in [
+        ("{exchange: corp}", "", "q → 1s → exchange corp"),
+        ("{exchange: wide}", "", "q → 1s → exchange wide"),
+        ("{exchange: amq.fanout, routingKey: k}", "", "q → 1s → exchange amq.fanout"),
+        ("d", "deadLetterQueues: {d: {external: true, exchange: {name: x}}}\n", "q → 1s → d"),
+        ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: topic}}}\n", "q → 1s → d"),
+    ] {
+        let expansion = expanded_for("4.0.5", &queue(dead_letter, rest));
+        assert_eq!(expansion.scope.families[0].to_string(), shown);
+    }
+    let unsaid = refused("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
+    assert!(unsaid.contains("needs a place for messages"), "{unsaid}");
+}
+
+#[test]
+fn long_ways_are_cut() {
+    let path = |keys: &str| of("4.3.6", keys).scope.families[0].path.clone();
+    assert_eq!(
+        path("type: classic, maxRetries: 20, retry: {backoff: {initial: 1s, factor: 1.5, max: 30s}}"),
+        "1s → 1s500ms → 2s250ms → 3s375ms → 5s63ms → 7s594ms → 11s391ms → 17s86ms → 25s629ms → 30s ×11 → orders.dead"
+    );
+    assert_eq!(
+        path(
+            "type: quorum, retry: {strategy: delayed, maxRetries: 50, delays: [1s, 2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s, 11s, 12s]}"
+        ),
+        "1s → 2s → 3s → 4s → 5s → … → 12s ×39 → orders.dead"
+    );
+}
+
+#[test]
+fn generated_names_may_be_taken_or_too_long() {
+    let keys = "type: classic, retry: {delays: [1s, 1m30s]}";
+    let taken = format!("exchanges: {{orders.work.return: {{type: topic}}}}\n{}", text(keys));
+    assert!(
+        refused("4.0.5", &taken).contains("exchange `orders.work.return`, which is generated here, is declared, too")
+    );
+    let ignored = format!("ignore: [\"*.retry.1.*\"]\n{}", text(keys));
+    assert!(
+        refused("4.0.5", &ignored)
+            .contains("queue `orders.work.retry.1.1s`, which is generated here, is matched by `ignore`")
+    );
+    let named = |length: usize| text(keys).replace("orders.work", &"w".repeat(length));
+    let found = refused("4.0.5", &named(242));
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(
+        found.contains(
+            "`.retry.2.1m30s` is put behind it, and 255 bytes are the most (use a name of at most 241 bytes)"
+        ),
+        "{found}"
+    );
+    expanded_for("4.0.5", &named(241));
+}
+
+#[test]
+fn two_queues_may_share_a_dead_letter_queue() {
+    let expansion = expanded_for(
+        "4.0.5",
+        &format!(
+            "defaults: {{queue: {{type: classic}}, retry: {{delays: [1s]}}, deadLetter: orders.dead}}\nqueues: {{a: {{}}, b: {{}}}}\n{DEAD}"
+        ),
+    );
+    let families: Vec<String> = expansion.scope.families.iter().map(ToString::to_string).collect();
+    assert_eq!(families, ["a → 1s → orders.dead", "b → 1s → orders.dead"]);
+    assert_eq!(expansion.topology.exchanges.len(), 9);
+}

@@ -1,0 +1,261 @@
+//! `maxRetries` and `retry`: what one place says of them, a queue, an entry of `retryPolicies` or `defaults`. What holds for a
+//! queue where several speak is `retry_layers`' affair; what it takes on a broker is left to `expand`.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::node::{Entry, Node, Value};
+use super::position::{Location, Sourced};
+use super::read::declared_twice;
+use super::retry_keys::NO_RETRY;
+use super::written::{SaidBy, Setting, Spec};
+use crate::model::Strategy;
+use crate::model::retry::LONGEST_DELAY;
+use crate::model::units::duration;
+
+/// How the failed messages of a queue are tried again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetrySpec {
+    /// How often, after the first attempt. Said by the delays where nobody says it.
+    pub max_retries: Setting<u32>,
+    /// In which way, if one is said.
+    pub strategy: Option<Setting<Strategy>>,
+    /// How long each retry waits, if it does.
+    pub schedule: Option<Setting<Schedule>>,
+    /// By how many milliseconds a worker may shorten a wait.
+    pub jitter: Option<Setting<i64>>,
+    /// The entry of `retryPolicies` that it is taken from, if one is named nearest.
+    pub policy: Option<Setting<String>>,
+}
+
+/// How long retries wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Schedule {
+    /// Milliseconds of each; the last one repeats.
+    Delays(Vec<i64>),
+    /// Worked out.
+    Backoff {
+        /// The first, in milliseconds.
+        initial: i64,
+        /// What each is multiplied with for the next.
+        factor: f64,
+        /// The longest, in milliseconds.
+        max: Option<i64>,
+    },
+}
+
+/// An entry of `retryPolicies`.
+#[derive(Clone, Debug)]
+pub struct RetryPolicySpec {
+    /// Where its name stands.
+    pub at: Location,
+    /// What it says.
+    pub(crate) keys: RetryKeys,
+}
+
+/// What one place says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RetryKeys {
+    pub(super) max_retries: Option<Setting<u32>>,
+    pub(super) strategy: Option<Setting<Strategy>>,
+    pub(super) schedule: Option<Setting<Schedule>>,
+    pub(super) jitter: Option<Setting<i64>>,
+    pub(super) policy: Option<Setting<String>>,
+    /// `retry: none`.
+    pub(super) is_none: bool,
+    /// Where it says anything at all.
+    at: Vec<Location>,
+    /// Something was said, but wrong; so nothing can be said about the whole.
+    pub(super) is_wrong: bool,
+}
+
+impl Schedule {
+    /// The first so many waits, in milliseconds.
+    pub fn delays(&self, count: u32) -> Vec<i64> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        match self {
+            Self::Delays(delays) => {
+                let last = delays.last().copied();
+                delays.iter().copied().chain(std::iter::repeat_with(|| last).map_while(|it| it)).take(count).collect()
+            }
+            Self::Backoff { initial, factor, max } => {
+                let most = max.unwrap_or(LONGEST_DELAY);
+                let mut next = *initial as f64;
+                let waits = std::iter::repeat_with(|| {
+                    // Exact far beyond ten years.
+                    let wait = next.min(most as f64).round() as i64;
+                    next *= factor;
+                    wait
+                });
+                waits.take(count).collect()
+            }
+        }
+    }
+}
+
+impl RetrySpec {
+    /// Where the way of trying again is said, or else how often.
+    pub fn at(&self) -> Location {
+        let strategy = self.strategy.as_ref().map(|it| it.at);
+        strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
+    }
+
+    /// How long each retry waits, in milliseconds; empty where none does.
+    pub fn delays(&self) -> Vec<i64> {
+        self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))
+    }
+}
+
+/// Adds the `retryPolicies` of a document.
+pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
+        if entry.key == NO_RETRY {
+            let message = "no retry policy can be named `none`: that word takes a default retry away";
+            diagnostics.push(Diagnostic::error("name", message, entry.at));
+            continue;
+        }
+        let mut keys = RetryKeys::default();
+        keys.table(&entry.node, SaidBy::RetryPolicy, diagnostics);
+        keys.count_delays(diagnostics);
+        if let Some(first) = spec.retry_policies.get(&entry.key) {
+            diagnostics.push(declared_twice("retry policy", &entry.key, entry.at, first.at));
+        } else {
+            spec.retry_policies.insert(entry.key.clone(), RetryPolicySpec { at: entry.at, keys });
+        }
+    }
+}
+
+impl RetryKeys {
+    /// What a queue or `defaults` says.
+    pub(crate) fn read(node: &Node, said_by: SaidBy, diagnostics: &mut Diagnostics) -> Self {
+        let mut keys = Self::default();
+        if let Some(entry) = node.entry("retry") {
+            keys.at.push(entry.at);
+            match &entry.node.value {
+                Value::Text(word) if word == NO_RETRY => keys.is_none = true,
+                Value::Text(name) => {
+                    keys.policy = Some(Setting { value: name.clone(), at: entry.node.at, said_by });
+                }
+                Value::Table(_) => keys.table(&entry.node, said_by, diagnostics),
+                Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => {
+                    keys.is_wrong = true;
+                }
+            }
+        }
+        if let Some(entry) = node.entry("maxRetries") {
+            keys.at.push(entry.at);
+            let own = keys.count(entry, said_by);
+            if let Some((first, own)) = keys.max_retries.as_ref().zip(own.as_ref()) {
+                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is said twice", first.at);
+                diagnostics.push(diagnostic.also(own.at, "and here").hint("keep one of the two"));
+                keys.is_wrong = true;
+            }
+            if let Some(own) = own.as_ref().filter(|own| keys.is_none && own.value > 0) {
+                let message = format!("`retry: none` and `maxRetries: {}` contradict each other", own.value);
+                diagnostics.push(Diagnostic::error("conflicting-keys", message, own.at).hint("keep one of the two"));
+            }
+            keys.max_retries = own;
+        }
+        keys.count_delays(diagnostics);
+        keys
+    }
+
+    /// The entry of `retryPolicies` that is named.
+    pub(crate) fn used(&self) -> Option<Sourced<String>> {
+        self.policy.as_ref().map(|policy| Sourced::new(policy.value.clone(), policy.at))
+    }
+
+    /// Where something is said.
+    pub(crate) fn places(&self) -> &[Location] {
+        &self.at
+    }
+
+    fn count(&mut self, entry: &Entry, said_by: SaidBy) -> Option<Setting<u32>> {
+        let count = integer(&entry.node).and_then(|number| u32::try_from(number).ok());
+        self.is_wrong |= count.is_none();
+        count.map(|value| Setting { value, at: entry.node.at, said_by })
+    }
+
+    /// A table of `retry`, or an entry of `retryPolicies`.
+    fn table(&mut self, node: &Node, said_by: SaidBy, diagnostics: &mut Diagnostics) {
+        if let Some(entry) = node.entry("maxRetries") {
+            self.max_retries = self.count(entry, said_by);
+        }
+        if let Some(entry) = node.entry("strategy") {
+            let strategy = entry.node.text().and_then(Strategy::named);
+            self.is_wrong |= strategy.is_none();
+            self.strategy = strategy.map(|value| Setting { value, at: entry.node.at, said_by });
+        }
+        if let Some(entry) = node.entry("jitter") {
+            let jitter = integer(&entry.node);
+            self.is_wrong |= jitter.is_none();
+            self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, said_by });
+        }
+        let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
+        if let (Some(delays), Some(backoff)) = (delays, backoff) {
+            let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are said", backoff.at);
+            diagnostics.push(diagnostic.also(delays.at, "the other").hint("keep one of the two"));
+            self.is_wrong = true;
+        }
+        let written = delays.map(|entry| (entry, written_delays(&entry.node)));
+        let worked_out = backoff.map(|entry| (entry, worked_out(entry, diagnostics)));
+        if let Some((entry, schedule)) = written.or(worked_out) {
+            self.is_wrong |= schedule.is_none();
+            self.schedule = schedule.map(|value| Setting { value, at: entry.at, said_by });
+        }
+    }
+
+    /// One place that says more delays than retries.
+    fn count_delays(&mut self, diagnostics: &mut Diagnostics) {
+        if let (Some(schedule), Some(count)) = (&self.schedule, &self.max_retries) {
+            self.is_wrong |= too_many_delays(schedule, count, diagnostics);
+        }
+    }
+}
+
+fn integer(node: &Node) -> Option<i64> {
+    if let Value::Integer(number) = node.value { Some(number) } else { None }
+}
+
+fn written_delays(node: &Node) -> Option<Schedule> {
+    let Value::List(items) = &node.value else { return None };
+    let delays: Vec<i64> = items.iter().filter_map(integer).collect();
+    // One that is wrong was reported and left out: then the rest is not what was meant.
+    (!delays.is_empty()).then_some(Schedule::Delays(delays))
+}
+
+fn worked_out(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Schedule> {
+    let node = &entry.node;
+    let initial = node.get("initial").and_then(integer)?;
+    let factor = match node.get("factor").map(|it| &it.value) {
+        None => 2.0,
+        Some(Value::Integer(number)) => *number as f64,
+        Some(Value::Float(number)) => *number,
+        Some(Value::Null(_) | Value::Boolean(_) | Value::Text(_) | Value::List(_) | Value::Table(_)) => return None,
+    };
+    let max = match node.get("max") {
+        None => None,
+        Some(it) => Some(integer(it)?),
+    };
+    if let Some((max, it)) = max.zip(node.get("max")).filter(|(max, _)| *max < initial) {
+        let shown = |delay| duration(delay).unwrap_or_default();
+        let message = format!("the longest delay, {}, is shorter than the first, {}", shown(max), shown(initial));
+        diagnostics.push(Diagnostic::error("out-of-range", message, it.at));
+        return None;
+    }
+    Some(Schedule::Backoff { initial, factor, max })
+}
+
+/// Whether a schedule is longer than the count; reports it.
+pub(super) fn too_many_delays(
+    schedule: &Setting<Schedule>,
+    count: &Setting<u32>,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let Schedule::Delays(delays) = &schedule.value else { return false };
+    let is_too_many = delays.len() as u64 > u64::from(count.value);
+    if is_too_many {
+        let message = format!("there are more delays ({}) than retries ({})", delays.len(), count.value);
+        let diagnostic = Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the retries");
+        diagnostics.push(diagnostic.hint("each retry waits once: remove delays, or raise `maxRetries`"));
+    }
+    is_too_many
+}

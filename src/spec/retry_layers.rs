@@ -1,0 +1,156 @@
+//! What several places say of a queue's retries into what holds for it: setting by setting, the nearest one.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::retry::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule, too_many_delays};
+use super::written::Setting;
+use crate::model::Strategy;
+use crate::model::units::duration;
+use std::collections::BTreeMap;
+
+/// The settings of a queue, nearest first, and how near each is.
+pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
+
+impl<'a> Layers<'a> {
+    /// What the queue says, then the entry that it names, then the same of the defaults.
+    pub(crate) fn of(
+        own: &'a RetryKeys,
+        defaults: Option<&'a RetryKeys>,
+        policies: &'a BTreeMap<String, RetryPolicySpec>,
+    ) -> Self {
+        let mut layers = Vec::new();
+        if own.is_none {
+            return Self(layers);
+        }
+        for keys in [Some(own), defaults.filter(|keys| !keys.is_none)].into_iter().flatten() {
+            layers.push(keys);
+            layers.extend(keys.policy.as_ref().and_then(|name| policies.get(&name.value)).map(|policy| &policy.keys));
+        }
+        Self(layers)
+    }
+
+    fn nearest<T: Clone>(&self, get: impl Fn(&RetryKeys) -> &Option<Setting<T>>) -> Option<(usize, Setting<T>)> {
+        self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
+    }
+
+    /// What holds for the queue, if it retries at all.
+    pub(crate) fn resolve(&self, queue: &str, diagnostics: &mut Diagnostics) -> Option<RetrySpec> {
+        if self.0.iter().any(|keys| keys.is_wrong) {
+            return None;
+        }
+        let count = self.nearest(|keys| &keys.max_retries);
+        let strategy = self.nearest(|keys| &keys.strategy);
+        let mut schedule = self.nearest(|keys| &keys.schedule);
+        let mut jitter = self.nearest(|keys| &keys.jitter);
+        // What stands farther away than the strategy, and is nothing to it, was meant for other queues.
+        if let Some((rank, strategy)) = &strategy {
+            if strategy.value == Strategy::Redeliver {
+                schedule = schedule.filter(|(schedule, _)| schedule <= rank);
+            }
+            if strategy.value != Strategy::Republish {
+                jitter = jitter.filter(|(jitter, _)| jitter <= rank);
+            }
+        }
+        let first = strategy.as_ref().map(|(_, it)| it.at).or(schedule.as_ref().map(|(_, it)| it.at));
+        let count = match (count, &schedule) {
+            (Some((rank, count)), Some((nearer, delays))) if *nearer < rank => {
+                if too_many_delays(delays, &count, diagnostics) {
+                    return None;
+                }
+                count
+            }
+            (Some((_, count)), _) => count,
+            (None, Some((_, Setting { value: Schedule::Delays(delays), at, said_by }))) => {
+                Setting { value: u32::try_from(delays.len()).unwrap_or(u32::MAX), at: *at, said_by: *said_by }
+            }
+            (None, _) => {
+                let at = first.or(jitter.as_ref().map(|(_, it)| it.at))?;
+                let message = format!("queue `{queue}` is to retry, but nothing says how often");
+                let hint = "add `maxRetries`, here or on the queue; `retry: none` takes a default retry away";
+                diagnostics.push(Diagnostic::error("missing-key", message, at).hint(hint));
+                return None;
+            }
+        };
+        let retry = RetrySpec {
+            max_retries: count,
+            strategy: strategy.map(|(_, it)| it),
+            schedule: schedule.map(|(_, it)| it),
+            jitter: jitter.map(|(_, it)| it),
+            policy: self.nearest(|keys| &keys.policy).map(|(_, it)| it),
+        };
+        retry.is_consistent(diagnostics).then_some(retry)
+    }
+}
+
+impl RetrySpec {
+    /// Whether the settings fit each other; reports where they do not.
+    fn is_consistent(&self, diagnostics: &mut Diagnostics) -> bool {
+        let problem = self.strategy_problem().or_else(|| self.jitter_problem());
+        let is_fine = problem.is_none();
+        if let Some(problem) = problem {
+            diagnostics.push(problem);
+        }
+        is_fine
+    }
+
+    fn strategy_problem(&self) -> Option<Diagnostic> {
+        let strategy = self.strategy.as_ref()?;
+        let delays = self.delays();
+        match (strategy.value, &self.schedule) {
+            _ if self.max_retries.value == 0 => None,
+            (Strategy::Ladder | Strategy::Delayed, None) => {
+                let message = format!("strategy `{}` waits, but nothing says how long", strategy.value);
+                let hint = "add `delays: [5s, 30s]` or `backoff: {initial: 2s, factor: 2, max: 60s}`";
+                Some(Diagnostic::error("missing-key", message, strategy.at).hint(hint))
+            }
+            (Strategy::Redeliver, Some(schedule)) => {
+                let message = "strategy `redeliver` delivers again at once, so it has no delays";
+                let hint = "use `ladder` or `republish`, or `delayed` on RabbitMQ 4.3; or remove the delays";
+                let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
+                Some(diagnostic.also(strategy.at, "the strategy"))
+            }
+            (Strategy::Delayed, Some(schedule)) if !is_even(&delays) => {
+                let shown: Vec<String> = delays.iter().take(8).filter_map(|delay| duration(*delay)).collect();
+                let message = format!(
+                    "strategy `delayed` can only wait longer by the same amount each time, up to a limit, and not {}",
+                    shown.join(" ")
+                );
+                let hint = "use `ladder` or `republish` for these delays, or delays such as [5s, 10s, 15s, 15s]";
+                let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
+                Some(diagnostic.also(strategy.at, "the strategy"))
+            }
+            (Strategy::Ladder | Strategy::Delayed, Some(_))
+            | (Strategy::Redeliver, None)
+            | (Strategy::Republish, _) => None,
+        }
+    }
+
+    fn jitter_problem(&self) -> Option<Diagnostic> {
+        let jitter = self.jitter.as_ref()?;
+        let is_republish = self.strategy.as_ref().is_some_and(|strategy| strategy.value == Strategy::Republish);
+        if !is_republish {
+            let message = "`jitter` is for strategy `republish`: only there does the worker choose how long to wait";
+            let hint = "remove it, or add `strategy: republish`";
+            return Some(Diagnostic::error("retry-strategy", message, jitter.at).hint(hint));
+        }
+        let delays = self.delays();
+        match delays.iter().min() {
+            None if self.max_retries.value == 0 => None,
+            None => {
+                let message = "`jitter` shortens delays, and there are none";
+                Some(Diagnostic::error("missing-key", message, jitter.at).hint("add `delays`, or remove the jitter"))
+            }
+            Some(shortest) if *shortest <= jitter.value => {
+                let shown = duration(*shortest).unwrap_or_default();
+                let message = format!("the jitter is not shorter than the shortest delay, {shown}");
+                Some(Diagnostic::error("out-of-range", message, jitter.at))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// Whether wait k is k times the first, or the longest: all that a quorum queue of 4.3 can do.
+pub(crate) fn is_even(delays: &[i64]) -> bool {
+    let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
+    delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))
+}
