@@ -81,7 +81,13 @@ fn a_policy_that_the_type_cannot_take_does_not_hide_another() {
     vhost.amqp().fill("q", 8);
     vhost.until_counted("q", 8);
     let low = "policies: {low: {pattern: ^q$, applyTo: queues, priority: 1, definition: {maxLength: 3}}}";
-    let plan = Topo::new(&vhost).spec(low).run(["plan", "--detailed-exitcode"]).expect_code(3);
+    let plan = Topo::new(&vhost).spec(low).run(["plan", "--detailed-exitcode"]);
+    if !Node::shared().at_least(3, 9) {
+        // There a classic queue takes every key, so that the other one governs.
+        plan.expect_code(2).expect_no_text("message-drop");
+        return;
+    }
+    let plan = plan.expect_code(3);
     assert!(plan.stdout.contains("message-drop") && plan.stdout.contains("it holds 8 messages"), "{plan}");
 }
 
