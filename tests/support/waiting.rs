@@ -9,7 +9,7 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 });
 
 /// How long the broker may take for anything that it does do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Runs a future to its end, from a test that is not async. None when it takes longer than [`PATIENCE`].
 pub(crate) fn try_block_on<T>(future: impl Future<Output = T>) -> Option<T> {
