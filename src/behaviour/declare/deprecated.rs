@@ -6,7 +6,8 @@ use crate::behaviour::Dialect;
 use crate::behaviour::dialect::{QUEUE_MASTER_LOCATOR, TRANSIENT_QUEUES};
 use crate::model::{Queue, QueueType};
 
-pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
+/// `kind` is the type that the broker makes of what is said: an empty `x-queue-type` is the default, too.
+pub(super) fn refusals(queue: &Queue, kind: QueueType, dialect: &Dialect) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     // Without word from the broker it is open: upstream's 4.3 denies it by default, Debian's permits it.
     if !queue.durable && !queue.exclusive && dialect.permits(TRANSIENT_QUEUES) == Some(false) {
@@ -18,7 +19,7 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
     }
     let denies_locator = dialect.permits(QUEUE_MASTER_LOCATOR).map_or(dialect.version.is_at_least(4, 3), |it| !it);
     let locator = "x-queue-master-locator";
-    if queue.queue_type() == Some(QueueType::Classic) && queue.arguments.contains_key(locator) && denies_locator {
+    if kind == QueueType::Classic && queue.arguments.contains_key(locator) && denies_locator {
         let mut refusal = refusal(locator, "does not permit x-queue-master-locator", QUEUE_MASTER_LOCATOR);
         refusal.hint = Some("write `queueLeaderLocator` instead of `queueMasterLocator`".to_owned());
         refusals.push(refusal);

@@ -50,12 +50,6 @@ pub fn refusals(object: &Object, dialect: &Dialect) -> Vec<Refusal> {
         Object::Queue(name, queue) => {
             let mut found = name::declared(name.as_str(), "queue");
             found.extend(queue::refusals(queue, dialect));
-            for refusal in deprecated::refusals(queue, dialect) {
-                // A type that must be durable is refused for that, whatever is permitted.
-                if found.iter().all(|known| known.subject != refusal.subject) {
-                    found.push(refusal);
-                }
-            }
             found
         }
         Object::Exchange(name, exchange) => exchange::refusals(name, exchange, dialect),

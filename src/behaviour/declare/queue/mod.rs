@@ -10,7 +10,7 @@ mod value;
 
 pub use stored::as_stored;
 
-use super::Refusal;
+use super::{Refusal, deprecated};
 use crate::behaviour::Dialect;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -59,6 +59,7 @@ pub(super) fn refusals(queue: &Queue, dialect: &Dialect) -> Vec<Refusal> {
     }
     if let Ok(Some(kind)) = kind {
         found.extend(of_other_types(queue, kind, version));
+        found.extend(deprecated::refusals(queue, kind, dialect));
         found.extend(own::refusals(queue, kind, version));
     }
     let mut said = BTreeSet::new();
