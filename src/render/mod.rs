@@ -1,6 +1,8 @@
 //! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
 
 mod change_text;
+pub mod contract_env;
+pub mod contract_table;
 pub mod diagnostics;
 mod family;
 pub mod findings;
@@ -9,8 +11,10 @@ pub mod plan_markdown;
 pub mod plan_text;
 pub mod report_json;
 pub mod report_text;
+pub mod shell;
 pub mod style;
 mod ways_markdown;
 mod ways_text;
+pub mod yaml;
 
 pub use plan_text::View;
