@@ -23,6 +23,8 @@ pub mod expand;
 
 pub mod contract;
 
+pub mod life;
+
 pub mod lint;
 
 pub mod diff;

@@ -62,7 +62,8 @@ fn every_example_has_its_contract_beside_it() {
         let expected = std::fs::read_to_string(&beside).unwrap_or_default();
         assert!(expected == printed, "{} is old: run the tests with TOPO_UPDATE=1\n{printed}", beside.display());
         for columns in [80, 120] {
-            let narrow = Topo::offline().env("COLUMNS", &columns.to_string()).file("topology.yaml", &text).run(["contract"]);
+            let narrow =
+                Topo::offline().env("COLUMNS", &columns.to_string()).file("topology.yaml", &text).run(["contract"]);
             let long = narrow.stdout.lines().find(|line| line.chars().count() > columns);
             assert_eq!(long, None, "{} at {columns}", folder.display());
         }
@@ -76,7 +77,8 @@ fn every_example_has_its_contract_beside_it() {
 fn the_examples_mean_what_their_articles_say() {
     let of = |name: &str, queue: &str| {
         let text = std::fs::read_to_string(root().join("examples").join(name).join("topology.yaml")).unwrap();
-        let contract = Topo::offline().file("topology.yaml", &text).run(["contract", "--format", "json"]).expect_code(0).json();
+        let contract =
+            Topo::offline().file("topology.yaml", &text).run(["contract", "--format", "json"]).expect_code(0).json();
         let vhosts = contract["vhosts"].as_object().unwrap();
         let contract = &vhosts.values().next().unwrap()["queues"][queue];
         let delays = contract["delays"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap().to_owned());

@@ -1,6 +1,6 @@
 //! The command line, and its help.
 
-use super::offline_arguments::{ContractArguments, SchemaArguments};
+use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
 use crate::model::version::NotAVersion;
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
@@ -102,6 +102,8 @@ pub(super) enum Command {
     Validate(ValidateArguments),
     /// Print what workers must know: retries, verbs, exchanges, dead letters
     Contract(ContractArguments),
+    /// Draw the life of a message in a queue; or print the page of a lint rule
+    Explain(ExplainArguments),
     /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
     /// Says what to use instead

@@ -9,6 +9,7 @@ mod connection;
 mod contract;
 mod environment;
 mod exit;
+mod explain;
 mod failure;
 mod findings;
 mod input;
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Contract(arguments) => contract::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")

@@ -51,3 +51,28 @@ pub(super) enum SchemaKind {
     /// Of contracts, as --format json writes them
     Contract,
 }
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// A queue of the specs, or a lint rule
+    #[arg(value_name = "QUEUE|RULE")]
+    pub(super) what: String,
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// The RabbitMQ that the specs are for [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
+
+/// How an explanation is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExplainFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// For a machine
+    Json,
+}

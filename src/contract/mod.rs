@@ -17,7 +17,7 @@ pub use document::{
     Original, Publish, VhostContracts, Wait,
 };
 pub(crate) use in_force::InForce;
-pub(crate) use terms::contract_of;
+pub(crate) use terms::{contract_of, wait};
 pub use variables::{Clash, variables};
 
 use crate::behaviour::Dialect;

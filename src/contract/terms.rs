@@ -51,7 +51,8 @@ pub(crate) fn contract_of(it: &InForce<'_>) -> Contract {
     contract
 }
 
-fn wait(milliseconds: i64) -> Wait {
+/// A time in both shapes.
+pub(crate) fn wait(milliseconds: i64) -> Wait {
     Wait { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
 }
 

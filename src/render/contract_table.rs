@@ -186,6 +186,11 @@ fn answer(answer: &Answer, is_one_key: bool) -> String {
     }
 }
 
+/// `the default exchange with key orders.work`.
+pub(super) fn with_keys(publish: &Publish) -> String {
+    target(publish, true)
+}
+
 fn target(publish: &Publish, is_one_key: bool) -> String {
     format!("{} with {}", exchange(&publish.exchange), keys(&publish.routing_keys, !is_one_key))
 }

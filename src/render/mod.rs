@@ -6,6 +6,7 @@ pub mod contract_table;
 pub mod diagnostics;
 mod family;
 pub mod findings;
+pub mod life_text;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_text;
