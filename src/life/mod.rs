@@ -5,6 +5,8 @@ mod document;
 mod letter;
 mod settings;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod ways_out;
 
 pub use document::{Carried, Death, Life, Place, Replay, Source, State, Step, Story, TierStory, WayOut};

@@ -59,7 +59,7 @@ impl Teller<'_> {
         let count = &retry.max_retries;
         let mut number = self.said("maxRetries", count.value.to_string(), count, "maxRetries");
         if retry.schedule.as_ref().is_some_and(|schedule| schedule.at == count.at) {
-            number.said_by = format!("as many as delays, {}", self.said("", String::new(), count, "retry").said_by);
+            number.said_by = "the delays: one retry each".to_owned();
         }
         all.push(number);
         if let Some(schedule) = &retry.schedule {

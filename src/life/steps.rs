@@ -3,7 +3,7 @@
 use super::document::{State, Step};
 use super::{Teller, ended, time};
 use crate::contract::{Answer, Contract, wait};
-use crate::expand::{Retry, Tiers};
+use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
 
 /// With more attempts than this, those in the middle are one state.
@@ -66,7 +66,7 @@ impl Teller<'_> {
         let mut number = 1;
         while number <= last {
             let retry = usize::try_from(number).unwrap_or(usize::MAX);
-            let after = Some(wait(elapsed));
+            let after = self.has_times(number).then(|| wait(elapsed));
             if is_cut && number == BEFORE + 1 {
                 let to = last - BEHIND;
                 steps.push(Step { state: State::Attempts { from: number, to }, after, then: String::new() });
@@ -86,11 +86,17 @@ impl Teller<'_> {
             }
             number += 1;
         }
-        let (state, after) = match &self.in_force.dead_letters {
-            Some(dead_letters) => (State::DeadLetter { place: ended(dead_letters) }, Some(wait(elapsed))),
-            None => (State::Dropped, Some(wait(elapsed))),
+        let state = match &self.in_force.dead_letters {
+            Some(dead_letters) => State::DeadLetter { place: ended(dead_letters) },
+            None => State::Dropped,
         };
+        let after = self.has_times(last).then(|| wait(elapsed));
         steps.push(Step { state, after, then: String::new() });
+    }
+
+    /// Whether it is known when an attempt comes: who goes to the back of the queue waits for all that is before him.
+    fn has_times(&self, number: u32) -> bool {
+        !matches!(self.in_force.retry, Some(Retry::Republish(Republish { tiers: None, .. }))) || number == 1
     }
 
     /// What leads on from an attempt.

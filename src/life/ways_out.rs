@@ -12,13 +12,13 @@ impl Teller<'_> {
         let mut ways = Vec::new();
         let mut add = |way: &'static str, by: String, to: String| ways.push(WayOut { way, by, to });
         match &self.contract {
-            Some(contract) if self.is_dead_letter_queue() => {
+            Some(_) if self.is_dead_letter_queue() => {
                 add(
                     "taken",
                     "basic.ack, after a replay or a look".to_owned(),
                     "done: the broker deletes it".to_owned(),
                 );
-                add("looked at", "a look that puts it back".to_owned(), self.requeued(contract));
+                add("looked at", "a look that puts it back".to_owned(), self.requeued());
             }
             Some(contract) => self.worked(contract, &mut add),
             None => {
@@ -41,9 +41,11 @@ impl Teller<'_> {
         };
         add("failed", method(&contract.on_failure), failed);
         if contract.give_up != contract.on_failure {
-            // What is published is no death.
-            let to =
-                if contract.give_up.publish.is_some() { self.end("no entry of x-death") } else { self.end("rejected") };
+            let end = self.in_force.dead_letters.as_ref().map(super::ended);
+            let to = match (&contract.give_up.publish, end) {
+                (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
+                (Some(_) | None, _) => self.end("rejected"),
+            };
             add("given up", method(&contract.give_up), to);
         }
         if is_counted_by_queue {
@@ -55,21 +57,18 @@ impl Teller<'_> {
             }
         } else {
             let by = "requeue=true, or the worker's channel or connection closes".to_owned();
-            add("requeued", by, self.requeued(contract));
+            add("requeued", by, self.requeued());
         }
     }
 
     /// What becomes of a message that is put back.
-    fn requeued(&self, contract: &Contract) -> String {
-        let again = "delivered again at once, no retry";
+    fn requeued(&self) -> String {
+        let again = if self.is_dead_letter_queue() { "stays" } else { "delivered again at once, no retry" };
         match self.in_force.delivery_limit() {
             Some(limit) => {
                 let but =
                     if self.in_force.dialect.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
                 format!("{again}; after {limit} times{but}, {}", self.end("delivery_limit"))
-            }
-            None if contract.queue_type == QueueType::Quorum && self.is_dead_letter_queue() => {
-                "stays, however often".to_owned()
             }
             None => format!("{again}, however often"),
         }

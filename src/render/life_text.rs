@@ -70,7 +70,7 @@ fn of_queue(text: &mut String, life: &Life, width: usize) {
         sentence(text, "", "No queue of the spec sends its dead letters here.", width);
     }
     let always = life.contract.as_ref().is_some_and(|_| !life.is_dead_letter_queue);
-    title(text, if always { "A message that always fails" } else { "A message" });
+    title(text, if always { "A message that always fails (the attempts' own time comes on top)" } else { "A message" });
     drawing(text, &life.steps, width);
     title(text, "Ways out");
     ways_out(text, &life.ways_out, width);
@@ -97,7 +97,7 @@ fn of_queue(text: &mut String, life: &Life, width: usize) {
 
 fn drawing(text: &mut String, steps: &[Step], width: usize) {
     for (index, step) in steps.iter().enumerate() {
-        let time = step.after.as_ref().map_or_else(String::new, at);
+        let time = step.after.as_ref().map_or_else(|| "behind what is in the queue".to_owned(), at);
         match &step.state {
             State::Published { ways_in } => {
                 for (index, way_in) in ways_in.iter().enumerate() {
@@ -122,7 +122,8 @@ fn drawing(text: &mut String, steps: &[Step], width: usize) {
             }
             State::Kept { until } => state(text, (BOLD, "■"), "stays", until, width),
             State::DeadLetter { place } => {
-                state(text, (RED, "■"), "dead letter", &format!("{place}, {time}"), width);
+                let time = step.after.as_ref().map_or_else(String::new, |after| format!(", {}", at(after)));
+                state(text, (RED, "■"), "dead letter", &format!("{place}{time}"), width);
             }
             State::Dropped => state(text, (RED, "✗"), "dropped", &time, width),
         }
@@ -213,8 +214,9 @@ fn settings(text: &mut String, settings: &[Source], width: usize) {
         let key = format!("  {key}{}  ", pad(key, widths[0]));
         if is_narrow {
             sentence(text, &key, value, width);
-            let below = format!("{}  by ", " ".repeat(columns(&key)));
-            sentence(text, &below, format!("{said_by} {at}").trim(), width);
+            let below = " ".repeat(columns(&key) + 2);
+            let parts = [said_by.clone(), at.clone()].into_iter().filter(|part| !part.is_empty());
+            sentence(text, &below, &parts.collect::<Vec<_>>().join(", "), width);
         } else {
             let line = format!("{key}{value}{}  {said_by}{}  {at}", pad(value, widths[1]), pad(said_by, widths[2]));
             let _ = writeln!(text, "{}", line.trim_end());

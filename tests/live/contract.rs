@@ -7,9 +7,11 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
 use serde_json::Value;
 
-use crate::support::worker::{as_text, found, header};
+use crate::support::worker::{as_number, as_text, found, header};
 use crate::support::{Amqp, Message, Node, Outcome, Topo, Vhost, Work, Worker, until, valid_contract};
 
+/// How messages are published.
+const FIRST: (&str, &str) = ("orders", "order.created");
 /// Later than this is too late.
 const LATE: Duration = Duration::from_secs(1);
 /// So long nothing more comes, beyond the longest wait.
@@ -54,8 +56,8 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Applies it, and reads the contract of `work` for the broker that it is.
-    fn contract(&self, vhost: &Vhost<'_>) -> Value {
+    /// Applies it, and reads the contract of `work` for the broker that it is, and what its letters are said to carry.
+    fn contract(&self, vhost: &Vhost<'_>) -> (Value, Value) {
         let Self { kind, keys, dead_letter, dead, .. } = self;
         // 3.8 and 3.10 have no guard for what overflows on a ladder, so only queues without one have a limit.
         let spec = format!(
@@ -71,7 +73,9 @@ impl Case {
         let line = ["contract", "--format", "json", "--broker-version", version];
         let document = topo.run(line).expect_code(0).json();
         valid_contract(&document);
-        document["vhosts"][vhost.name()]["queues"]["work"].clone()
+        let explained =
+            topo.run(["explain", "work", "--format", "json", "--broker-version", version]).expect_code(0).json();
+        (document["vhosts"][vhost.name()]["queues"]["work"].clone(), explained["stories"][0].clone())
     }
 }
 
@@ -83,7 +87,7 @@ fn publish(amqp: &Amqp) {
         .with_message_id("m-1".into())
         .with_content_type("text/plain".into())
         .with_headers(headers);
-    assert_eq!(amqp.publish_with("orders", "order.created", "poison", properties), Outcome::Routed);
+    assert_eq!(amqp.publish_with(FIRST.0, FIRST.1, "poison", properties), Outcome::Routed);
 }
 
 /// A worker's life, with what it does about each message in turn; the last one repeats.
@@ -104,14 +108,18 @@ impl Run<'_> {
     }
 
     /// What comes until there is a dead letter and then nothing more.
-    fn until_dead(&self, mut act: impl FnMut(&Worker<'_>, Work)) -> Vec<(std::time::Instant, String, String, bool)> {
+    fn until_dead(
+        &self,
+        first: (&str, &str),
+        mut act: impl FnMut(&Worker<'_>, Work),
+    ) -> Vec<(std::time::Instant, String, String, bool)> {
         let mut worker = Worker::of(self.amqp, "work", self.contract);
         let mut came = Vec::new();
         loop {
             match worker.next(self.longest() + QUIET) {
                 Some(work) => {
                     assert_eq!(work.retry, came.len() as u64, "{} on a {} queue", self.case.name, self.case.kind);
-                    self.arrived(&work);
+                    self.arrived(&work, first);
                     let delivery = &work.delivery;
                     came.push((
                         work.at,
@@ -128,11 +136,11 @@ impl Run<'_> {
     }
 
     /// A retry comes as the contract says, and says where it was first.
-    fn arrived(&self, work: &Work) {
+    fn arrived(&self, work: &Work, first: (&str, &str)) {
         let about = format!("{} on a {} queue: {work:?}", self.case.name, self.case.kind);
         let (arrives, original) = (&self.contract["retryArrives"], &self.contract["original"]);
         let now = (work.delivery.exchange.to_string(), work.delivery.routing_key.to_string());
-        let first = ("orders".to_owned(), "order.created".to_owned());
+        let first = (first.0.to_owned(), first.1.to_owned());
         if work.retry == 0 || arrives.is_null() {
             assert_eq!(now, first, "{about}");
             assert_eq!(work.delivery.redelivered, work.retry > 0, "{about}");
@@ -165,19 +173,80 @@ impl Run<'_> {
     }
 }
 
+/// What the broker wrote on a letter whose retries were used up.
+fn carries(letter: &Message, said: &Value, about: &str) {
+    let key = said["routingKey"].as_str().unwrap_or(FIRST.1);
+    assert_eq!(
+        (letter.exchange.as_str(), letter.routing_key.as_str()),
+        (said["exchange"].as_str().unwrap(), key),
+        "{about}"
+    );
+    let deaths = header(&letter.properties, "x-death").and_then(AMQPValue::as_array).expect("deaths");
+    let field = |death: &FieldTable, name: &str| death.inner().get(name).and_then(as_text).unwrap_or_default();
+    let count = |death: &FieldTable| death.inner().get("count").and_then(as_number).unwrap_or_default();
+    let seen: Vec<(String, String, i64)> = deaths
+        .as_slice()
+        .iter()
+        .filter_map(AMQPValue::as_field_table)
+        .map(|death| (field(death, "queue"), field(death, "reason"), count(death)))
+        .collect();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let expected: Vec<(String, String, i64)> = said["xDeath"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|death| (text(&death["queue"]), text(&death["reason"]), death["count"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(seen.first(), expected.first(), "{about}");
+    assert!(expected.iter().all(|death| seen.contains(death)), "{about}: {seen:?}");
+    assert!(said["mayHaveMore"] == true || seen.len() == expected.len(), "{about}: {seen:?}");
+}
+
+fn replay(amqp: &Amqp, letter: &Message, how: &Value) {
+    let mut headers = FieldTable::default();
+    for (name, value) in letter.properties.headers().iter().flat_map(|headers| headers.inner()) {
+        if !how["withoutHeaders"].as_array().unwrap().iter().any(|without| without == name.as_str()) {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    let properties = letter.properties.clone().with_headers(headers);
+    let (exchange, key) = (how["publish"]["exchange"].as_str().unwrap(), &how["publish"]["routingKeys"][0]);
+    assert_eq!(amqp.publish_with(exchange, key.as_str().unwrap(), "poison", properties), Outcome::Routed);
+}
+
+/// What `topo explain` warns of: a letter that goes back with the key that it has.
+#[test]
+fn a_letter_that_is_replayed_with_its_key_is_one_again() {
+    let vhost = Node::shared().vhost("replay");
+    let (dead_letter, dead) = FANOUT;
+    let keys = "retry: {delays: [200ms, 300ms]}";
+    let case = Case { name: "ladder", kind: "classic", keys, dead_letter, dead };
+    let (contract, story) = case.contract(&vhost);
+    let amqp = vhost.amqp();
+    let run = Run { amqp: &amqp, contract: &contract, case: &case };
+    let key = story["letter"]["routingKey"].as_str().unwrap();
+    assert_eq!(amqp.publish("work.return", key, "poison"), Outcome::Routed);
+    let mut worker = Worker::of(&amqp, "work", &contract);
+    let work = worker.next(QUIET).expect("it comes at once");
+    worker.fail(work);
+    until("the letter", || (run.letters() == 1).then_some(()));
+    assert!(worker.next(run.longest() + QUIET).is_none());
+}
+
 #[test]
 fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
     for case in cases() {
         let vhost = Node::shared().vhost("contract");
-        let contract = case.contract(&vhost);
+        let (contract, story) = case.contract(&vhost);
         let amqp = vhost.amqp();
         let about = format!("{} on a {} queue", case.name, case.kind);
         let run = Run { amqp: &amqp, contract: &contract, case: &case };
         let deliveries = contract["deliveries"].as_u64().unwrap();
 
+        let start = std::time::Instant::now();
         // One that always fails.
         publish(&amqp);
-        let came = run.until_dead(|worker, work| worker.fail(work));
+        let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}");
         let delays = contract["delays"].as_array().unwrap();
         assert!(delays.is_empty() || delays.len() as u64 + 1 == deliveries, "{about}");
@@ -188,20 +257,27 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
             assert!(waited + Duration::from_millis(5) >= delay && waited < delay + LATE, "{about}: {waited:?}");
         }
         let letter = run.letter(&vhost);
-        assert!(header(&letter.properties, "x-death").is_some(), "{about}");
+        carries(&letter, &story["letter"], &about);
 
-        // One that gives up at once.
-        publish(&amqp);
-        assert_eq!(run.until_dead(|worker, work| worker.give_up(work)).len(), 1, "{about}");
+        // The same again, as the letter says that it is replayed.
+        replay(&amqp, &letter, &story["replay"]);
+        let own = story["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
+        let came = run.until_dead(("", own), |worker, work| worker.fail(work));
+        assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
         run.letter(&vhost);
 
+        eprintln!("TIMING {about} {:?}", start.elapsed());
+        // One that gives up at once.
+        publish(&amqp);
+        assert_eq!(run.until_dead(FIRST, |worker, work| worker.give_up(work)).len(), 1, "{about}");
+        run.letter(&vhost);
+
+        eprintln!("TIMING {about} {:?}", start.elapsed());
         // One that writes a good letter on the last attempt.
         publish(&amqp);
-        run.until_dead(
-            |worker, work| {
-                if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
-            },
-        );
+        run.until_dead(FIRST, |worker, work| {
+            if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
+        });
         let letter = run.letter(&vhost);
         for expected in contract["letter"]["headers"].as_array().unwrap() {
             let name = expected["name"].as_str().unwrap();
