@@ -243,7 +243,6 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         let run = Run { amqp: &amqp, contract: &contract, case: &case };
         let deliveries = contract["deliveries"].as_u64().unwrap();
 
-        let start = std::time::Instant::now();
         // One that always fails.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
@@ -266,13 +265,11 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
         run.letter(&vhost);
 
-        eprintln!("TIMING {about} {:?}", start.elapsed());
         // One that gives up at once.
         publish(&amqp);
         assert_eq!(run.until_dead(FIRST, |worker, work| worker.give_up(work)).len(), 1, "{about}");
         run.letter(&vhost);
 
-        eprintln!("TIMING {about} {:?}", start.elapsed());
         // One that writes a good letter on the last attempt.
         publish(&amqp);
         run.until_dead(FIRST, |worker, work| {
