@@ -214,6 +214,25 @@ fn replay(amqp: &Amqp, letter: &Message, how: &Value) {
     assert_eq!(amqp.publish_with(exchange, key.as_str().unwrap(), "poison", properties), Outcome::Routed);
 }
 
+#[test]
+fn a_worker_may_shorten_a_wait_by_the_jitter() {
+    let (dead_letter, dead) = FANOUT;
+    let keys = "retry: {strategy: republish, delays: [3s], jitter: 2500ms}";
+    for kind in ["classic", "quorum"] {
+        let vhost = Node::shared().vhost("jitter");
+        let case = Case { name: "jitter", kind, keys, dead_letter, dead };
+        let (contract, _) = case.contract(&vhost);
+        let amqp = vhost.amqp();
+        let run = Run { amqp: &amqp, contract: &contract, case: &case };
+        publish(&amqp);
+        let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
+        let waited = came[1].0 - came[0].0;
+        assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(3), "{kind}: {waited:?}");
+        assert_eq!(came.len(), 2, "{kind}");
+        run.letter(&vhost);
+    }
+}
+
 /// What `topo explain` warns of: a letter that goes back with the key that it has.
 #[test]
 fn a_letter_that_is_replayed_with_its_key_is_one_again() {

@@ -128,6 +128,12 @@ impl<'a> Worker<'a> {
                 headers.insert(name(&original["routingKey"]).into(), text(work.delivery.routing_key.as_str()));
             }
             copy = copy.with_headers(headers);
+            if let Some(jitter) = self.contract["jitter"]["milliseconds"].as_i64() {
+                let delays = self.contract["delays"].as_array().expect("delays");
+                let delay = delays[usize::try_from(work.retry).expect("few retries")]["milliseconds"].as_i64();
+                // As early as it may.
+                copy = copy.with_expiration((delay.expect("a number") - jitter).to_string().into());
+            }
         }
         self.answer("onFailure", work, copy);
     }
