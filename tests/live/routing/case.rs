@@ -34,6 +34,11 @@ pub(super) struct Publication {
     pub(super) is_odd: bool,
 }
 
+/// One of these words.
+fn one_of(random: &mut Random, words: &[&'static str]) -> &'static str {
+    words[random.below(words.len())]
+}
+
 /// One to three words, wildcards among them.
 fn pattern(random: &mut Random) -> String {
     let count = 1 + random.below(3);
@@ -46,23 +51,29 @@ fn pattern(random: &mut Random) -> String {
                 "#"
             }
             3 | 4 => "*",
-            _ => random.pick(&WORDS),
+            _ => one_of(random, &WORDS),
         })
         .collect();
     words.join(".")
 }
 
 /// A key that a pattern takes.
-fn key_like(pattern: &str, random: &mut Random) -> String {
+fn key_like(pattern: &str, random: &mut Random) -> Option<String> {
     let mut words: Vec<&str> = Vec::new();
     for word in pattern.split('.').filter(|_| !pattern.is_empty()) {
         match word {
-            "#" => (0..random.below(3)).for_each(|_| words.push(random.pick(&WORDS))),
-            "*" => words.push(random.pick(&WORDS)),
+            "#" => (0..random.below(3)).for_each(|_| words.push(one_of(random, &WORDS))),
+            "*" => words.push(one_of(random, &WORDS)),
             word => words.push(word),
         }
     }
-    words.join(".")
+    // One empty word is no key: the empty key has no word at all.
+    (words != [""]).then(|| words.join("."))
+}
+
+fn any_key(random: &mut Random) -> String {
+    let pattern = pattern(random);
+    key_like(&pattern, random).unwrap_or_default()
 }
 
 fn value(random: &mut Random) -> ArgumentValue {
@@ -102,7 +113,7 @@ fn exchange(random: &mut Random, kinds: &[&str]) -> Exchange {
             0 => "gone",
             1 => "",
             2 => "amq.fanout",
-            _ => random.pick(&EXCHANGES),
+            _ => one_of(random, &EXCHANGES),
         };
         arguments.insert("alternate-exchange".to_owned(), alternate.into());
     }
@@ -116,14 +127,17 @@ fn alternate_policy(random: &mut Random) -> Policy {
         pattern: (*random.pick(&["^e", "[13]$", "^f2$"])).to_owned(),
         apply_to: ApplyTo::Exchanges,
         priority: Priority(0.0),
-        definition: [("alternate-exchange".to_owned(), (*random.pick(&EXCHANGES)).into())].into(),
+        definition: [("alternate-exchange".to_owned(), one_of(random, &EXCHANGES).into())].into(),
     }
 }
 
 impl Case {
     pub(super) fn draw(random: &mut Random, version: BrokerVersion) -> Self {
-        let kinds = ["direct", "direct", "fanout", "topic", "topic", "headers", "x-consistent-hash"];
-        let mut topology = exchanges(random, &kinds);
+        let mut topology = exchanges(random, &["direct", "direct", "fanout", "topic", "topic", "headers"]);
+        // One in two vhosts, or too much could not be told.
+        if random.chance(50) {
+            topology.exchanges.insert("e1".into(), exchange(random, &["x-consistent-hash"]));
+        }
         for name in QUEUES {
             topology.queues.insert(name.into(), queue(&[]));
         }
@@ -142,17 +156,20 @@ impl Case {
     pub(super) fn publication(&self, random: &mut Random) -> Publication {
         let open: Vec<&ExchangeName> =
             self.topology.exchanges.iter().filter(|(_, it)| !it.internal).map(|(name, _)| name).collect();
-        let exchange = match random.below(12) {
-            0 => ExchangeName::new(""),
-            1 => ExchangeName::new("amq.topic"),
+        let exchange = match random.below(40) {
+            0..=3 => ExchangeName::new(""),
+            4 => ExchangeName::new("amq.topic"),
             _ => (*random.pick(&open)).clone(),
         };
         let like = pattern(random);
         let (key, like) = match random.below(10) {
             // As a person does who takes a key for a pattern.
             0 => (like, None),
-            1 | 2 => ((*random.pick(&QUEUES)).to_owned(), None),
-            _ => (key_like(&like, random), Some(like)),
+            1 | 2 => (one_of(random, &QUEUES).to_owned(), None),
+            _ => match key_like(&like, random) {
+                Some(key) => (key, Some(like)),
+                None => (String::new(), None),
+            },
         };
         let is_odd = key.split('.').any(|word| word == "#" || word == "*");
         Publication { exchange, key, headers: headers(random, 2), like, is_odd }
@@ -183,12 +200,12 @@ pub(super) fn queue(arguments: &[(&str, ArgumentValue)]) -> Queue {
 /// So many bindings, to queues mostly.
 pub(super) fn bindings(topology: &mut Topology, random: &mut Random, version: BrokerVersion, count: usize) {
     for _ in 0..count {
-        let source = if random.chance(6) { "amq.topic" } else { random.pick(&EXCHANGES) };
+        let source = if random.chance(6) { "amq.topic" } else { one_of(random, &EXCHANGES) };
         let kind = topology.exchanges.get(&source.into()).map_or("topic", |it| it.kind.as_str());
         let destination = if random.chance(70) {
-            Destination::Queue((*random.pick(&QUEUES)).into())
+            Destination::Queue(one_of(random, &QUEUES).into())
         } else {
-            Destination::Exchange((*random.pick(&EXCHANGES)).into())
+            Destination::Exchange(one_of(random, &EXCHANGES).into())
         };
         let mut arguments = Arguments::new();
         let routing_key = match kind {
@@ -197,7 +214,7 @@ pub(super) fn bindings(topology: &mut Topology, random: &mut Random, version: Br
                 arguments = match_headers(random, version);
                 String::new()
             }
-            "direct" if random.chance(70) => key_like(&pattern(random), random),
+            "direct" if random.chance(70) => any_key(random),
             _ => pattern(random),
         };
         topology.bindings.insert(Binding { source: source.into(), destination, routing_key, arguments });
@@ -218,7 +235,9 @@ fn on_the_wire(arguments: &Arguments) -> BTreeMap<String, AMQPValue> {
 
 pub(super) fn properties(headers: &Arguments) -> AMQPProperties {
     let mut table = FieldTable::default();
-    on_the_wire(headers).into_iter().for_each(|(name, value)| table.insert(name.into(), value));
+    for (name, value) in on_the_wire(headers) {
+        table.insert(name.into(), value);
+    }
     AMQPProperties::default().with_delivery_mode(2).with_headers(table)
 }
 
@@ -261,12 +280,12 @@ pub(super) fn dead_lettering(random: &mut Random) -> BTreeMap<&'static str, Argu
         let exchange = match random.below(12) {
             0 => "gone",
             1 | 2 => "",
-            _ => random.pick(&EXCHANGES),
+            _ => one_of(random, &EXCHANGES),
         };
         said.insert("dead-letter-exchange", exchange.into());
     }
     if random.chance(40) {
-        let key = if random.chance(40) { (*random.pick(&QUEUES)).to_owned() } else { key_like("#", random) };
+        let key = if random.chance(40) { one_of(random, &QUEUES).to_owned() } else { any_key(random) };
         said.insert("dead-letter-routing-key", key.into());
     }
     said
@@ -274,4 +293,15 @@ pub(super) fn dead_lettering(random: &mut Random) -> BTreeMap<&'static str, Argu
 
 pub(super) fn name(queue: &str) -> QueueName {
     queue.into()
+}
+
+/// A line for each object, for people.
+pub(super) fn shown(topology: &Topology) -> String {
+    let exchanges =
+        topology.exchanges.iter().map(|(name, it)| format!("exchange {name}: {} {:?}", it.kind, it.arguments));
+    let policies =
+        topology.policies.iter().map(|(name, it)| format!("policy {name}: {} {:?}", it.pattern, it.definition));
+    let queues = topology.queues.iter().map(|(name, it)| format!("queue {name}: {:?}", it.arguments));
+    let bindings = topology.bindings.iter().map(|it| format!("binding {it}"));
+    exchanges.chain(policies).chain(queues).chain(bindings).collect::<Vec<_>>().join("\n")
 }

@@ -225,7 +225,7 @@ fn dead_letters_go_where_they_are_said_to_go() {
         let vhost = node.vhost("deaths");
         case::declare(&topology, &vhost);
         if let Err(wrong) = play(&vhost, &mut simulation) {
-            panic!("TOPO_SEED={seed}, case {index}: {wrong}\n{topology:#?}");
+            panic!("TOPO_SEED={seed}, case {index}: {wrong}\n{}", case::shown(&topology));
         }
         given_up += usize::from(simulation.is_given_up);
         simulation.counts.into_iter().for_each(|(what, times)| *counts.entry(what).or_default() += times);
