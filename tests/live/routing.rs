@@ -16,7 +16,7 @@ use self::case::{Case, Publication};
 use crate::support::{Node, Outcome, Random, Vhost, seed};
 
 /// Vhosts, each with a topology of its own.
-const CASES: usize = 16;
+const CASES: usize = 20;
 /// Messages in each.
 const MESSAGES: usize = 80;
 
@@ -122,7 +122,7 @@ fn messages_go_where_they_are_said_to_go() {
     let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
     let not_told: usize =
         counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();
-    assert!(not_told * 10 < all, "TOPO_SEED={seed}: {not_told} of {all} are not told");
+    assert!(not_told * 7 < all, "TOPO_SEED={seed}: {not_told} of {all} are not told");
     assert_eq!(count("all known: cannot tell: key or headers"), 0);
     assert!(count("all known: reaches nothing") * 20 > all && count("a pattern known: reaches nothing") > 20);
 }

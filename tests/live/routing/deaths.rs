@@ -16,11 +16,11 @@ use super::{Counts, add, drained};
 use crate::support::{Amqp, Node, Random, Vhost, seed};
 
 /// Vhosts.
-const CASES: usize = 16;
+const CASES: usize = 32;
 /// How often every queue is emptied by a worker that rejects all.
 const ROUNDS: usize = 3;
 /// More copies than this are another case.
-const MOST_COPIES: usize = 150;
+const MOST_COPIES: usize = 200;
 const TTL: i64 = 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 
