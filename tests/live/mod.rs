@@ -24,6 +24,7 @@ mod ownership;
 mod quickstart;
 mod requests;
 mod retry;
+mod routing;
 mod saved_plans;
 mod support_works;
 mod tls;
