@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`promises`] | each strategy: as many deliveries as promised, as late as promised, then the dead letter |
 //! | [`other_deaths`] | a ladder whose messages also die by a TTL, an overflow or a delivery limit |
+//! | [`counting`] | what counts as an attempt: rejections, returns, crashes |
 
 mod case;
 mod control;
+mod counting;
 mod letter;
 mod old;
 mod other_deaths;

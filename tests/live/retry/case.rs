@@ -162,7 +162,8 @@ impl Case {
 
     /// Whether all is as promised.
     pub(super) fn judge(&self, story: &Story, key: &str, control: &Control) {
-        let context = format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
+        let context =
+            format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
         assert_eq!(story.seen.len(), attempts, "{context}");
         for (pair, wait) in story.seen.windows(2).zip(&self.waits) {

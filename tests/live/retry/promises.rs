@@ -30,7 +30,11 @@ fn a_message_that_always_fails_becomes_one_dead_letter() {
             let case = Case::new(&name(kind, strategy), kind, strategy, waits(strategy));
             let bare = AMQPProperties::default();
             cases.push(Case { queue: format!("{}.bare", case.queue), published: bare, ..case.clone() });
-            cases.push(Case { queue: format!("{}.light", case.queue), published: letter::properties(1), ..case.clone() });
+            cases.push(Case {
+                queue: format!("{}.light", case.queue),
+                published: letter::properties(1),
+                ..case.clone()
+            });
             cases.push(case);
         }
         cases.push(Case::new(&format!("{kind}.back"), kind, Strategy::Republish, &[0, 0, 0]));
@@ -75,7 +79,11 @@ fn schedules_are_kept() {
                 let keys = keys.replace("STRATEGY", &format!("strategy: {word}"));
                 Case::new(&format!("{kind}.{word}.{what}"), kind, strategy, waits).keys(&keys)
             };
-            cases.push(case("repeats", &[200, 300, 300, 300], "maxRetries: 4, retry: {STRATEGY, delays: [200ms, 300ms]}"));
+            cases.push(case(
+                "repeats",
+                &[200, 300, 300, 300],
+                "maxRetries: 4, retry: {STRATEGY, delays: [200ms, 300ms]}",
+            ));
             let backoff = "maxRetries: 4, retry: {STRATEGY, backoff: {initial: 200ms, factor: 1.5, max: 400ms}}";
             cases.push(case("backoff", &[200, 300, 400, 400], backoff));
             let no_retry = case("zero", &[], "maxRetries: 0, retry: {STRATEGY}");

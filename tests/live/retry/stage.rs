@@ -62,7 +62,12 @@ pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, time
 }
 
 /// Fails at everything until a dead letter is there and nothing more comes: what came, and the letters.
-pub(super) async fn fail_until_dead(channel: &Channel, queue: &str, verb: &Verb, dead: &str) -> (Vec<Message>, Vec<Message>) {
+pub(super) async fn fail_until_dead(
+    channel: &Channel,
+    queue: &str,
+    verb: &Verb,
+    dead: &str,
+) -> (Vec<Message>, Vec<Message>) {
     let mut consumer = consume(channel, queue, 1).await;
     let (mut seen, mut letters) = (Vec::new(), Vec::new());
     let (began, mut last) = (Instant::now(), Instant::now());
