@@ -5,6 +5,8 @@
 //! | [`promises`] | each strategy: as many deliveries as promised, as late as promised, then the dead letter |
 //! | [`other_deaths`] | a ladder whose messages also die by a TTL, an overflow or a delivery limit |
 //! | [`counting`] | what counts as an attempt: rejections, returns, crashes |
+//! | [`peeking`] | looking at dead letters |
+//! | [`replay`] | trying dead letters again by hand, and giving up early |
 
 mod case;
 mod control;
@@ -12,6 +14,8 @@ mod counting;
 mod letter;
 mod old;
 mod other_deaths;
+mod peeking;
 mod promises;
+mod replay;
 mod stage;
 mod worker;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::case::Strategy;
-use super::stage::{PATIENCE, Stage, deaths_in, fail_times, fail_until_dead, since, until_ready};
+use super::stage::{PATIENCE, Stage, at_once, deaths_in, fail_times, fail_until_dead, since, until_ready};
 use super::worker::{Verb, ack, channel, consume, next, publish_plain, ready, take_next};
 use crate::support::{Vhost, block_on};
 
@@ -158,21 +158,22 @@ fn a_worker_that_crashes_is_counted_by_quorum_queues_alone() {
     }
     let stage = Stage::new("crashes", &format!("queues:\n{queues}deadLetterQueues:\n{dead}"));
     let vhost = &stage.vhost;
-    std::thread::scope(|scope| {
-        for it in &all {
-            scope.spawn(move || it.prove(vhost));
-        }
-    });
+    at_once(&all, |it| it.prove(vhost));
     stage.is_left_empty();
 }
 
 /// A crash under a ladder costs no attempt, and a crash after a retry does not send the message back to the first tier.
 #[test]
 fn a_crash_between_retries_costs_no_attempt() {
-    let keys = |kind| format!("{{type: {kind}, deadLetter: dead, retry: {{delays: [200ms, 300ms]}}}}");
-    let spec = format!("queues: {{classic: {}, quorum: {}}}\n{DEAD}", keys("classic"), keys("quorum"));
+    let keys = |kind| format!("{{type: {kind}, deadLetter: {kind}.dead, retry: {{delays: [200ms, 300ms]}}}}");
+    let spec = format!(
+        "queues: {{classic: {}, quorum: {}}}\n\
+         deadLetterQueues: {{classic.dead: {{type: classic}}, quorum.dead: {{type: quorum}}}}\n",
+        keys("classic"),
+        keys("quorum")
+    );
     let stage = Stage::new("between", &spec);
-    for queue in ["classic", "quorum"] {
+    at_once(["classic", "quorum"], |queue| {
         let channel = block_on(stage.channel());
         block_on(publish_plain(&channel, "", queue, "poison"));
         for retry in ["", ".retry.1", ".retry.2"] {
@@ -181,9 +182,33 @@ fn a_crash_between_retries_costs_no_attempt() {
             assert_eq!(seen[0].routing_key, format!("{queue}{retry}"));
             assert!(seen[0].redelivered);
         }
-        let letter = block_on(take_next(&channel, "dead", PATIENCE));
+        let letter = block_on(take_next(&channel, &format!("{queue}.dead"), PATIENCE));
         assert_eq!(deaths_in(&letter, queue), ["rejected 3"]);
+    });
+    stage.is_left_empty();
+}
+
+/// From 4.3 on crashes add up over all retries; before, each visit of the queue is counted by itself. No message is lost.
+#[test]
+fn from_4_3_crashes_before_and_after_a_retry_add_up() {
+    if !since(4, 0) {
+        return;
     }
+    let keys = "type: quorum, deliveryLimit: 2, deadLetter: dead, retry: {delays: [200ms, 200ms]}";
+    let stage = Stage::new("add-up", &format!("queues: {{work: {{{keys}}}}}\n{DEAD}"));
+    let channel = block_on(stage.channel());
+    block_on(publish_plain(&channel, "", "work", "poison"));
+    for _ in 0..2 {
+        assert!(crash(&stage.vhost, "work").is_some());
+        block_on(fail_times(&channel, "work", &Verb::NackAway, 1));
+    }
+    assert!(crash(&stage.vhost, "work").is_some());
+    if !since(4, 3) {
+        block_on(fail_times(&channel, "work", &Verb::NackAway, 1));
+    }
+    let letter = block_on(take_next(&channel, "dead", PATIENCE));
+    let expected = if since(4, 3) { vec!["delivery_limit 1", "rejected 2"] } else { vec!["rejected 3"] };
+    assert_eq!(deaths_in(&letter, "work"), expected);
     stage.is_left_empty();
 }
 

@@ -1,5 +1,6 @@
 //! A vhost with a spec applied, a channel of a worker, and the control: for stories that are not one message's alone.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use lapin::Channel;
@@ -105,4 +106,49 @@ pub(super) async fn until_ready(channel: &Channel, queue: &str, count: u32) {
 pub(super) fn deaths_in(message: &Message, queue: &str) -> Vec<String> {
     let of_queue = |death: &Death| death.queue == queue;
     deaths(message).into_iter().filter(of_queue).map(|it| format!("{} {}", it.reason, it.count)).collect()
+}
+
+/// Messages by their bodies, each in the order in which it came.
+pub(super) type ByBody = BTreeMap<String, Vec<Message>>;
+
+fn add(to: &mut ByBody, message: Message) {
+    let body = String::from_utf8(message.body.clone()).expect("bodies are text here");
+    to.entry(body).or_default().push(message);
+}
+
+/// Fails at everything that comes until there are so many dead letters and nothing more comes: all deliveries, and all
+/// letters.
+pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: &str, letters: usize) -> [ByBody; 2] {
+    let mut consumer = consume(channel, queue, 100).await;
+    let (mut seen, mut found, mut count) = (ByBody::new(), ByBody::new(), 0);
+    let (began, mut last) = (Instant::now(), Instant::now());
+    while count < letters || last.elapsed() < QUIET {
+        if let Some(delivery) = next(&mut consumer, Duration::from_millis(30)).await {
+            add(&mut seen, fail(channel, queue, delivery, verb).await.message);
+        } else if let Some(letter) = take(channel, dead).await {
+            add(&mut found, letter);
+            count += 1;
+        } else {
+            assert!(began.elapsed() < PATIENCE, "{queue}: {count} of {letters} letters: {:?}", seen.keys());
+            continue;
+        }
+        last = Instant::now();
+    }
+    let options = lapin::options::BasicCancelOptions::default();
+    channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+    [seen, found]
+}
+
+/// The keys with which the deliveries of a message came.
+pub(super) fn keys(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|it| it.routing_key.as_str()).collect()
+}
+
+/// Does something for each at once, each on a thread of its own.
+pub(super) fn at_once<T: Send>(items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for item in items {
+            scope.spawn(|| each(item));
+        }
+    });
 }
