@@ -7,6 +7,7 @@
 //! | [`counting`] | what counts as an attempt: rejections, returns, crashes |
 //! | [`peeking`] | looking at dead letters |
 //! | [`replay`] | trying dead letters again by hand, and giving up early |
+//! | [`strangers`] | messages with keys and headers that mean something to a ladder |
 
 mod case;
 mod control;
@@ -18,4 +19,5 @@ mod peeking;
 mod promises;
 mod replay;
 mod stage;
+mod strangers;
 mod worker;
