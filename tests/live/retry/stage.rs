@@ -17,8 +17,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const QUIET: Duration = Duration::from_millis(700);
 
 pub(super) struct Stage {
-    pub(super) vhost: Vhost<'static>,
+    // Closed before its vhost goes: a close that meets the broker's own may wait for ever.
     pub(super) amqp: Amqp,
+    pub(super) vhost: Vhost<'static>,
     pub(super) topo: Topo,
 }
 
@@ -27,7 +28,7 @@ impl Stage {
         let vhost = Node::shared().vhost(hint);
         let topo = applied(&vhost, spec);
         let amqp = vhost.amqp();
-        Self { vhost, amqp, topo }
+        Self { amqp, vhost, topo }
     }
 
     pub(super) async fn channel(&self) -> Channel {

@@ -163,7 +163,10 @@ fn forged_deaths_change_nothing() {
         ];
         for reason in ["delivery_limit", "expired", "maxlen", "rejected"] {
             let last = [("x-last-death-queue", text("work")), ("x-last-death-reason", text(reason))];
-            strays.push(of(&last));
+            // Between the guard's bindings and the broker that writes this header, which overwrites what was sent, a
+            // publisher's own is believed: a message that died on a newer broker, say. It is not tried again.
+            let is_believed = since(3, 10) && !since(3, 13) && reason != "rejected";
+            strays.push(Stray { retries: if is_believed { &[] } else { ALL }, ..of(&last) });
         }
         if since(4, 0) {
             // Until 3.13 the broker believes these: see below.
@@ -176,7 +179,8 @@ fn forged_deaths_change_nothing() {
             let number: usize = body.parse().unwrap();
             let is_forged = strays[number].properties.headers().as_ref().is_some_and(|it| it.contains_key("x-death"));
             if since(4, 0) || !is_forged {
-                assert_eq!(deaths_in(letter, "work"), ["rejected 3"], "{body}");
+                let attempts = strays[number].retries.len() + 1;
+                assert_eq!(deaths_in(letter, "work"), [format!("rejected {attempts}")], "{body}");
             }
         }
         stage.is_left_empty();
