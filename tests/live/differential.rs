@@ -22,11 +22,12 @@ use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{QueueName, VhostName};
 
-use self::answer::{Predicted, Said, Wrong, fresh_agrees, judge, make, predict, put, sentence_agrees};
+use self::answer::{Predicted, Said, fresh_agrees, judge, make, predict, put, sentence_agrees};
 use self::coverage::Met;
 use self::draw::{Family, PAIRS, family};
 use self::queues::{Definition, Live};
 use self::shrink::{Pair, scenario, shrink};
+use super::disagreement::Wrong;
 use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
 
 /// What a run has to compare, at least, on one version.
@@ -189,7 +190,7 @@ fn over_amqp(
     again: &Said,
 ) -> Result<(), Wrong> {
     let declared = amqp.declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
-    let wrong = |text: String| Err(Wrong { check: "AMQP", text });
+    let wrong = |text: String| Err(Wrong::new("AMQP", text));
     match (declared, again) {
         (Ok(()), Said::Accepted(_)) => Ok(()),
         (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text),
@@ -205,9 +206,9 @@ fn agree(node: &Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Op
         Ok(met) => met,
         Err(failed) => {
             let (pair, wrong) = *failed;
-            println!("{}: {}\n{pair:?}\nmaking it smaller", wrong.check, wrong.text);
+            println!("{wrong}\n{pair:?}\nmaking it smaller");
             let (pair, wrong) = shrink(node, pair, wrong);
-            panic!("TOPO_SEED={seed}\n{}", scenario(&pair, &wrong));
+            panic!("TOPO_SEED={seed}\n{}", scenario(&pair, wrong));
         }
     }
 }

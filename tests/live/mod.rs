@@ -10,6 +10,7 @@ mod cuts;
 mod declared_by_applications;
 mod differential;
 mod differential_objects;
+mod disagreement;
 mod effective;
 mod facts;
 mod failures;
