@@ -166,10 +166,19 @@ fn a_worker_may_choose_its_tier() {
 /// On the broker's own limits of 4.x: what does not die by a rejection must not enter a tier.
 #[test]
 fn other_deaths_go_past_the_ladder() {
+    let vhost = Node::shared().vhost("guarded");
     if !Node::shared().at_least(3, 13) {
+        for setting in ["deliveryLimit: 2", "messageTtl: 5s"] {
+            let spec = format!(
+                "queues: {{work: {{type: quorum, deadLetter: dead, retry: {{delays: [300ms]}}, {setting}}}}}\n\
+                 deadLetterQueues: {{dead: {{type: quorum}}}}\n"
+            );
+            let plan = Topo::new(&vhost).spec(&spec).run(["plan"]).expect_code(65);
+            let wanted = format!("cannot stand beside `{}`", setting.split(':').next().unwrap());
+            assert!(plan.stderr.contains(&wanted), "{plan}");
+        }
         return;
     }
-    let vhost = Node::shared().vhost("guarded");
     applied(&vhost, "quorum", "deliveryLimit: 2, messageTtl: 5s, retry: {delays: [300ms, 300ms, 300ms]}");
     let amqp = vhost.amqp();
     let (messages, _) = poisoned(&amqp, Verb::RejectBack);
