@@ -197,7 +197,9 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
         }
         let wrong = compared.wrong;
         // An idle queue says nothing new of itself; one that is asked does.
-        case.queues.keys().for_each(|name| drop(amqp.ready(name)));
+        for name in case.queues.keys() {
+            amqp.ready(name);
+        }
         let seen: usize = QueueType::ALL.iter().filter_map(|kind| counts.get(&format!("{kind} queues"))).sum();
         if wrong.is_empty() && seen == case.queues.len() || Instant::now() > deadline {
             assert!(seen + counts.get(SILENT).copied().unwrap_or(0) == case.queues.len(), "{seen} queues: {wrong:?}");
