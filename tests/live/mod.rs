@@ -16,6 +16,7 @@ mod facts;
 mod failures;
 mod killed;
 mod lock;
+mod message_drop;
 mod message_loss;
 mod names;
 mod others;
