@@ -242,6 +242,9 @@ pub(super) struct ApplyArguments {
     /// The queue that is the lock; for those who may not configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
+    /// How long to wait for retired tiers to run empty; those that do not are left for the next apply
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
+    pub(super) drain_timeout: Duration,
     /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,

@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 }
 
 /// What a message was when it was taken out of a queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
     pub(crate) exchange: String,
@@ -102,7 +102,12 @@ impl Amqp {
     }
 
     pub(super) fn channel(&self) -> Channel {
-        block_on(self.connection.create_channel()).expect("the connection is open")
+        block_on(self.new_channel()).expect("the connection is open")
+    }
+
+    /// A channel for a test that does many things at once.
+    pub(crate) async fn new_channel(&self) -> lapin::Result<Channel> {
+        self.connection.create_channel().await
     }
 
     /// Declares a durable queue, as most applications do.
