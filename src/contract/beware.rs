@@ -12,10 +12,12 @@ pub(super) fn beware(it: &InForce<'_>) -> Vec<String> {
     match it.retry {
         Some(Retry::Ladder(_)) => {
             sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
-            sentences.push(
-                "basic.reject with requeue=false climbs, too, but counts towards the delivery limit of RabbitMQ 4.3"
-                    .to_owned(),
-            );
+            if it.queue_type == QueueType::Quorum {
+                sentences.push(
+                    "basic.reject with requeue=false climbs, too, but counts towards the delivery limit of RabbitMQ 4.3"
+                        .to_owned(),
+                );
+            }
         }
         Some(Retry::Republish(_)) => {
             sentences.push(
