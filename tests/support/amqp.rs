@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 }
 
 /// What a message was when it was taken out of a queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
     pub(crate) exchange: String,
@@ -82,7 +82,7 @@ pub(crate) struct Held {
     pub(crate) bodies: Vec<Vec<u8>>,
 }
 
-fn said(error: &lapin::Error) -> String {
+pub(super) fn said(error: &lapin::Error) -> String {
     if let ErrorKind::ProtocolError(error) = error.kind() { error.get_message().to_string() } else { error.to_string() }
 }
 
@@ -101,8 +101,13 @@ impl Amqp {
         Self { connection: connection.unwrap_or_else(|error| panic!("AMQP to {vhost}: {error}")) }
     }
 
-    fn channel(&self) -> Channel {
-        block_on(self.connection.create_channel()).expect("the connection is open")
+    pub(super) fn channel(&self) -> Channel {
+        block_on(self.new_channel()).expect("the connection is open")
+    }
+
+    /// A channel for a test that does many things at once.
+    pub(crate) async fn new_channel(&self) -> lapin::Result<Channel> {
+        self.connection.create_channel().await
     }
 
     /// Declares a durable queue, as most applications do.

@@ -41,7 +41,7 @@ fn refused(version: &str, text: &str) -> String {
 /// The family in two lines.
 fn family(expansion: &Expansion) -> String {
     let family = &expansion.scope.families[0];
-    format!("{family}\n{} {}: {}", family.strategy, family.retries, family.counted())
+    format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::counted(&family.members))
 }
 
 const GUARD: &str = "\
