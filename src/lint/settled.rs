@@ -3,7 +3,7 @@
 use super::{Finding, Rule, Subject};
 use crate::behaviour::{Effective, Governed, Policies, Source, effective};
 use crate::expand::Because;
-use crate::model::{ObjectId, Queue, QueueName, QueueType};
+use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, Location, QueueSpec};
 use std::collections::BTreeMap;
 
@@ -34,6 +34,15 @@ impl Settled<'_> {
 
     pub(super) fn is_quorum(&self) -> bool {
         self.queue.queue_type() == Some(QueueType::Quorum)
+    }
+
+    /// The policy that says what holds for a key, if one does.
+    pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
+        let holds = self.get(key)?;
+        match &holds.source {
+            Source::Policy(name) => Some((name, holds)),
+            Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
+        }
     }
 
     /// The first of the limits of its length.
@@ -118,13 +127,13 @@ impl Rule {
         text: impl Into<String>,
     ) -> Finding {
         let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
-        match queue.get(key).map(|it| &it.source) {
-            Some(Source::Policy(name)) => {
+        match queue.by_policy(key) {
+            Some((name, _)) => {
                 let place = subject.place(&ObjectId::Policy(name.clone()), key);
                 let at = queue.written.map_or(own.at, |written| written.at);
                 Finding { at: place.at, also: vec![(at, "it governs this queue".to_owned())], ..own }
             }
-            Some(Source::Default | Source::Argument | Source::OperatorPolicy(_)) | None => own,
+            None => own,
         }
     }
 

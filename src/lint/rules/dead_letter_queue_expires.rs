@@ -1,6 +1,8 @@
 //! Dead-letter queues whose letters go by themselves, or with the queue: nothing consumes such a queue, so time is all that
 //! passes there.
 
+use super::policy_on_generated_queue::beyond_dead_letters;
+use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
 use crate::spec::Severity;
@@ -15,15 +17,21 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| queue.is_dead_letter_queue) {
+    let settled = subject.settled();
+    let beyond = beyond_dead_letters(subject, &settled);
+    // Of a policy that reaches too far, its own rule speaks.
+    let holds = |queue: &Settled<'_>, key: &str| {
+        queue.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
+    };
+    for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue) {
         let shown = |key| queue.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
-        if queue.get("expires").is_some() {
+        if holds(queue, "expires") {
             let text =
                 format!("the queue is deleted with all dead letters when nobody consumes it for {}", shown("expires"));
             let hint = "take `expires` away: nobody consumes a dead-letter queue";
             findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
         }
-        if queue.get("message-ttl").is_some() && queue.loses_in_silence() {
+        if holds(queue, "message-ttl") && queue.loses_in_silence() {
             let text = format!(
                 "dead letters are deleted after {}, whether somebody has seen them or not",
                 shown("message-ttl")

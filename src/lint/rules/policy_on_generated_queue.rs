@@ -1,7 +1,7 @@
 //! Policies that reach further than they were meant to: onto tiers, which keep a message for their own time and no other,
 //! and onto dead-letter queues.
 
-use crate::behaviour::{Effective, Source};
+use crate::behaviour::Effective;
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
@@ -20,19 +20,17 @@ const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-byt
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
-    // A policy that is for dead-letter queues alone is meant for them.
-    let is_generated = |queue: &Settled<'_>| subject.retries_of(&queue.id).is_some();
-    let ordinary = settled.iter().filter(|queue| !queue.is_dead_letter_queue && !is_generated(queue));
-    let beyond: BTreeSet<PolicyName> = ordinary.flat_map(policies).collect();
+    let beyond = beyond_dead_letters(subject, &settled);
     let mut findings = Vec::new();
     for queue in &settled {
-        let is_tier = is_generated(queue);
+        let is_tier = subject.retries_of(&queue.id).is_some();
         if !is_tier && !queue.is_dead_letter_queue {
             continue;
         }
         for key in KEYS {
-            let Some((name, holds)) = by_policy(queue, key) else { continue };
+            let Some((name, holds)) = queue.by_policy(key) else { continue };
             let what = if is_tier { on_tier(queue, key, holds) } else { on_dead_letter_queue(queue, key) };
+            // A policy that is for dead-letter queues alone is meant for them.
             if let Some(what) = what.filter(|_| is_tier || beyond.contains(name)) {
                 findings.push(finding(subject, queue, name, key, is_tier, what));
             }
@@ -41,17 +39,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The policy that says what holds for a key, if one does.
-fn by_policy<'s>(queue: &'s Settled<'_>, key: &str) -> Option<(&'s PolicyName, &'s Effective)> {
-    let holds = queue.get(key)?;
-    match &holds.source {
-        Source::Policy(name) => Some((name, holds)),
-        Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
+/// The policies that also hold for queues which are neither tiers nor dead-letter queues.
+pub(super) fn beyond_dead_letters(subject: &Subject<'_>, settled: &[Settled<'_>]) -> BTreeSet<PolicyName> {
+    let mut names = BTreeSet::new();
+    for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && subject.retries_of(&queue.id).is_none()) {
+        names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
     }
-}
-
-fn policies<'s>(queue: &'s Settled<'_>) -> impl Iterator<Item = PolicyName> + 's {
-    KEYS.into_iter().filter_map(|key| by_policy(queue, key)).map(|(name, _)| name.clone())
+    names
 }
 
 fn on_tier(queue: &Settled<'_>, key: &str, holds: &Effective) -> Option<&'static str> {
