@@ -7,7 +7,7 @@ use super::text;
 use super::tiers::Tiers;
 use crate::behaviour::Dialect;
 use crate::model::naming;
-use crate::model::{Arguments, Binding, Destination, QueueType};
+use crate::model::{Arguments, Binding, Destination};
 use crate::spec::{Diagnostic, Location};
 
 /// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
@@ -97,25 +97,21 @@ fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
     if version.is_at_least(3, 13) {
         return Ok(());
     }
-    let get = |argument: &str| case.queue.arguments.get(argument);
-    let rejects = get("x-overflow").and_then(|it| it.value.as_text()).is_some_and(|it| it.starts_with("reject"));
-    let drops = |setting: Option<_>| setting.filter(|_| !rejects);
-    let limited = get("x-delivery-limit").filter(|_| case.queue_type.value == QueueType::Quorum);
+    let drops = |key| case.said(key).filter(|_| case.rejects().is_none());
     let found = [
-        ("messageTtl", get("x-message-ttl")),
-        ("maxLength", drops(get("x-max-length"))),
-        ("maxLengthBytes", drops(get("x-max-length-bytes"))),
-        ("deliveryLimit", limited),
+        ("messageTtl", case.said("message-ttl")),
+        ("maxLength", drops("max-length")),
+        ("maxLengthBytes", drops("max-length-bytes")),
+        ("deliveryLimit", case.said("delivery-limit")),
     ];
-    match found.into_iter().find_map(|(key, setting)| setting.map(|setting| (key, setting))) {
+    match found.into_iter().find_map(|(key, said)| said.map(|said| (key, said))) {
         None => Ok(()),
-        Some((key, setting)) => {
+        Some((key, said)) => {
             let message = format!(
                 "a ladder on RabbitMQ {version} cannot stand beside `{key}`: a message that dies by it after a retry \
                  would be dropped as a cycle, which is guarded against from 3.13 on"
             );
-            let diagnostic = Diagnostic::error("retry-strategy", message, setting.at);
-            Err(Refusal::of_strategy(diagnostic.also(case.at(), format!("the retries of queue `{}`", case.name))))
+            Err(Refusal::of_strategy(said.error(message, case)))
         }
     }
 }

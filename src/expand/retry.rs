@@ -8,7 +8,7 @@ use super::objects::Objects;
 use super::origin::Because;
 use super::redeliver::Redeliver;
 use super::republish::Republish;
-use crate::behaviour::Dialect;
+use crate::behaviour::{Dialect, Policies};
 use crate::model::names::LONGEST_NAME;
 use crate::model::naming;
 use crate::model::units::duration;
@@ -208,10 +208,14 @@ impl Expander<'_> {
     /// Decides how each queue retries. Before anything is made, because it decides what the queues themselves get.
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
+        let declared = self.topology.policies.clone();
+        let policies = Policies::new(&declared, self.dialect.version);
         for (name, queue) in &spec.queues {
             let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
             let end = self.end(queue);
-            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect: self.dialect };
+            let holds = &self.holds(name, queue, &policies);
+            let (dialect, policies) = (self.dialect, &spec.policies);
+            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect, holds, policies };
             match Retry::of(&case) {
                 Ok(Some(retry)) => {
                     self.retries.insert(name.clone(), (case.at(), retry));

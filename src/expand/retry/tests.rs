@@ -380,9 +380,7 @@ fn a_name_with_a_wildcard_has_no_ladder() {
     let keys = "type: classic, retry: {delays: [1s]}";
     for name in ["\"#\"", "a.*.b"] {
         let found = refused("4.0.5", &text(keys).replace("orders.work", name));
-        let expected =
-            "is a wildcard of topic exchanges, which a ladder binds by (`strategy: republish` would work here)";
-        assert!(found.contains(expected), "{found}");
+        assert!(found.contains("is a wildcard of topic exchanges, which a ladder binds by"), "{found}");
     }
     expanded_for("4.0.5", &text(keys).replace("orders.work", "a*b.#c"));
 }
