@@ -169,7 +169,7 @@ fn forged_deaths_change_nothing() {
             strays.push(Stray { retries: if is_believed { &[] } else { ALL }, ..of(&last) });
         }
         if since(4, 0) {
-            // Until 3.13 the broker believes these: see below.
+            // Before, the broker believes these: see below.
             strays.push(x_death(&[("work", "expired", 1)]));
             strays.push(x_death(&[("work.retry.1.200ms", "expired", 1), ("work", "expired", 1)]));
             strays.push(of(&[("x-death", text("no list"))]));
@@ -238,5 +238,34 @@ fn a_ladder_may_have_a_hundred_tiers() {
         fail_times(&channel, "work", &Verb::NackAway, 1).await;
         until_ready(&channel, "work.retry.1.10m", 1).await;
         assert_eq!(ready(&channel, "work").await, 0);
+    });
+}
+
+/// Until 3.12 the broker believes a history that a message brings along, and takes its retry for a cycle if it has died in
+/// the queue other than by a rejection: a dead letter of earlier times that is replayed with all its headers, say.
+#[test]
+fn below_3_13_a_history_of_other_deaths_loses_a_message() {
+    if since(3, 13) {
+        return;
+    }
+    at_once(["classic", "quorum"], |kind| {
+        let stage = Stage::new("history", &spec(kind));
+        block_on(async {
+            let channel = stage.channel().await;
+            for (body, history) in [
+                ("expired", forged_list(&[("work", "expired", 1)])),
+                ("limit", forged_list(&[("work", "delivery_limit", 1)])),
+                ("both", forged_list(&[("work", "rejected", 1), ("work", "maxlen", 1)])),
+                ("rejected", forged_list(&[("work", "rejected", 1)])),
+            ] {
+                publish(&channel, "orders", "a", body.as_bytes(), with_headers(&[("x-death", history)])).await;
+            }
+            let [seen, letters] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
+            for body in ["expired", "limit", "both"] {
+                assert_eq!(keys(&seen[body]), ["a"], "{kind} {body}");
+            }
+            assert_eq!(keys(&seen["rejected"]), ["a", "work.retry.1", "work.retry.2"], "{kind}");
+            assert_eq!(letters.keys().collect::<Vec<_>>(), ["rejected"], "{kind}");
+        });
     });
 }
