@@ -1,5 +1,6 @@
 //! The command line through the real binary, with no broker.
 
+mod retries;
 mod running_works;
 mod usage;
 mod versions;

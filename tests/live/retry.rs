@@ -16,7 +16,6 @@ mod control;
 mod counting;
 mod dead_letter_queues;
 mod letter;
-mod old;
 mod other_deaths;
 mod peeking;
 mod poison;
