@@ -10,9 +10,11 @@ pub mod effective;
 pub mod governing;
 pub mod pattern;
 pub mod policy_keys;
+pub mod routing;
 
 pub use declare::{Ends, Refusal, as_stored, binding_refusals, plugin_keys, refusals, vhost_change_refusals};
 pub use dialect::Dialect;
 pub use effective::{Effective, Precedence, Source, effective, effective_definition, precedence};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use pattern::Pattern;
+pub use routing::Routing;

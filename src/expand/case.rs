@@ -26,6 +26,8 @@ pub struct End {
     pub routing_key: Option<String>,
     /// The type of the exchange; `None` where it is somebody else's.
     pub kind: Option<String>,
+    /// The dead-letter queue, where the spec names one.
+    pub queue: Option<QueueName>,
     /// The dead-letter queue, or the exchange, in a few words.
     pub shown: String,
 }

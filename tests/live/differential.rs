@@ -8,25 +8,28 @@
 mod answer;
 mod coverage;
 mod draw;
+mod listed;
 mod queues;
 mod shrink;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use secrecy::SecretString;
 use serde_json::json;
-use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{QueueName, VhostName};
+use topo::plan::Verdict;
 
-use self::answer::{Predicted, Said, Wrong, fresh_agrees, judge, make, predict, put, sentence_agrees};
+use self::answer::{Predicted, Said, fresh_agrees, judge, make, predict, put, sentence_agrees};
 use self::coverage::Met;
 use self::draw::{Family, PAIRS, family};
+use self::listed::{Entry, listed};
 use self::queues::{Definition, Live};
 use self::shrink::{Pair, scenario, shrink};
+use super::disagreement::Wrong;
 use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
 
 /// What a run has to compare, at least, on one version.
@@ -109,6 +112,12 @@ impl<'node> Round<'node> {
         Self { node, vhosts, families }
     }
 
+    /// All that is listed, in one vhost without a default.
+    fn listed(node: &'node Node, entries: &[Entry]) -> Self {
+        let families = entries.iter().map(|entry| (0, entry.family())).collect();
+        Self { node, vhosts: vec![(None, vhost(node, None))], families }
+    }
+
     fn name(family: usize, live: usize) -> String {
         format!("live-{family}-{live}")
     }
@@ -189,7 +198,7 @@ fn over_amqp(
     again: &Said,
 ) -> Result<(), Wrong> {
     let declared = amqp.declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
-    let wrong = |text: String| Err(Wrong { check: "AMQP", text });
+    let wrong = |text: String| Err(Wrong::new("AMQP", text));
     match (declared, again) {
         (Ok(()), Said::Accepted(_)) => Ok(()),
         (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text),
@@ -199,17 +208,26 @@ fn over_amqp(
 }
 
 /// Asks, and makes what is wrong small.
-fn agree(node: &Node, seed: u64, numbers: std::ops::Range<usize>, defaults: &[Option<&'static str>]) -> (Met, usize) {
-    let round = Round::draw(node, seed, numbers, defaults);
+fn agree(round: &Round<'_>, seed: u64) -> (Met, usize) {
     match round.ask() {
         Ok(met) => met,
         Err(failed) => {
             let (pair, wrong) = *failed;
-            println!("{}: {}\n{pair:?}\nmaking it smaller", wrong.check, wrong.text);
-            let (pair, wrong) = shrink(node, pair, wrong);
-            panic!("TOPO_SEED={seed}\n{}", scenario(&pair, &wrong));
+            println!("{wrong}\n{pair:?}\nmaking it smaller");
+            let (pair, wrong) = shrink(round.node, pair, wrong);
+            panic!("TOPO_SEED={seed}\n{}", scenario(&pair, wrong));
         }
     }
+}
+
+/// Whatever argument, type and version: as it is listed, with no verdict more and none less.
+fn all_that_is_listed(node: &Node, entries: &[Entry], seed: u64) -> (Met, usize) {
+    let (met, asked) = agree(&Round::listed(node, entries), seed);
+    for entry in entries {
+        let verdicts: BTreeSet<Verdict> = met.of(entry).into_keys().collect();
+        assert_eq!(verdicts, entry.verdicts(), "{entry:?}");
+    }
+    (met, asked)
 }
 
 #[test]
@@ -219,34 +237,38 @@ fn topos_verdict_is_the_brokers() {
     let rounds = if std::env::var_os("TOPO_LONG").is_some() { ROUNDS_OF_A_LONG_RUN } else { 1 };
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let started = Instant::now();
-    let (mut met, mut over_amqp) = (Met::default(), 0);
+    let entries = listed(node.version().parse().unwrap());
+    let (mut met, mut over_amqp) = all_that_is_listed(node, &entries, seed);
     for round in 0..rounds {
-        let (more, asked) = agree(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
+        let round = Round::draw(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
+        let (more, asked) = agree(&round, seed);
         met.add(more);
         over_amqp += asked;
     }
     // What came up too seldom is drawn for a while longer: chance is no reason to fail.
-    let dialect = Dialect::of(node.version().parse().unwrap());
     let mut round = rounds * FAMILIES;
-    while !met.missing(&dialect).is_empty() && round < (rounds + 1) * FAMILIES {
-        let (more, asked) = agree(node, seed, round..round + FAMILIES / 4, &DEFAULTS);
+    while !met.missing(&entries).is_empty() && round < (rounds + 1) * FAMILIES {
+        let (more, asked) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
         met.add(more);
         over_amqp += asked;
         round += FAMILIES / 4;
     }
     println!("{} pairs, {over_amqp} of them over AMQP, too, in {} s", met.pairs(), started.elapsed().as_secs());
-    met.print();
+    met.print(&entries);
     assert!(met.pairs() >= ENOUGH_PAIRS, "TOPO_SEED={seed}: only {} pairs", met.pairs());
-    let missing = met.missing(&dialect);
+    let missing = met.missing(&entries);
     assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));
 }
 
 /// A node has a default of its own from 4.0 on, which is shown.
 #[test]
 fn the_nodes_default_queue_type_is_heeded() {
-    if !Node::shared().at_least(4, 0) {
-        return;
+    let line = "default_queue_type = quorum";
+    if Node::shared().at_least(4, 0) {
+        let node = Node::start(Options::default().line(line));
+        let seed = seed();
+        agree(&Round::draw(&node, seed, 0..6, &[None]), seed);
+    } else {
+        Node::expect_unknown(line);
     }
-    let node = Node::start(Options::default().line("default_queue_type = quorum"));
-    agree(&node, seed(), 0..6, &[None]);
 }

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -21,6 +21,7 @@ use topo::model::{Exchange, Scope, Topology};
 use topo::plan::document::Options;
 use topo::plan::{Activity, Request, Situation, VhostPlan, Wanted, plan_vhost};
 
+use super::disagreement::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
 use crate::support::{Http, Node, Random, Vhost, block_on, seed, until};
 
@@ -30,11 +31,9 @@ const AT_ONCE: usize = 8;
 const BATCH: usize = 50;
 /// How often at least each thing must have occurred for a run to prove anything.
 const ENOUGH: usize = 150;
-/// How long a failure is made smaller.
-const SHRINKING: Duration = Duration::from_secs(60);
 
 /// What occurred in a case, to be counted; or what is wrong with it.
-type Judged = Result<Vec<String>, String>;
+type Judged = Result<Vec<String>, Wrong>;
 
 /// One kind of case.
 trait Kind: Sync {
@@ -47,6 +46,8 @@ trait Kind: Sync {
     fn play(&self, road: &Road<'_>, cases: &[Self::Case]) -> Vec<Judged>;
     /// Every case with one thing less.
     fn smaller(&self, case: &Self::Case) -> Vec<Self::Case>;
+    /// The scenario that shows what is wrong with a case.
+    fn scenario(&self, case: &Self::Case, wrong: Wrong) -> Scenario;
     /// What has to occur, and is possible on this broker.
     fn expected(&self) -> BTreeSet<String>;
 }
@@ -127,6 +128,21 @@ fn reason(answer: &Answer) -> String {
     said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
+/// The keys of a spec for what the management API says: those that are there, by other names.
+fn renamed(body: &Value, keys: &[(&str, &str)]) -> Value {
+    let said = keys.iter().filter_map(|(theirs, ours)| Some(((*ours).to_owned(), body.get(*theirs)?.clone())));
+    Value::Object(said.collect())
+}
+
+/// What `json live` says of an object: the same, and its name.
+fn live(name: &str, body: Option<&Value>) -> Vec<Value> {
+    let named = body.cloned().map(|mut body| {
+        body["name"] = name.into();
+        body
+    });
+    named.into_iter().collect()
+}
+
 fn is_long() -> bool {
     std::env::var_os("TOPO_LONG").is_some()
 }
@@ -135,28 +151,22 @@ fn play<K: Kind>(kind: &K, cases: &[K::Case]) -> Vec<Judged> {
     let road = Road::to(Node::shared(), K::WHAT);
     catch_unwind(AssertUnwindSafe(|| kind.play(&road, cases))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-        cases.iter().map(|_| Err(format!("arranging: {text}"))).collect()
+        cases.iter().map(|_| Err(Wrong::new("arranging", text.as_str()))).collect()
     })
 }
 
-/// Takes things away for as long as it fails.
-fn shrink<K: Kind>(kind: &K, mut case: K::Case, mut wrong: String) -> (K::Case, String) {
-    let deadline = Instant::now() + SHRINKING;
-    'smaller: loop {
-        for candidate in kind.smaller(&case) {
-            if Instant::now() > deadline {
-                return (case, wrong);
-            }
-            if let Some(Err(again)) = play(kind, std::slice::from_ref(&candidate)).pop() {
-                (case, wrong) = (candidate, again);
-                continue 'smaller;
-            }
-        }
-        return (case, wrong);
-    }
+/// The scenario of the smallest case of which the same is wrong.
+fn smallest_scenario<K: Kind>(
+    kind: &K,
+    case: K::Case,
+    wrong: Wrong,
+    play: impl Fn(&K::Case) -> Result<(), Wrong>,
+) -> Scenario {
+    let (case, wrong) = smallest(case, wrong, |case| kind.smaller(case), play);
+    kind.scenario(&case, wrong)
 }
 
-/// Draws, plays, counts; fails with the smallest case that is wrong.
+/// Draws, plays, counts; fails with the scenario of the smallest case that is wrong.
 fn run<K: Kind>(kind: &K, cases: usize) {
     let seed = seed();
     let cases = if is_long() { cases * 10 } else { cases };
@@ -190,9 +200,9 @@ fn run<K: Kind>(kind: &K, cases: usize) {
     });
     let took = started.elapsed();
     if let Some((case, wrong)) = failed.into_inner().unwrap() {
-        println!("{wrong}\nmaking it smaller");
-        let (case, wrong) = shrink(kind, case, wrong);
-        panic!("TOPO_SEED={seed}\n{case:#?}\n{wrong}");
+        println!("{wrong}\n{case:?}\nmaking it smaller");
+        let again = |case: &K::Case| play(kind, std::slice::from_ref(case)).pop().map_or(Ok(()), |it| it.map(drop));
+        panic!("TOPO_SEED={seed}\n{}", smallest_scenario(kind, case, wrong, again));
     }
     let counts = counts.into_inner().unwrap();
     println!("{cases} {} in {:.1} s", K::WHAT, took.as_secs_f64());

@@ -180,6 +180,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     }
     let version = version(node);
     let (users, operators) = (Policies::new(&users, version), Policies::new(&operators, version));
+    let amqp = vhost.amqp();
     // What the broker says of a queue comes with its statistics: 5 s after it was made, and then only when it is busy.
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -195,6 +196,10 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
             compared.add("exchanges".to_owned());
         }
         let wrong = compared.wrong;
+        // An idle queue says nothing new of itself; one that is asked does.
+        for name in case.queues.keys() {
+            amqp.ready(name);
+        }
         let seen: usize = QueueType::ALL.iter().filter_map(|kind| counts.get(&format!("{kind} queues"))).sum();
         if wrong.is_empty() && seen == case.queues.len() || Instant::now() > deadline {
             assert!(seen + counts.get(SILENT).copied().unwrap_or(0) == case.queues.len(), "{seen} queues: {wrong:?}");

@@ -57,6 +57,16 @@ fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
 
+/// Whether this version has streams: a fact about streams is, before 3.9, that there are none.
+fn there_are_streams() -> bool {
+    if !since(3, 9) {
+        Stage::new("no-streams")
+            .queue("q", "stream", json!({}))
+            .refused("invalid arg 'x-queue-type' for queue 'q' in vhost 'v': invalid_queue_type");
+    }
+    since(3, 9)
+}
+
 /// A node that has just started answers 500 for a while, to what needs a channel or its statistics.
 fn not_too_early(mut ask: impl FnMut() -> Answer) -> Answer {
     until("an answer but 500", || {

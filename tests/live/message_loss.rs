@@ -164,7 +164,12 @@ fn what_a_consumer_holds_is_a_message() {
 #[test]
 fn a_stream_always_holds_something() {
     if !Node::shared().at_least(3, 9) {
-        return;
+        let spec = "queues: {q: {type: stream}}";
+        let plan = Topo::new(&Node::shared().vhost("no-streams"))
+            .spec(spec)
+            .run(["plan", "--detailed-exitcode"])
+            .expect_code(3);
+        return drop(plan.expect_text("streams exist since RabbitMQ 3.9"));
     }
     let scene = Scene::of("stream");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS, LOSS]).expect_code(3);

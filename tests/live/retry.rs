@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`promises`] | each strategy: as many deliveries as promised, as late as promised, then the dead letter |
 //! | [`other_deaths`] | a ladder whose messages also die by a TTL, an overflow or a delivery limit |
+//! | [`changes`] | other delays, counts and strategies while messages are on their way |
 //! | [`counting`] | what counts as an attempt: rejections, returns, crashes |
 //! | [`peeking`] | looking at dead letters |
 //! | [`replay`] | trying dead letters again by hand, and giving up early |
@@ -12,6 +13,7 @@
 //! | [`dead_letter_queues`] | where dead letters go, in every way of saying it |
 
 mod case;
+mod changes;
 mod control;
 mod counting;
 mod dead_letter_queues;

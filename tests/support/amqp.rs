@@ -82,7 +82,7 @@ pub(crate) struct Held {
     pub(crate) bodies: Vec<Vec<u8>>,
 }
 
-fn said(error: &lapin::Error) -> String {
+pub(super) fn said(error: &lapin::Error) -> String {
     if let ErrorKind::ProtocolError(error) = error.kind() { error.get_message().to_string() } else { error.to_string() }
 }
 
@@ -101,7 +101,7 @@ impl Amqp {
         Self { connection: connection.unwrap_or_else(|error| panic!("AMQP to {vhost}: {error}")) }
     }
 
-    fn channel(&self) -> Channel {
+    pub(super) fn channel(&self) -> Channel {
         block_on(self.new_channel()).expect("the connection is open")
     }
 

@@ -56,6 +56,11 @@ impl Node {
 
     /// Starts a node of one's own; returns when it answers (6 to 10 s).
     pub(crate) fn start(options: Options) -> Self {
+        Self::try_start(options).unwrap_or_else(|complaint| panic!("no RabbitMQ node could be started:\n{complaint}"))
+    }
+
+    /// The same, or what is said of a node that does not start.
+    pub(crate) fn try_start(options: Options) -> Result<Self, String> {
         let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"))
             .args(options.arguments)
             .stdin(Stdio::piped())
@@ -70,13 +75,20 @@ impl Node {
         for line in lines.lines() {
             match line.expect("the script writes UTF-8").split_once('=') {
                 Some((name, value)) => facts.insert(name.to_owned(), value.to_owned()),
-                None => return Self { script, facts, names: AtomicUsize::new(1) },
+                None => return Ok(Self { script, facts, names: AtomicUsize::new(1) }),
             };
         }
         let mut complaint = String::new();
         script.stderr.take().expect("piped above").read_to_string(&mut complaint).expect("the script writes UTF-8");
         script.wait().expect("the script is a child of this process");
-        panic!("no RabbitMQ node could be started:\n{complaint}");
+        Err(complaint)
+    }
+
+    /// Asserts that this version knows no such line of `rabbitmq.conf`: a node with it does not start.
+    pub(crate) fn expect_unknown(line: &str) {
+        let complaint = Self::try_start(Options::default().line(line)).err();
+        let complaint = complaint.unwrap_or_else(|| panic!("it does know `{line}`"));
+        assert!(complaint.contains("failed_to_prepare_configuration"), "{complaint}");
     }
 
     fn fact(&self, name: &str) -> &str {

@@ -5,6 +5,10 @@ use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Queue, QueueType};
 use crate::plan::HazardKind;
 
+/// More messages, and more bytes, than a quorum queue takes in between two ticks.
+const IN_ONE_TICK: i64 = 1_000_000;
+const BYTES_IN_ONE_TICK: i64 = 10_000_000_000;
+
 /// One of them.
 #[derive(PartialEq, Eq)]
 pub(super) struct Threat {
@@ -19,8 +23,12 @@ pub(super) fn threats(queue: &Queue, messages: Option<u64>, old: &Values, new: &
     change.the_queue_itself();
     change.dead_letters();
     change.retention();
-    // An unknown number is some.
-    if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
+    // An unknown number is some, and so is a count that may be old, to what goes at once.
+    if change.is_counted_late() {
+        change.backlog();
+        change.length();
+        change.bytes();
+    } else if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
         change.backlog();
         change.returns();
         change.length();
@@ -62,7 +70,29 @@ impl Difference<'_> {
         }
     }
 
+    /// The count of a quorum queue comes with a tick of 5 s (`rabbit_quorum_queue`: TICK_INTERVAL 5000): 0 may stand for
+    /// messages that came since. A queue that is not there yet has no count, and is nobody's threat.
+    fn is_counted_late(&self) -> bool {
+        self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
+    }
+
+    /// How many a hazard of a loss is said to drop, where that is known.
+    fn bound(&self) -> Option<u64> {
+        self.messages.filter(|count| *count > 0)
+    }
+
+    /// Whether it may hold more messages than that.
+    fn may_exceed(&self, limit: i64) -> bool {
+        if self.is_counted_late() {
+            return limit < IN_ONE_TICK;
+        }
+        self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
+    }
+
     fn holds(&self) -> String {
+        if self.is_counted_late() {
+            return "0 messages by a count that is up to 5 s old".to_owned();
+        }
         match self.messages {
             Some(1) => "1 message".to_owned(),
             Some(count) => format!("{count} messages"),
@@ -74,7 +104,7 @@ impl Difference<'_> {
         if let Some(expires) = self.lowered("expires") {
             let value = with_unit("expires", &ArgumentValue::Integer(expires));
             let text = format!("expires becomes {value}: the queue itself is deleted when nobody uses it for so long");
-            self.add(HazardKind::MessageDrop, text, self.messages.filter(|count| *count > 0));
+            self.add(HazardKind::MessageDrop, text, self.bound());
         }
     }
 
@@ -119,7 +149,7 @@ impl Difference<'_> {
             let text = format!(
                 "it is no longer at-least-once, and holds {holds}: those that wait to be dead-lettered go at once"
             );
-            self.add(HazardKind::MessageDrop, text, self.messages);
+            self.add(HazardKind::MessageDrop, text, self.bound());
         }
     }
 
@@ -137,7 +167,7 @@ impl Difference<'_> {
         let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
         let lowered = self.lowered("max-length");
         if let Some(limit) = limit {
-            let over = self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit);
+            let over = self.may_exceed(limit);
             let holds = self.holds();
             let mut told = false;
             if over && (lowered.is_some() || rejected && !rejects) {
@@ -145,14 +175,14 @@ impl Difference<'_> {
                 // process_args_policy`): one that did not reject before drops first and rejects afterwards (seen live:
                 // 4 messages, limit 2, 2 were left).
                 if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
-                    let dropped = self.messages.map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+                    let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
                     let why = match lowered {
                         Some(_) => format!("max-length becomes {limit}, and it holds {holds}"),
                         None => format!("it no longer rejects, and holds {holds} where max-length is {limit}"),
                     };
                     self.add(HazardKind::MessageDrop, format!("{why}: the oldest go at once"), dropped);
                 }
-                if rejects {
+                if rejects && !self.is_counted_late() {
                     let text = format!("max-length becomes {limit}, and it holds {holds}: publishers are refused");
                     self.add(HazardKind::PublisherBlock, text, None);
                     told = true;
@@ -163,7 +193,7 @@ impl Difference<'_> {
             }
         }
         let limited = limit.is_some() || self.new.contains_key("max-length-bytes");
-        if !rejected && rejects && limited {
+        if !rejected && rejects && limited && !self.is_counted_late() {
             let holds = self.holds();
             let text = format!(
                 "overflow becomes reject-publish, and it holds {holds}: when it is full, publishers are refused"
@@ -176,17 +206,20 @@ impl Difference<'_> {
         let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
         let limit = self.new.get("max-length-bytes").and_then(|it| it.value.as_integer());
         let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
+        if self.is_counted_late() && (bytes >= BYTES_IN_ONE_TICK || rejects) {
+            return;
+        }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
         let holds = self.holds();
         if self.lowered("max-length-bytes").is_none() {
             let text =
                 format!("it no longer rejects, and holds {holds} where max-length-bytes is {value}: some can go");
-            self.add(HazardKind::MessageDrop, text, self.messages);
+            self.add(HazardKind::MessageDrop, text, self.bound());
             return;
         }
         if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
             let text = format!("max-length-bytes becomes {value}, and it holds {holds}: some of them can go");
-            self.add(HazardKind::MessageDrop, text, self.messages);
+            self.add(HazardKind::MessageDrop, text, self.bound());
         } else {
             let text = format!("max-length-bytes becomes {value}, and it holds {holds}: publishers can be refused");
             self.add(HazardKind::PublisherBlock, text, None);

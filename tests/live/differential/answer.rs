@@ -8,6 +8,7 @@ use topo::model::{Object, QueueName, Scope, Topology};
 use topo::plan::{Activity, Options, Situation, Verdict, Wanted, plan_vhost};
 
 use super::queues::{Definition, Live};
+use crate::live::disagreement::Wrong;
 use crate::support::{Amqp, Http, Vhost};
 
 /// What a broker said to a declare.
@@ -32,15 +33,8 @@ pub(super) struct Predicted {
     pub(super) refused: Option<String>,
 }
 
-/// A disagreement.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wrong {
-    pub(super) check: &'static str,
-    pub(super) text: String,
-}
-
 fn wrong<T>(check: &'static str, text: String) -> Result<T, Wrong> {
-    Err(Wrong { check, text })
+    Err(Wrong::new(check, text))
 }
 
 /// What stands between quotes behind these words.

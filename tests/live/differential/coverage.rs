@@ -1,16 +1,13 @@
 //! What a run must have met to prove anything: enough pairs of every verdict that is possible on this version, and every
-//! argument in every verdict that it can have. What is possible is computed from the table of known arguments.
+//! argument, on every type of queue, in every verdict that it can have. What that is, is listed in [`super::listed`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, json};
-use topo::behaviour::{Dialect, refusals};
-use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use topo::model::{Object, QueueName, QueueType};
+use topo::model::QueueType;
 use topo::plan::Verdict;
 
 use super::answer::Predicted;
-use super::draw::{can_be_made, usual};
+use super::listed::Entry;
 use super::queues::{Definition, Live};
 
 /// How many pairs of each verdict a run of 2,000 has at least.
@@ -20,7 +17,8 @@ const ENOUGH: usize = 150;
 #[derive(Default)]
 pub(super) struct Met {
     verdicts: BTreeMap<Verdict, usize>,
-    fields: BTreeMap<(String, Verdict), usize>,
+    /// By type of the live queue, where it is said.
+    fields: BTreeMap<(String, QueueType, Verdict), usize>,
 }
 
 /// The verdicts that a queue can have.
@@ -29,13 +27,19 @@ const VERDICTS: [Verdict; 5] = [Verdict::Equal, Verdict::Conflict, Verdict::Drif
 impl Met {
     pub(super) fn count(&mut self, live: &Live, wanted: &Definition, verdict: Verdict, predicted: &Predicted) {
         *self.verdicts.entry(verdict).or_default() += 1;
-        for field in &predicted.fields {
-            *self.fields.entry(field.clone()).or_default() += 1;
+        if !live.definition.arguments.contains_key("x-queue-type") {
+            return;
+        }
+        let Some(kind) = live.definition.queue().queue_type() else { return };
+        let mut add = |name: &String, verdict: Verdict| {
+            *self.fields.entry((name.clone(), kind, verdict)).or_default() += 1;
+        };
+        for (name, verdict) in &predicted.fields {
+            add(name, *verdict);
         }
         if verdict == Verdict::Equal {
-            for name in wanted.arguments.keys().filter(|name| live.definition.arguments.contains_key(*name)) {
-                *self.fields.entry((name.clone(), Verdict::Equal)).or_default() += 1;
-            }
+            let both = wanted.arguments.keys().filter(|name| live.definition.arguments.contains_key(*name));
+            both.for_each(|name| add(name, verdict));
         }
     }
 
@@ -53,31 +57,38 @@ impl Met {
         self.verdicts.values().sum()
     }
 
-    fn times(&self, name: &str, verdict: Verdict) -> usize {
-        self.fields.get(&(name.to_owned(), verdict)).copied().unwrap_or_default()
+    fn times(&self, name: &str, kind: QueueType, verdict: Verdict) -> usize {
+        self.fields.get(&(name.to_owned(), kind, verdict)).copied().unwrap_or_default()
     }
 
-    pub(super) fn print(&self) {
+    /// How often an argument had which verdicts.
+    pub(super) fn of(&self, entry: &Entry) -> BTreeMap<Verdict, usize> {
+        let times = VERDICTS.map(|verdict| (verdict, self.times(entry.name, entry.kind, verdict)));
+        times.into_iter().filter(|(_, times)| *times > 0).collect()
+    }
+
+    pub(super) fn print(&self, listed: &[Entry]) {
         let line: Vec<String> = self.verdicts.iter().map(|(verdict, times)| format!("{verdict} {times}")).collect();
         println!("{}", line.join(", "));
-        for known in KNOWN_ARGUMENTS {
-            let times = VERDICTS.map(|verdict| format!("{verdict} {:>4}", self.times(known.name, verdict)));
-            println!("  {:<34} {}", known.name, times.join("  "));
+        for entry in listed {
+            let met: Vec<String> =
+                self.of(entry).iter().map(|(verdict, times)| format!("{verdict} {times:>4}")).collect();
+            println!("  {:<34} {:<8} {}", entry.name, entry.kind, met.join("  "));
         }
     }
 
     /// What should have been met and was not.
-    pub(super) fn missing(&self, dialect: &Dialect) -> Vec<String> {
+    pub(super) fn missing(&self, listed: &[Entry]) -> Vec<String> {
         let mut missing = Vec::new();
-        let mut can_drift = false;
-        for known in KNOWN_ARGUMENTS {
-            let possible = possible(known, dialect);
-            can_drift |= possible.contains(&Verdict::Drift);
-            for verdict in possible.into_iter().filter(|verdict| self.times(known.name, *verdict) == 0) {
-                missing.push(format!("{} never {verdict}", known.name));
+        let mut possible = BTreeSet::from([Verdict::Unknown]);
+        for entry in listed {
+            let verdicts = entry.verdicts();
+            possible.extend(&verdicts);
+            for verdict in verdicts.into_iter().filter(|verdict| self.times(entry.name, entry.kind, *verdict) == 0) {
+                missing.push(format!("{} of {} queues never {verdict}", entry.name, entry.kind));
             }
         }
-        for verdict in VERDICTS.into_iter().filter(|verdict| *verdict != Verdict::Drift || can_drift) {
+        for verdict in VERDICTS.into_iter().filter(|verdict| possible.contains(verdict)) {
             let times = self.verdicts.get(&verdict).copied().unwrap_or_default();
             if times < ENOUGH {
                 missing.push(format!("{verdict} only {times} times"));
@@ -85,37 +96,4 @@ impl Met {
         }
         missing
     }
-}
-
-/// The verdicts that an argument can have on that version.
-fn possible(known: &KnownArgument, dialect: &Dialect) -> BTreeSet<Verdict> {
-    let mut found = BTreeSet::new();
-    for kind in QueueType::ALL {
-        let mut bare = Definition::durable(Map::new());
-        bare.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
-        if known.name == "x-dead-letter-routing-key" {
-            bare.arguments.insert("x-dead-letter-exchange".to_owned(), json!("a"));
-        }
-        if !can_be_made(&bare, dialect) {
-            continue;
-        }
-        let with = |value: &serde_json::Value| {
-            let mut with = bare.clone();
-            with.arguments.insert(known.name.to_owned(), value.clone());
-            with
-        };
-        if usual(known).iter().any(|value| can_be_made(&with(value), dialect)) {
-            found.insert(Verdict::Equal);
-            let is_compared = known.is_compared(kind, dialect.version);
-            found.insert(if is_compared { Verdict::Conflict } else { Verdict::Drift });
-        }
-        // A value that nothing takes, where values are looked at.
-        for value in usual(known).into_iter().chain([json!([1, "a"])]) {
-            let object = Object::Queue(QueueName::from("q"), with(&value).queue());
-            if refusals(&object, dialect).iter().any(|refusal| refusal.subject == known.name) {
-                found.insert(Verdict::Invalid);
-            }
-        }
-    }
-    found
 }

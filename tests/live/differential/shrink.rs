@@ -1,18 +1,14 @@
 //! Makes a disagreement small, and writes the scenario that shows it.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use topo::model::VhostName;
 use topo::model::known_arguments::KnownArgument;
 
-use super::answer::{Wrong, fresh_agrees, judge, make, predict, put};
-use super::queues::{Definition, Live};
+use super::answer::{fresh_agrees, judge, make, predict, put};
+use super::queues::{Definition, Live, Width};
 use super::{Said, broker};
+use crate::live::disagreement::{Scenario, Wrong, expect_scenario, smallest};
 use crate::support::{Node, block_on};
-
-/// How long a failure is made smaller.
-const SHRINKING: Duration = Duration::from_secs(60);
 
 /// One pair, and the default queue type of its vhost.
 #[derive(Clone, Debug)]
@@ -64,27 +60,13 @@ fn smaller(pair: &Pair) -> Vec<Pair> {
     all
 }
 
-/// Takes things away for as long as the same check fails.
-pub(super) fn shrink(node: &Node, mut pair: Pair, mut wrong: Wrong) -> (Pair, Wrong) {
-    let deadline = Instant::now() + SHRINKING;
-    'smaller: loop {
-        for candidate in smaller(&pair) {
-            if Instant::now() > deadline {
-                return (pair, wrong);
-            }
-            if let Err(again) = play(node, &candidate)
-                && again.check == wrong.check
-            {
-                (pair, wrong) = (candidate, again);
-                continue 'smaller;
-            }
-        }
-        return (pair, wrong);
-    }
+/// The smallest pair of which the same is wrong.
+pub(super) fn shrink(node: &Node, pair: Pair, wrong: Wrong) -> (Pair, Wrong) {
+    smallest(pair, wrong, smaller, |pair| play(node, pair))
 }
 
-/// The file of a scenario that shows it. What a spec cannot say belongs into a unit test instead.
-pub(super) fn scenario(pair: &Pair, wrong: &Wrong) -> String {
+/// The scenario that shows it.
+pub(super) fn scenario(pair: &Pair, wrong: Wrong) -> Scenario {
     let mut live = json!({"queues": [pair.live.definition.body()]});
     live["queues"][0]["name"] = "work".into();
     if let Some(default) = pair.default {
@@ -103,11 +85,48 @@ pub(super) fn scenario(pair: &Pair, wrong: &Wrong) -> String {
             Some(_) | None => queue["arguments"][name] = value.clone(),
         }
     }
-    let spec = json!({"queues": {"work": queue}});
-    let body: Value = pair.wanted.body();
-    format!(
-        "# {}\n\n{}\n\nWidths: {:?}; wanted over HTTP: {body}\n\n```json live\n{live}\n```\n\n```yaml spec\n{spec}\n```\n\n\
-         ```text plan exit 2\n```\n",
-        wrong.check, wrong.text, pair.live.widths
-    )
+    let remark = format!("Widths: {:?}; wanted over HTTP: {}", pair.live.widths, pair.wanted.body());
+    Scenario { wrong, remark, live, spec: json!({"queues": {"work": queue}}) }
+}
+
+/// A disagreement that is made up: a live priority queue that is to have an expiry.
+fn made_up(pair: &Pair) -> Result<(), Wrong> {
+    let has = |definition: &Definition, name: &str| definition.arguments.contains_key(name);
+    let is_wrong = has(&pair.live.definition, "x-max-priority") && has(&pair.wanted, "x-expires");
+    if is_wrong { Err(Wrong::new("made up", "an expiry")) } else { Ok(()) }
+}
+
+#[test]
+fn what_does_not_matter_goes() {
+    let definition = |arguments: Value| Definition {
+        durable: false,
+        auto_delete: true,
+        arguments: arguments.as_object().unwrap().clone(),
+    };
+    let live = definition(json!({"x-max-priority": 5, "x-foo": 1, "x-message-ttl": 7}));
+    let wanted = definition(json!({"x-max-length": 5, "x-expires": 1000, "x-foo": 2}));
+    let widths = Some([("x-message-ttl".to_owned(), Width::Short)].into());
+    let pair = Pair { live: Live { definition: live, widths }, wanted, default: Some("quorum") };
+    let wrong = made_up(&pair).unwrap_err();
+    let (pair, wrong) = smallest(pair, wrong, smaller, made_up);
+    expect_scenario(
+        &scenario(&pair, wrong),
+        r#"# made up
+
+an expiry
+
+Widths: None; wanted over HTTP: {"durable":true,"auto_delete":false,"arguments":{"x-expires":1000}}
+
+```json live
+{"queues":[{"durable":true,"auto_delete":false,"arguments":{"x-max-priority":5},"name":"work"}]}
+```
+
+```yaml spec
+queues: {"work":{"type":"classic","arguments":{"x-expires":1000}}}
+```
+
+```text plan exit 2
+```
+"#,
+    );
 }

@@ -1,5 +1,7 @@
 //! Bindings of one queue: live ones, made over AMQP and HTTP, and wanted ones.
 
+mod story;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
@@ -7,7 +9,7 @@ use topo::model::{Binding, Destination, Exchange, Glob, ObjectKind, Queue, Scope
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, VhostPlan};
 
-use super::{Judged, Kind, Road, model, plan, run};
+use super::{Judged, Kind, Road, Scenario, Wrong, model, plan, run};
 use crate::support::{Amqp, Argument, Node, Random, text};
 
 struct Bindings {
@@ -249,7 +251,7 @@ impl Kind for Bindings {
         let before = listed(road);
         let snapshot = road.read();
         let planned = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
-        let mut wrong: BTreeMap<String, String> = BTreeMap::new();
+        let mut wrong: BTreeMap<String, Wrong> = BTreeMap::new();
         let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
         // Exactly what the plan says; also what it blocks, to see it refused.
         for step in &planned.steps {
@@ -265,7 +267,7 @@ impl Kind for Bindings {
                 }
                 (block, _) => {
                     let text = format!("{binding}: the broker said {} {}; topo {block:?}", answer.status, answer.body);
-                    wrong.insert(queue, text);
+                    wrong.insert(queue, Wrong::new("an answer to a bind", text));
                     continue;
                 }
             };
@@ -285,7 +287,8 @@ impl Kind for Bindings {
             let answer = road.send(&step.request);
             let queue = binding.destination.name().to_owned();
             if answer.status != 204 {
-                wrong.insert(queue, format!("{}: {} {}", step.request, answer.status, answer.body));
+                let text = format!("{}: {} {}", step.request, answer.status, answer.body);
+                wrong.insert(queue, Wrong::new("an answer to an unbind", text));
             } else {
                 labels.entry(queue).or_default().push("deleted".to_owned());
             }
@@ -303,20 +306,20 @@ impl Kind for Bindings {
             let made: Vec<&Binding> =
                 changes(&planned, name, ChangeKind::Create).filter(|one| topology.bindings.contains(one)).collect();
             if !was.is_subset(is) || is.len() != was.len() + made.len() {
-                return Err(format!("from {was:?} to {is:?}, planned {made:?}"));
+                return Err(Wrong::new("what was made", format!("From {was:?} to {is:?}, planned {made:?}")));
             }
             if let Some(left) = changes(&again, name, ChangeKind::Create).next() {
-                return Err(format!("{left} was made, and is wanted still: {is:?}"));
+                return Err(Wrong::new("what was made is wanted still", format!("{left}: {is:?}")));
             }
             if let Some(left) =
                 done.changes.iter().find(|change| change.address.as_str().contains(&format!("/queues/{name}/")))
             {
-                return Err(format!("{} is left after a prune", left.address));
+                return Err(Wrong::new("left after a prune", left.address.to_string()));
             }
             for drawn in &case.wanted {
                 let binding = binding(name, drawn);
                 if topology.bindings.contains(&binding) && !last.topology.bindings.contains(&binding) {
-                    return Err(format!("{binding} is wanted and not there"));
+                    return Err(Wrong::new("wanted and not there", binding.to_string()));
                 }
                 if !made.contains(&&binding) && topology.bindings.contains(&binding) {
                     labels.push("equal".to_owned());
@@ -327,14 +330,14 @@ impl Kind for Bindings {
                     continue;
                 }
                 if !matches!(binding.routing_key.as_str(), "null" | "undefined") {
-                    return Err(format!("{binding} is not wanted, and there"));
+                    return Err(Wrong::new("not wanted, and there", binding.to_string()));
                 }
                 let address = topo::model::Address::of(
                     &road.vhost.name().into(),
                     &topo::model::ObjectId::Binding(binding.clone()),
                 );
                 if !done.notes.iter().any(|note| note.address == address && note.text.contains("AMQP client")) {
-                    return Err(format!("nobody says that {binding} cannot be deleted"));
+                    return Err(Wrong::new("nobody says that it cannot be deleted", binding.to_string()));
                 }
                 labels.push("undeletable".to_owned());
             }
@@ -361,6 +364,10 @@ impl Kind for Bindings {
             }
         }
         all
+    }
+
+    fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
+        self.story(case, wrong)
     }
 
     fn expected(&self) -> BTreeSet<String> {

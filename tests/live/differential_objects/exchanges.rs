@@ -8,7 +8,8 @@ use topo::model::{Object, Scope};
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, request};
 
-use super::{Exchange, Judged, Kind, Road, Snapshot, model, plan, reason, run};
+use super::{Exchange, Judged, Kind, Road, Scenario, Snapshot, Wrong, live, model, plan, reason, renamed, run};
+use crate::live::disagreement::expect_scenario;
 use crate::support::{Node, Random};
 
 struct Exchanges {
@@ -152,7 +153,9 @@ impl Exchanges {
         let action = Action::DeclareExchange { name: name.into(), exchange: exchange.clone() };
         let answer = road.send(&request(&road.vhost.name().into(), &action));
         let said = reason(&answer);
-        let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {planned:?}", answer.status));
+        let wrong = |what: &'static str| {
+            Err(Wrong::new(what, format!("The broker said {} {said}; topo {planned:?}", answer.status)))
+        };
         if case.live.is_none() {
             let found = refusals(&Object::Exchange(name.into(), exchange), &planned.dialect);
             return match found.first() {
@@ -265,7 +268,7 @@ impl Kind for Exchanges {
         for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged) {
             let of = |snapshot: &Snapshot| snapshot.topology.exchanges.get(&name.as_str().into()).cloned();
             if case.live.is_some() && of(&snapshot) != of(&after) {
-                *judged = Err(format!("a redeclare changed it to {:?}", of(&after)));
+                *judged = Err(Wrong::new("a redeclare changed it", format!("It is {:?} now.", of(&after))));
             }
         }
         judged
@@ -300,6 +303,26 @@ impl Kind for Exchanges {
         all
     }
 
+    fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
+        // In a run a number makes it the only one.
+        let name = format!("{}0", case.prefix);
+        let keys = ["type", "durable", "internal", "arguments"].map(|key| (key, key));
+        let keys = [&keys[..], &[("auto_delete", "autoDelete")]].concat();
+        let mut exchanges = live(&name, case.live.as_ref());
+        let mut declared = json!({&name: renamed(&case.wanted, &keys)});
+        // A spec names no exchange that is not there.
+        if let Some(alternate) = case.wanted["arguments"]["alternate-exchange"].as_str() {
+            exchanges.push(json!({"name": alternate, "type": "fanout"}));
+            declared[alternate] = json!({"external": true});
+        }
+        Scenario {
+            wrong,
+            remark: String::new(),
+            live: json!({"exchanges": exchanges}),
+            spec: json!({"exchanges": declared}),
+        }
+    }
+
     fn expected(&self) -> BTreeSet<String> {
         let words = ["equal", "conflict", "drift", "unknown", "invalid"];
         let mut all: BTreeSet<String> = words.map(|word| format!("live: {word}")).into();
@@ -314,4 +337,40 @@ impl Kind for Exchanges {
 #[test]
 fn exchanges_are_answered_as_predicted() {
     run(&Exchanges::of(Node::shared()), 3000);
+}
+
+/// What does not matter goes, and the rest is a scenario: of a disagreement that is made up.
+#[test]
+fn a_disagreement_on_an_exchange_becomes_a_scenario() {
+    let kind = Exchanges { types: vec!["direct", "fanout"] };
+    let body = |alternate: &str| {
+        json!({"type": "fanout", "durable": false, "auto_delete": true, "internal": true,
+               "arguments": {"alternate-exchange": alternate, "hash-header": "a", "x-foo": 1}})
+    };
+    let case = Case { prefix: "", live: Some(body("a")), wanted: body("b") };
+    let made_up = |case: &Case| {
+        let alternate = |body: &Value| body["arguments"]["alternate-exchange"].clone();
+        let is_wrong = alternate(&case.wanted) == "b" && case.live.as_ref().is_some_and(|live| alternate(live) == "a");
+        if is_wrong { Err(Wrong::new("made up", "Another alternate exchange.")) } else { Ok(()) }
+    };
+    let wrong = made_up(&case).unwrap_err();
+    let scenario = super::smallest_scenario(&kind, case, wrong, made_up);
+    expect_scenario(
+        &scenario,
+        r#"# made up
+
+Another alternate exchange.
+
+```json live
+{"exchanges":[{"type":"fanout","durable":true,"auto_delete":false,"internal":false,"arguments":{"alternate-exchange":"a"},"name":"0"},{"name":"b","type":"fanout"}]}
+```
+
+```yaml spec
+exchanges: {"0":{"type":"fanout","durable":true,"internal":false,"arguments":{"alternate-exchange":"b"},"autoDelete":false},"b":{"external":true}}
+```
+
+```text plan exit 2
+```
+"#,
+    );
 }

@@ -8,7 +8,8 @@ use topo::model::{Object, Policy, Scope};
 use topo::plan::document::Options;
 use topo::plan::{Action, request};
 
-use super::{Judged, Kind, Road, model, plan, reason, run};
+use super::{Judged, Kind, Road, Scenario, Wrong, live, model, plan, reason, renamed, run};
+use crate::live::disagreement::expect_scenario;
 use crate::support::{Node, Random};
 
 struct Policies {
@@ -229,7 +230,9 @@ impl Kind for Policies {
             let action = Action::PutPolicy { name: name.as_str().into(), policy };
             let answer = road.send(&request(&road.vhost.name().into(), &action));
             let said = reason(&answer);
-            let wrong = |what: &str| Err(format!("{what}; the broker said {} {said}; topo {found:?}", answer.status));
+            let wrong = |what: &'static str| {
+                Err(Wrong::new(what, format!("The broker said {} {said}; topo {found:?}", answer.status)))
+            };
             let word = if made[number] { "live" } else { "fresh" };
             let is_named = || found.iter().any(|refusal| is_named(&refusal.subject, &said)) || said == "null";
             judged.push(match (found.first(), answer.is_success()) {
@@ -256,7 +259,7 @@ impl Kind for Policies {
         let left = plan(&road.read(), taken, Scope::default(), &Options::default());
         for change in &left.changes {
             let number: usize = change.address.as_str().rsplit('p').next().unwrap().parse().unwrap();
-            judged[number] = Err(format!("it is not as it was written: {:?}", change.fields));
+            judged[number] = Err(Wrong::new("it is not as it was written", format!("{:?}", change.fields)));
         }
         judged
     }
@@ -278,6 +281,17 @@ impl Kind for Policies {
         }
         all.retain(|one| one.wanted != case.wanted || one.live != case.live);
         all
+    }
+
+    fn scenario(&self, case: &Case, wrong: Wrong) -> Scenario {
+        let keys =
+            [("pattern", "pattern"), ("apply-to", "applyTo"), ("priority", "priority"), ("definition", "definition")];
+        Scenario {
+            wrong,
+            remark: String::new(),
+            live: json!({"policies": live("p", case.live.as_ref())}),
+            spec: json!({"policies": {"p": renamed(&case.wanted, &keys)}}),
+        }
     }
 
     fn expected(&self) -> BTreeSet<String> {
@@ -302,4 +316,38 @@ fn policies_are_answered_as_predicted() {
     let mut parts = node.version().split('.').map(|part| part.parse().unwrap());
     let version = (parts.next().unwrap(), parts.next().unwrap());
     run(&Policies { version }, 2400);
+}
+
+/// What does not matter goes, and the rest is a scenario: of a disagreement that is made up.
+#[test]
+fn a_disagreement_on_a_policy_becomes_a_scenario() {
+    let body = |age: &str| {
+        json!({"pattern": "a|b", "apply-to": "queues", "priority": 7,
+               "definition": {"max-age": age, "max-length": 5, "ha-mode": "all"}})
+    };
+    let case = Case { live: Some(body("7D")), wanted: body("07D") };
+    let made_up = |case: &Case| {
+        let is_wrong = case.wanted["definition"]["max-age"] == "07D";
+        if is_wrong { Err(Wrong::new("made up", "An age with a zero before it.")) } else { Ok(()) }
+    };
+    let wrong = made_up(&case).unwrap_err();
+    let scenario = super::smallest_scenario(&Policies { version: (3, 10) }, case, wrong, made_up);
+    expect_scenario(
+        &scenario,
+        r#"# made up
+
+An age with a zero before it.
+
+```json live
+{"policies":[]}
+```
+
+```yaml spec
+policies: {"p":{"pattern":"^n$","applyTo":"all","priority":0,"definition":{"max-age":"07D"}}}
+```
+
+```text plan exit 2
+```
+"#,
+    );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::{Stage, since};
 use crate::support::{Amqp, until};
 
 fn until_ready(amqp: &Amqp, queue: &str, count: u32) {
@@ -72,5 +72,30 @@ fn what_is_rejected_expired_or_too_much_is_dead_lettered() {
         let death: &Value = &letter["properties"]["headers"]["x-death"][0];
         assert_eq!((&death["reason"], &death["queue"]), (&json!(reason), &json!("q")));
         stage.delete("queues", "q").taken();
+    }
+}
+
+/// `plan::effects`: dead letters that wait are the queue's own only as long as it is at-least-once.
+#[test]
+fn waiting_dead_letters_go_when_the_queue_is_no_longer_at_least_once() {
+    let waiting = json!({"dead-letter-exchange": "not.there", "dead-letter-strategy": "at-least-once", "overflow": "reject-publish"});
+    for key in ["dead-letter-strategy", "overflow", "dead-letter-exchange"] {
+        let stage = Stage::new("no-longer");
+        let written = stage.policy("p", 1.0, waiting.clone());
+        if !since(3, 10) {
+            assert_eq!(written.status, 400, "there is no such strategy yet: {written:?}");
+            continue;
+        }
+        written.created();
+        stage.queue("q", "quorum", json!({})).created();
+        stage.amqp().fill("q", 5);
+        (0..3).for_each(|_| stage.reject("q"));
+        until("the tick", || (stage.totals("q")["messages"] == 5).then_some(()));
+        let mut left = waiting.clone();
+        left.as_object_mut().unwrap().remove(key);
+        stage.policy("p", 1.0, left).taken();
+        // Those that nobody has rejected stay.
+        until("the tick", || (stage.totals("q")["messages"] == 2).then_some(()));
+        assert_eq!(stage.amqp().ready("q"), 2, "without {key}");
     }
 }

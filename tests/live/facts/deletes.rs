@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, since};
+use super::{Stage, there_are_streams};
 use crate::support::until;
 
 /// `broker::guard::full_is_not_empty`.
@@ -73,7 +73,7 @@ fn quorum_queues_refuse_both_flags() {
 /// `broker::guard`: no stream is ever deleted for being empty.
 #[test]
 fn streams_ignore_both_flags() {
-    if !since(3, 9) {
+    if !there_are_streams() {
         return;
     }
     let stage = Stage::new("stream");

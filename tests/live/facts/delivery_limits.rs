@@ -54,11 +54,12 @@ fn of_two_delivery_limits_the_smaller_one_holds() {
 /// `plan::effects`, `plan::advice`: a live queue takes in a new limit.
 #[test]
 fn a_negative_limit_gives_way_to_the_other_since_4_0() {
-    if !since(4, 0) {
-        return;
-    }
     let stage = Stage::new("negative");
-    stage.policy("p", 1.0, json!({"delivery-limit": -1})).created();
+    let written = stage.policy("p", 1.0, json!({"delivery-limit": -1}));
+    if !since(4, 0) {
+        return written.refused("Validation failed\n\n-1 is not a valid delivery limit\n");
+    }
+    written.created();
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": 2})), 3);
     stage.policy("p", 1.0, json!({"delivery-limit": 2})).taken();
     assert_eq!(deliveries(&stage, json!({"x-delivery-limit": -1})), 3);

@@ -114,14 +114,20 @@ fn a_pattern_sees_bytes_and_not_characters() {
 /// `behaviour::governing`.
 #[test]
 fn a_policy_for_a_type_of_queue_governs_that_type_since_3_12() {
-    if !since(3, 12) {
-        return;
-    }
     let stage = stage("by-type");
     for (word, kind) in [("classic_queues", "classic"), ("quorum_queues", "quorum"), ("streams", "stream")] {
         let body = json!({"pattern": ".*", "apply-to": word, "definition": {"max-length-bytes": 1}});
-        stage.put("policies", word, body).created();
-        assert_eq!(governor(&stage, kind), word);
+        let written = stage.put("policies", word, body);
+        if since(3, 12) {
+            written.created();
+            assert_eq!(governor(&stage, kind), word);
+        } else {
+            assert_eq!(written.status, 400, "{written:?}");
+            assert!(written.words.contains(&format!("apply-to '{word}' unrecognised")), "{written:?}");
+        }
+    }
+    if !since(3, 12) {
+        return;
     }
     let body =
         json!({"pattern": ".*", "apply-to": "exchanges", "priority": 9, "definition": {"alternate-exchange": "x"}});

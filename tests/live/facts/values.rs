@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, since};
+use super::{Stage, since, there_are_streams};
 
 /// Declares new queues; each is refused for the argument with these words, or made where there are none.
 fn say(kind: &str, cases: &[(&str, Value, &str)]) {
@@ -133,7 +133,7 @@ fn a_classic_queue_refuses_what_only_other_types_take_since_3_9() {
 /// `plan::verdict::refused_on_declare`: streams.
 #[test]
 fn a_stream_refuses_what_only_other_types_take() {
-    if !since(3, 9) {
+    if !there_are_streams() {
         return;
     }
     let other = " of queue type rabbit_stream_queue";

@@ -1,0 +1,197 @@
+//! No message is dropped by a policy in silence: random changes of policies on queues that hold messages. Whatever is lost
+//! when such a change is applied, the plan said `message-drop` of that queue.
+//!
+//! `TOPO_SEED` repeats a run, `TOPO_LONG=1` plays ten times as many cases.
+
+mod case;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use self::case::{Case, draw};
+use crate::support::waiting::PATIENCE;
+use crate::support::{Amqp, NONE, Node, Random, Topo, Vhost, seed, text, until};
+
+/// Queues that share a vhost, and vhosts.
+const QUEUES: usize = 60;
+const VHOSTS: usize = 3;
+/// How often at least each thing must have occurred for a run to prove anything.
+const ENOUGH: usize = 8;
+/// The counts of quorum queues come with a tick of 5 s, and a queue that expires does so after less: what two ticks did
+/// not change is not going to.
+const TWO_TICKS: Duration = Duration::from_secs(11);
+
+/// What a queue holds; none of a queue that is gone.
+type Totals = BTreeMap<String, u64>;
+
+fn totals(vhost: &Vhost<'_>) -> Totals {
+    let path = vhost.path("queues", &[]) + "?disable_stats=true&enable_queue_totals=true";
+    let listed = until("the totals", || {
+        let answer = vhost.http().get(&path);
+        (answer.status == 200).then_some(answer.body)
+    });
+    let count = |queue: &Value| Some((queue["name"].as_str()?.to_owned(), queue["messages"].as_u64()?));
+    listed.as_array().unwrap().iter().filter_map(count).collect()
+}
+
+/// The totals, when they have not changed for two ticks.
+fn settled(vhost: &Vhost<'_>) -> Totals {
+    let deadline = Instant::now() + PATIENCE;
+    let (mut seen, mut since) = (totals(vhost), Instant::now());
+    while since.elapsed() < TWO_TICKS {
+        assert!(Instant::now() < deadline, "the totals do not come to rest: {seen:?}");
+        std::thread::sleep(Duration::from_millis(200));
+        let now = totals(vhost);
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+    }
+    seen
+}
+
+/// Makes what is live before the plan, with its messages.
+fn arrange(vhost: &Vhost<'_>, amqp: &Amqp, cases: &BTreeMap<String, Case>) {
+    let http = vhost.http();
+    amqp.declare_exchange("nowhere", "fanout", NONE).unwrap();
+    for (name, case) in cases {
+        for (policy, body) in case.live_policies(name) {
+            http.put(&vhost.path("policies", &[&policy]), &body).expect_status(201);
+        }
+        let body = json!({"durable": true, "auto_delete": false, "arguments": case.arguments});
+        http.put(&vhost.path("queues", &[name]), &body).expect_status(201);
+    }
+    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes.
+    let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
+    http.put(&vhost.path("policies", &["never"]), &never).expect_status(201);
+    for (name, case) in cases {
+        for _ in 0..case.messages {
+            // A queue that is full may refuse it.
+            amqp.publish("", name, "ten bytes.");
+        }
+        for _ in 0..case.rejected {
+            let body = json!({"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto", "truncate": 0});
+            http.post(&vhost.path("queues", &[name, "get"]), &body).expect_status(200);
+        }
+    }
+}
+
+fn spec(cases: &BTreeMap<String, Case>) -> String {
+    let queue = |case: &Case| {
+        let mut arguments = case.arguments.clone();
+        let kind = arguments.remove("x-queue-type");
+        json!({"type": kind, "arguments": arguments})
+    };
+    let queues: BTreeMap<&String, Value> = cases.iter().map(|(name, case)| (name, queue(case))).collect();
+    let policies: BTreeMap<&String, Value> =
+        cases.iter().filter_map(|(name, case)| Some((name, case.wanted_policy(name)?))).collect();
+    let removed: Vec<&String> =
+        cases.iter().filter(|(_, case)| case.after.is_none() && case.before.is_some()).map(|(name, _)| name).collect();
+    format!(
+        "exchanges: {{nowhere: {{type: fanout}}}}\nqueues: {}\npolicies: {}\nremoved: {}\n",
+        json!(queues),
+        json!(policies),
+        json!({"policies": removed})
+    )
+}
+
+/// The queues of which the plan says `message-drop`.
+fn warned(plan: &Value, vhost: &Vhost<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut warned: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for hazard in plan["vhosts"][0]["hazards"].as_array().expect("a list") {
+        let address = hazard["address"].as_str().unwrap();
+        if let (Some(name), "message-drop") =
+            (address.strip_prefix(&format!("queues/{}/", vhost.name())), hazard["kind"].as_str().unwrap())
+        {
+            warned.entry(name.to_owned()).or_default().push(hazard["text"].as_str().unwrap().to_owned());
+        }
+    }
+    warned
+}
+
+#[derive(Default)]
+struct Counts {
+    silent: Vec<String>,
+    /// Lost and warned of, warned of and not lost, neither; by type.
+    met: BTreeMap<String, usize>,
+    /// Warned of and not lost, by the first words of the warning.
+    needless: BTreeMap<String, usize>,
+}
+
+fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
+    let vhost = node.vhost("drops");
+    let amqp = vhost.amqp();
+    let cases: BTreeMap<String, Case> = (0..QUEUES).map(|number| (format!("q{number}"), draw(random, node))).collect();
+    arrange(&vhost, &amqp, &cases);
+    let before = settled(&vhost);
+    let topo = Topo::new(&vhost).spec(&spec(&cases));
+    let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
+    let warned = warned(&plan, &vhost);
+    topo.run(["apply", "-y", "--allow", "message-drop,publisher-block"]).expect_code(0);
+    let after = settled(&vhost);
+    for (name, case) in &cases {
+        let held = before.get(name).copied().unwrap_or_default();
+        let lost = held.saturating_sub(after.get(name).copied().unwrap_or_default());
+        let kind = &case.arguments["x-queue-type"];
+        let what = match (lost > 0, warned.get(name)) {
+            (true, Some(_)) => "lost, and warned of",
+            (true, None) => {
+                counts.silent.push(format!("{name} lost {lost} of {held}: {case:?}"));
+                "lost in silence"
+            }
+            (false, Some(texts)) => {
+                let words: Vec<&str> = texts[0].split(' ').take(3).collect();
+                *counts.needless.entry(words.join(" ")).or_default() += 1;
+                "warned of, and not lost"
+            }
+            (false, None) => "neither",
+        };
+        *counts.met.entry(format!("{what}, {}", kind.as_str().unwrap())).or_default() += 1;
+    }
+}
+
+#[test]
+fn what_a_policy_drops_was_said_before() {
+    let node = Node::shared();
+    let seed = seed();
+    let vhosts = if std::env::var_os("TOPO_LONG").is_some() { VHOSTS * 10 } else { VHOSTS };
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let mut random = Random::new(seed);
+    let mut counts = Counts::default();
+    for _ in 0..vhosts {
+        play(node, &mut random, &mut counts);
+    }
+    println!("{} changes of policies", vhosts * QUEUES);
+    counts.met.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    println!("warned of, and not lost, by what was said:");
+    counts.needless.iter().for_each(|(what, times)| println!("{times:>6}  {what} …"));
+    assert!(counts.silent.is_empty(), "TOPO_SEED={seed}\n{}", counts.silent.join("\n"));
+    let expected =
+        ["lost, and warned of, classic", "lost, and warned of, quorum", "neither, classic", "neither, quorum"];
+    let rare: BTreeSet<&str> =
+        expected.into_iter().filter(|what| counts.met.get(*what).copied().unwrap_or_default() < ENOUGH).collect();
+    assert!(rare.is_empty(), "TOPO_SEED={seed}: less than {ENOUGH} times: {rare:?}");
+}
+
+/// The count of a quorum queue may be older than what is in it; that of a queue that is not there yet is not.
+#[test]
+fn a_quorum_queue_that_was_just_filled_is_not_taken_for_empty() {
+    let node = Node::shared();
+    let vhost = node.vhost("just-filled");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("old", &[("x-queue-type", text("quorum"))]).unwrap();
+    let topo = Topo::new(&vhost).spec(
+        "queues: {old: {type: quorum}, new: {type: quorum}}\n\
+         policies: {limit: {pattern: '', applyTo: queues, definition: {maxLength: 2}}}\n",
+    );
+    // Whatever the count says by now.
+    amqp.fill("old", 5);
+    let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
+    let warned = warned(&plan, &vhost);
+    assert_eq!(warned.keys().collect::<Vec<_>>(), ["old"], "{warned:?}");
+    topo.run(["apply", "-y"]).expect_code(3);
+    assert_eq!(amqp.ready("old"), 5);
+    topo.run(["apply", "-y", "--allow", "message-drop"]).expect_code(0);
+    until("three to be dropped", || (amqp.ready("old") == 2).then_some(()));
+}
