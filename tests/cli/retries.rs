@@ -59,7 +59,7 @@ fn a_refused_strategy_names_exactly_those_that_validate() {
             (3, "", ""),
             (3, "", ", delays: [1s, 2s, 3s]"),
             (3, "", ", delays: [1s, 5s]"),
-            (3, "maxLength: 5, ", ", delays: [1s, 5s]"),
+            (3, "maxLength: 5, ", ", delays: [1s, 2s, 3s]"),
             (101, "", ", delays: [1s, 5s]"),
         ] {
             for version in VERSIONS {
