@@ -1,5 +1,6 @@
 //! The command line through the real binary, with no broker.
 
+mod retries;
 use std::path::Path;
 
 use crate::support::Output;

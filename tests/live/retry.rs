@@ -9,15 +9,18 @@
 //! | [`peeking`] | looking at dead letters |
 //! | [`replay`] | trying dead letters again by hand, and giving up early |
 //! | [`strangers`] | messages with keys and headers that mean something to a ladder |
+//! | [`poison`] | poison among healthy messages |
+//! | [`dead_letter_queues`] | where dead letters go, in every way of saying it |
 
 mod case;
 mod changes;
 mod control;
 mod counting;
+mod dead_letter_queues;
 mod letter;
-mod old;
 mod other_deaths;
 mod peeking;
+mod poison;
 mod promises;
 mod replay;
 mod stage;

@@ -30,7 +30,7 @@ pub(crate) mod worker;
 
 #[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
 pub(crate) use self::{
-    amqp::{Amqp, Argument, Message, NONE, Outcome, Verb, text},
+    amqp::{Amqp, Argument, Message, NONE, Outcome, text},
     http::Http,
     node::{Node, Options},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},

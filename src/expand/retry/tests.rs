@@ -262,6 +262,12 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
              (`strategy: delayed` would work here)",
         ),
         (
+            "4.3.6",
+            "type: classic, maxRetries: 101, retry: {strategy: republish, delays: [1s]}",
+            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
+             (without delays, `strategy: republish` would work here)",
+        ),
+        (
             "3.10.8",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
             "101: 101 retries with delays would be 101 tier queues; 100 is the most \

@@ -55,6 +55,10 @@ pub(super) struct Case {
     pub(super) strategy: Strategy,
     /// Its keys beside type and dead letters, as YAML.
     pub(super) keys: String,
+    /// Its `deadLetter`; without it, the name of its dead-letter queue.
+    pub(super) dead_letter: Option<String>,
+    /// Keys of its dead-letter queue beside the type.
+    pub(super) dead_keys: String,
     /// Milliseconds, one a retry.
     pub(super) waits: Vec<u64>,
     /// By how many the worker shortens each.
@@ -89,6 +93,8 @@ impl Case {
             kind,
             strategy,
             keys,
+            dead_letter: None,
+            dead_keys: String::new(),
             waits: waits.to_vec(),
             jitter: 0,
             succeeds_on: None,
@@ -294,18 +300,24 @@ fn spec(cases: &[Case]) -> String {
     for (number, case) in cases.iter().enumerate() {
         let Case { queue, kind, keys, .. } = case;
         let (name, end) = (serde_json::json!(queue), serde_json::json!(case.dead()));
+        let dead_letter = case.dead_letter.clone().unwrap_or_else(|| end.to_string());
         queues += &format!(
-            "  {name}: {{type: {kind}, {keys}, deadLetter: {end}, bindings: [{{exchange: orders, routingKey: \"case{number}.*\"}}]}}\n"
+            "  {name}: {{type: {kind}, {keys}, deadLetter: {dead_letter}, bindings: [{{exchange: orders, routingKey: \"case{number}.*\"}}]}}\n"
         );
-        dead += &format!("  {end}: {{type: {kind}}}\n");
+        dead += &format!("  {end}: {{type: {kind}{}}}\n", case.dead_keys);
     }
     format!("exchanges: {{orders: {{type: topic}}}}\nqueues:\n{queues}deadLetterQueues:\n{dead}")
 }
 
 /// Applies all of them, lives through all of them at once, and judges each.
 pub(super) fn prove(hint: &str, cases: &[Case]) {
+    prove_with(hint, cases, "");
+}
+
+/// The same, with more in the spec.
+pub(super) fn prove_with(hint: &str, cases: &[Case], more: &str) {
     let vhost = Node::shared().vhost(hint);
-    applied(&vhost, &spec(cases));
+    applied(&vhost, &format!("{}{more}", spec(cases)));
     let amqp = vhost.amqp();
     let control = Control::new(&amqp);
     let lives = cases.iter().enumerate().map(async |(number, case)| case.live(&amqp, &key_of(number)).await);

@@ -109,11 +109,6 @@ pub(super) fn deaths(message: &Message) -> BTreeSet<Death> {
     set
 }
 
-/// The newest death, which is the first.
-pub(super) fn last_death(message: &Message) -> Death {
-    read(deaths_in_order(message).first().expect("a dead letter"))
-}
-
 fn read(death: &FieldTable) -> Death {
     let count = match death.inner().get("count") {
         Some(AMQPValue::LongLongInt(count)) => *count,

@@ -111,12 +111,15 @@ fn schedules_are_kept() {
 /// A name becomes part of others, of keys and of paths.
 #[test]
 fn a_queue_may_have_any_name() {
-    let names = ["a b", "a/b", "50%", "é ✓ 队列", "a.retry", "a.retry.1.5s", "a.retry.1.5s~2", "#.*", "a+b&c?d=e"];
+    let names = ["a b", "a/b", "50%", "é ✓ 队列", "a.retry", "a.retry.1.5s", "a.retry.1.5s~2", "a#.b*", "a+b&c?d=e"];
     let mut cases = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let kind = KINDS[number % 2];
         cases.push(Case::new(name, kind, Strategy::Ladder, &[200, 300]));
         cases.push(Case::new(&format!("{name} r"), KINDS[1 - number % 2], Strategy::Republish, &[200, 300]));
     }
+    // Its words are wildcards, by which a ladder would lead other keys, too, to its end.
+    cases.push(Case::new("#.*", "quorum", Strategy::Republish, &[200, 300]));
+    cases.push(Case::new("*.#", "quorum", Strategy::Redeliver, &[0, 0]));
     prove("names", &cases);
 }
