@@ -12,7 +12,9 @@ pub mod pattern;
 pub mod policy_keys;
 pub mod routing;
 
-pub use declare::{Ends, Refusal, as_stored, binding_refusals, plugin_keys, refusals, vhost_change_refusals};
+pub use declare::{
+    Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
+};
 pub use dialect::Dialect;
 pub use effective::{Effective, Precedence, Source, effective, effective_definition, precedence};
 pub use governing::{Fit, Governed, Governing, Named, Policies};

@@ -1,7 +1,7 @@
 //! The command line, and its help.
 
 use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
-use crate::model::version::NotAVersion;
+use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -259,8 +259,8 @@ pub(super) struct ValidateArguments {
     pub(super) spec: SpecArguments,
     /// The RabbitMQ that the specs are for [default: the newest known]
     // An id of its own: for a plan, the environment says it only beside `--against`.
-    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
-    pub(super) broker_version: Option<BrokerVersion>,
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = typed_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<TypedVersion>,
     /// How to print findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,
@@ -364,15 +364,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
-}
-
-pub(super) fn broker_version(text: &str) -> Result<BrokerVersion, String> {
-    let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
-    if version.is_supported() {
-        return Ok(version);
-    }
-    let (oldest, newest) = (BrokerVersion::OLDEST_SUPPORTED.series(), BrokerVersion::NEWEST_KNOWN.series());
-    Err(format!("topo supports RabbitMQ {oldest} to {newest}, and later ones as if they were {newest}"))
 }
 
 fn positive(text: &str) -> Result<Duration, String> {

@@ -8,8 +8,8 @@ use crate::behaviour::Dialect;
 use crate::lint::{Finding, Subject, lint};
 use crate::model::{Address, BrokerVersion};
 use crate::plan::{Plan, VhostPlan};
-use crate::render::findings;
 use crate::render::style::{Painted, YELLOW, count};
+use crate::render::{findings, plan_markdown};
 use crate::spec::{Diagnostic, Diagnostics, Severity};
 
 /// So many are shown beside a plan; `topo validate` shows all.
@@ -80,8 +80,9 @@ impl BesidePlan {
             }
             PlanFormat::Markdown if self.diagnostics.is_empty() => plan,
             PlanFormat::Markdown => {
-                let more = self.more(loaded).map_or_else(String::new, |more| format!("- {more}\n"));
-                format!("{plan}\n{}{more}", findings::markdown(&self.diagnostics, &loaded.files))
+                let mut lines = findings::markdown(&self.diagnostics, &loaded.files);
+                lines.extend(self.more(loaded).map(|more| format!("- {more}")));
+                plan_markdown::with_warnings(plan, &lines)
             }
             PlanFormat::Github => format!("{}{plan}", findings::github(&self.diagnostics, &loaded.files)),
         }

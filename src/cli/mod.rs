@@ -23,6 +23,7 @@ mod planning;
 mod progress;
 mod schema;
 mod shell;
+mod typed_version;
 mod validate;
 
 use arguments::Command;

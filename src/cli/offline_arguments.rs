@@ -1,6 +1,7 @@
 //! The arguments of commands that read specs and ask no broker.
 
-use super::arguments::{SpecArguments, broker_version};
+use super::arguments::SpecArguments;
+use super::typed_version::broker_version;
 use crate::model::BrokerVersion;
 use clap::{Args, ValueEnum};
 

@@ -4,6 +4,7 @@ use super::arguments::{FindingsFormat, Global, ValidateArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::Loaded;
+use super::typed_version::TypedVersion;
 use super::{findings, input, output};
 use crate::model::BrokerVersion;
 use crate::render::diagnostics::diagnostics;
@@ -12,7 +13,8 @@ use crate::render::style::{clean, count};
 use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
-    let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let typed = arguments.broker_version.as_ref();
+    let version = typed.map_or(BrokerVersion::NEWEST_KNOWN, |typed| typed.version);
     let loaded = input::load_for(&arguments.spec, arguments.format, version)?;
     let found = findings::for_version(&loaded, version);
     match arguments.format {
@@ -24,14 +26,15 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
                 if let Some(note) = findings::too_new(version) {
                     output::tell(&note);
                 }
-                output::print(&summary(&loaded, &found, version, arguments.broker_version.is_none()))?;
+                output::print(&summary(&loaded, &found, typed))?;
             }
         }
     }
     Ok(if found.has_errors() { Exit::Failed } else { Exit::Done })
 }
 
-fn summary(loaded: &Loaded, found: &Diagnostics, version: BrokerVersion, is_assumed: bool) -> String {
+/// `typed` is the version that was asked for.
+fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
     for wanted in &loaded.wanted {
         let topology = &wanted.topology;
@@ -58,6 +61,9 @@ fn summary(loaded: &Loaded, found: &Diagnostics, version: BrokerVersion, is_assu
         (false, false) => format!("Valid, with {}.", counts.join(", ")),
         (false, true) => "Valid.".to_owned(),
     };
-    let hint = if is_assumed { ", the newest known: --broker-version says another" } else { "" };
-    format!("{text}{verdict} Checked for RabbitMQ {version}{hint}.\n")
+    let checked = match typed {
+        Some(typed) => typed.text.clone(),
+        None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN.series()),
+    };
+    format!("{text}{verdict} Checked for RabbitMQ {checked}.\n")
 }

@@ -100,7 +100,7 @@ impl Expander<'_> {
                 continue;
             }
             // Above all that match, also above those that the queue's type does not take: they are less surprising so.
-            let highest = fitting.first().map(|fit| fit.named.policy.priority.0.floor() + 1.0);
+            let highest = fitting.first().map(|fit| fit.named.policy.priority.above());
             let governing = chosen(&fitting).likely();
             let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());
             // A key of the governing policy would send dead letters elsewhere.
@@ -109,7 +109,7 @@ impl Expander<'_> {
             let policy = Policy {
                 pattern: naming::pattern_of(name),
                 apply_to: ApplyTo::Queues,
-                priority: Priority(highest.unwrap_or(LEAST_PRIORITY).max(LEAST_PRIORITY)),
+                priority: highest.unwrap_or_default().max(Priority(LEAST_PRIORITY)),
                 definition,
             };
             self.add_generated_policy(naming::dead_letter_policy(name), policy, setting.at, name);

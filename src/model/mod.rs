@@ -4,6 +4,7 @@
 //! table: [`known_arguments`], which says what each `x-` argument is; and [`naming`], the names that are generated.
 
 pub mod address;
+mod age;
 pub mod arguments;
 pub mod binding;
 pub mod exchange;
@@ -21,6 +22,7 @@ pub mod version;
 pub mod vhost;
 
 pub use address::Address;
+pub use age::age;
 pub use arguments::{ArgumentValue, Arguments, Float};
 pub use binding::{Binding, Destination};
 pub use exchange::Exchange;

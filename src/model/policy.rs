@@ -64,6 +64,15 @@ impl fmt::Display for ApplyTo {
 #[schemars(with = "f64")]
 pub struct Priority(pub f64);
 
+impl Priority {
+    /// A higher one: the next whole number, or the next number at all where those are not told apart any more (2^53).
+    pub fn above(self) -> Self {
+        let next = self.0.floor() + 1.0;
+        let above = if next > self.0 { next } else { self.0.next_up() };
+        Self(above.min(f64::MAX))
+    }
+}
+
 /// What a priority is written as.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -109,5 +118,21 @@ impl Eq for Priority {}
 impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn above_is_higher_however_high_it_is() {
+        assert_eq!(Priority(1.5).above(), Priority(2.0));
+        assert_eq!(Priority(-1.0).above(), Priority(0.0));
+        for high in [9e15, 1e16, 1e300] {
+            let above = Priority(high).above();
+            assert!(above > Priority(high));
+            assert_eq!(serde_json::from_str::<f64>(&above.to_string()).unwrap(), above.0);
+        }
     }
 }

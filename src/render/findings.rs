@@ -68,14 +68,13 @@ fn folded(text: &str, indent: &str, width: usize) -> String {
 }
 
 /// The same as a list in a pull-request comment.
-pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
-    let mut text = String::new();
-    for diagnostic in diagnostics.iter() {
+pub fn markdown(diagnostics: &Diagnostics, files: &[SourceFile]) -> Vec<String> {
+    let line = |diagnostic: &Diagnostic| {
         let (at, message) = (inline(&place(diagnostic.primary, files)), inline(&diagnostic.message));
         let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!(" → {}", inline(hint)));
-        let _ = writeln!(text, "- **{}** {at}: {message}{hint}", diagnostic.code);
-    }
-    text
+        format!("- **{}** {at}: {message}{hint}", diagnostic.code)
+    };
+    diagnostics.iter().map(line).collect()
 }
 
 /// `topology.yaml:12`.

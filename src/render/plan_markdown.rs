@@ -8,8 +8,10 @@ use crate::model::Object;
 use crate::plan::{ChangeKind, Plan, PlannedChange};
 use std::fmt::Write;
 
-/// GitHub refuses a comment of more than 65,536 characters.
+/// GitHub refuses a comment of more than 65,536 characters. The plan has this much of them, and what stands behind it the
+/// rest.
 const LIMIT: usize = 60_000;
+const LIMIT_OF_ALL: usize = 65_000;
 
 /// The comment. `text` is the plan as text, without colours.
 pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
@@ -65,6 +67,19 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
     cut(out)
+}
+
+/// The comment with the lines of a list behind it, as many as there is room for.
+pub fn with_warnings(mut comment: String, lines: &[String]) -> String {
+    comment.push('\n');
+    for (index, line) in lines.iter().enumerate() {
+        if comment.len() + line.len() > LIMIT_OF_ALL {
+            let _ = writeln!(comment, "- … {} more", lines.len() - index);
+            break;
+        }
+        let _ = writeln!(comment, "{line}");
+    }
+    comment
 }
 
 /// The text in a fence that is longer than any run of backticks in it, cut where the comment would become too long.
@@ -152,6 +167,15 @@ fn cut(mut out: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_do_not_make_a_comment_too_long() {
+        let lines: Vec<String> = (0..20).map(|number| format!("- {number} {}", "ü".repeat(500))).collect();
+        let comment = with_warnings("x".repeat(LIMIT), &lines);
+        assert!(comment.len() <= LIMIT_OF_ALL + 20, "{}", comment.len());
+        assert!(comment.ends_with("- … 16 more\n"), "{}", &comment[comment.len() - 40..]);
+        assert_eq!(with_warnings("plan\n".to_owned(), &["- one".to_owned()]), "plan\n\n- one\n");
+    }
 
     #[test]
     fn names_do_not_become_markup() {

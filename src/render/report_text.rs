@@ -1,6 +1,6 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
-use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, one_line};
 use crate::apply::{Report, WaitingStep};
 use crate::plan::Action;
 use std::fmt::Write;
@@ -64,7 +64,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
         }
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
-            let _ = writeln!(text, "                {}", clean(&step.error.to_string()));
+            let _ = writeln!(text, "                {}", clean(&one_line(&step.error.to_string())));
             if step.error.leaves_doubt() {
                 let _ = writeln!(text, "                the broker may have done it all the same");
             }

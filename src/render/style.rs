@@ -34,6 +34,14 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// A sentence of the broker's in one line: `Validation failed`, an empty line and what failed is `Validation failed: …`.
+pub fn one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let rest: Vec<&str> = lines.collect();
+    if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) }
+}
+
 /// `1204` as `1,204`.
 pub fn number(value: u64) -> String {
     let digits = value.to_string();
@@ -93,6 +101,13 @@ mod tests {
         assert_eq!(number(1_204), "1,204");
         assert_eq!(number(1_000_000), "1,000,000");
         assert_eq!(count(1, "message"), "1 message");
+    }
+
+    #[test]
+    fn a_sentence_of_several_lines_is_one() {
+        assert_eq!(one_line("Validation failed\n\n-1 is not valid\n"), "Validation failed: -1 is not valid");
+        assert_eq!(one_line("a:\r\nb\nc"), "a: b; c");
+        assert_eq!(one_line("a b"), "a b");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod vhost;
 
 pub use binding::{Ends, binding_refusals};
 pub(crate) use exchange::is_known_type;
-pub use policy_keys::plugin_keys;
+pub use policy_keys::{plugin_keys, policy_keys};
 pub use queue::as_stored;
 pub use vhost::vhost_change_refusals;
 

@@ -4,7 +4,8 @@
 //! `validate_policy` of `rabbit_quorum_queue` and `rabbit_classic_queue`, at all minor versions from 3.8 to 4.3.
 
 use super::Refusal;
-use crate::model::{ArgumentValue, Arguments, BrokerVersion};
+use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, age};
 
 /// Keys that a plugin validates, so that nobody but the broker knows whether they are taken: federation, and sharding.
 const PLUGIN_KEYS: [&str; 5] =
@@ -34,6 +35,15 @@ enum Validator {
     Mirroring,
     General,
     Quorum,
+}
+
+/// Keys that are no queue's argument, and no plugin's.
+const KEYS_OF_NO_ARGUMENT: [&str; 2] = ["alternate-exchange", "target-group-size"];
+
+/// Every key that some version from 3.8 on knows, and those of the plugins that come with it.
+pub fn policy_keys() -> impl Iterator<Item = &'static str> {
+    let of_arguments = KNOWN_ARGUMENTS.iter().filter_map(|known| known.policy_key);
+    of_arguments.chain(KEYS_OF_NO_ARGUMENT).chain(MIRRORING_KEYS).chain(PLUGIN_KEYS)
 }
 
 /// The keys of a definition that a plugin has to know.
@@ -144,25 +154,16 @@ impl Takes {
                 let fits = value.as_text().is_some_and(|word| words.contains(&word));
                 (!fits).then(|| format!("one of {}", words.join(", ")))
             }
-            Self::Age => (!is_age(value)).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned()),
+            Self::Age => {
+                let fits = value.as_text().and_then(age).is_some();
+                (!fits).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned())
+            }
         };
         wanted.map(|wanted| {
             let shown = value.as_text().map_or_else(|| value.to_string(), |text| format!("the text {text:?}"));
             Refusal::new(key, format!("{key} of a policy is {wanted}, and not {shown}"))
         })
     }
-}
-
-/// `rabbit_amqqueue:check_max_age`: digits, a unit, and then what comes behind a line break is not seen; zero is no age.
-fn is_age(value: &ArgumentValue) -> bool {
-    let Some(text) = value.as_text() else { return false };
-    let line = text.split('\n').next().unwrap_or_default();
-    let digits = line.trim_end_matches(|unit: char| !unit.is_ascii_digit());
-    let unit = &line[digits.len()..];
-    !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
-        && digits.bytes().any(|byte| byte != b'0')
-        && ["Y", "M", "D", "h", "m", "s"].contains(&unit)
 }
 
 /// `rabbit_quorum_queue:validate_delayed_retry_constraints`, 4.3.
@@ -236,5 +237,19 @@ fn unknown(key: &str, version: BrokerVersion) -> Refusal {
             Refusal::new(key, text).hint("use quorum queues")
         }
         None => Refusal::new(key, format!("policies have no key {key}")).hint("take it out of the spec"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_known_to_some_version() {
+        let versions = [(3, 8), (3, 13), (4, 3)].map(|(major, minor)| BrokerVersion::new(major, minor, 0));
+        for key in policy_keys() {
+            assert!(versions.iter().any(|version| is_known(key, *version)), "{key}");
+        }
+        assert!(!is_known("max-lenght", versions[2]));
     }
 }

@@ -24,8 +24,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Severity::Warning,
             format!("queues that are neither durable nor exclusive are refused by default since RabbitMQ 4.3; this broker ({version}) permits them"),
         ),
+        // As with `x-queue-master-locator`, which 4.3 denies, too.
         None if subject.is_at_least(4, 3) => (
-            Severity::Warning,
+            Severity::Error,
             format!(
                 "RabbitMQ {version} refuses queues that are neither durable nor exclusive, \
                  unless its configuration permits the deprecated feature `{TRANSIENT_QUEUES}`"

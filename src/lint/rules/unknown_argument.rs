@@ -1,6 +1,7 @@
 //! Arguments of queues and exchanges, and keys of policies, that no broker knows: typing errors, as a rule. The broker keeps
 //! such an argument and does nothing with it; a policy with such a key it refuses.
 
+use crate::behaviour::policy_keys;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
 use crate::model::known_arguments::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument};
@@ -28,25 +29,6 @@ const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-max-hops",
     "x-downstream-name",
     "x-downstream-vhost",
-];
-
-/// Keys of policies that are no queue's argument: the core's own and those of the plugins that come with it
-/// (`rabbit_policies`, `rabbit_mirror_queue_misc`, `rabbit_quorum_queue`, `rabbit_federation_parameters`,
-/// `rabbit_sharding_policy_validator`), at 3.8 to 4.3.
-const POLICY_KEYS: &[&str] = &[
-    "alternate-exchange",
-    "target-group-size",
-    "federation-upstream",
-    "federation-upstream-set",
-    "federation-upstream-pattern",
-    "ha-mode",
-    "ha-params",
-    "ha-sync-mode",
-    "ha-sync-batch-size",
-    "ha-promote-on-shutdown",
-    "ha-promote-on-failure",
-    "shards-per-node",
-    "routing-key",
 ];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -112,13 +94,12 @@ fn argument(
 }
 
 fn policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Finding> {
-    let of_arguments = || KNOWN_ARGUMENTS.iter().filter_map(|known| known.policy_key);
-    if POLICY_KEYS.contains(&key) || of_arguments().any(|known| known == key) {
+    if policy_keys().any(|known| known == key) {
         return None;
     }
     let text = format!("no broker knows the policy key `{key}`: unless a plugin brings it, the policy is refused");
     let finding = RULE.finding(subject, object, key, text).severity(Severity::Error);
-    Some(match closest(key, of_arguments().chain(POLICY_KEYS.iter().copied())) {
+    Some(match closest(key, policy_keys()) {
         Some(near) => finding.hint(format!("did you mean `{near}`?")),
         None => finding.hint("take it out, or enable the plugin"),
     })

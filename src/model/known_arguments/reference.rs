@@ -18,7 +18,9 @@ schema, verdicts and advice read, and that a test compares with live brokers of 
 - **compared**: the versions that refuse to declare an existing queue again with another value: `inequivalent arg`. Others
   answer *done* and change nothing, which topo calls drift. An argument that is absent differs from one that spells out the
   default; only an absent `x-queue-type` is the same as `classic`. Numbers of any width are compared by value, and
-  60000, 60000.0 and \"60000\" are three different values.
+  60000, 60000.0 and \"60000\" are three different values. (A node of 3.11 or later with
+  `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications declare a quorum queue as a classic
+  one. No broker shows that setting over HTTP, so topo says *refused* of such a declare, on such a node, too.)
 - **policy**: the key of a policy that does the same on a live queue.
 ";
 

@@ -58,7 +58,7 @@ impl Takeover {
             name: PolicyName::from(""),
             pattern: pattern.clone(),
             apply_to: if matches!(object, Object::Exchange(..)) { ApplyTo::Exchanges } else { ApplyTo::Queues },
-            priority: Priority(governing.map_or(1.0, |it| (it.policy.priority.0.floor() + 1.0).max(1.0))),
+            priority: governing.map_or(Priority(1.0), |it| it.policy.priority.above().max(Priority(1.0))),
             definition: governing.map_or_else(Arguments::new, |it| it.policy.definition.clone()),
             is_by_others: governing.is_some_and(|it| !wanted.contains_key(it.name)),
             governing: governing.map(|it| it.name.clone()),

@@ -1,9 +1,9 @@
 //! Pieces of a spec as text: block tables in the order in which they were said, every scalar so that the spec's reader
 //! takes it for the same value.
 
-use crate::model::ArgumentValue;
 use crate::model::known_arguments::{KnownArgument, ValueKind};
 use crate::model::units::{duration, size};
+use crate::model::{ArgumentValue, age};
 use std::fmt::Write;
 
 /// Words that YAML, of one version or another, takes for something else than text.
@@ -152,7 +152,10 @@ pub(super) fn known(known: &KnownArgument, value: &ArgumentValue) -> Option<Stri
         (ValueKind::Boolean, ArgumentValue::Boolean(truth)) => Some(truth.to_string()),
         (ValueKind::Text, ArgumentValue::Text(text)) => Some(scalar(text)),
         (ValueKind::OneOf(words), ArgumentValue::Text(text)) => words.contains(&text.as_str()).then(|| scalar(text)),
-        (ValueKind::MaxAge, ArgumentValue::Text(text)) => is_age(text).then(|| text.clone()),
+        (ValueKind::MaxAge, ArgumentValue::Text(text)) => {
+            // The broker takes two lines for an age; a spec does not.
+            (age(text).is_some() && !text.contains('\n')).then(|| text.clone())
+        }
         (
             ValueKind::Duration(..)
             | ValueKind::Size(_)
@@ -164,12 +167,6 @@ pub(super) fn known(known: &KnownArgument, value: &ArgumentValue) -> Option<Stri
             _,
         ) => None,
     }
-}
-
-/// `7D`: digits and one of RabbitMQ's units.
-fn is_age(text: &str) -> bool {
-    let digits = text.trim_end_matches(['Y', 'M', 'D', 'h', 'm', 's']);
-    digits.len() + 1 == text.len() && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Values;
 use crate::model::units::with_unit;
-use crate::model::{ArgumentValue, Queue, QueueType};
+use crate::model::{ArgumentValue, Queue, QueueType, age};
 use crate::plan::HazardKind;
 
 /// More messages, and more bytes, than a quorum queue takes in between two ticks.
@@ -124,8 +124,8 @@ impl Difference<'_> {
         if self.queue_type != Some(QueueType::Stream) {
             return;
         }
-        let age = |values: &Values| Self::text(values, "max-age").map(str::to_owned);
-        let (old, new) = (age(self.old), age(self.new));
+        let limit = |values: &Values| Self::text(values, "max-age").map(str::to_owned);
+        let (old, new) = (limit(self.old), limit(self.new));
         if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
             self.add(HazardKind::MessageDrop, format!("max-age becomes {new}: what is older is deleted"), None);
         }
@@ -239,28 +239,12 @@ impl Difference<'_> {
     }
 }
 
-/// Whether one age, such as `7D`, is shorter than another; in doubt, it is (`rabbit_amqqueue:check_max_age`).
+/// Whether one age, such as `7D`, is shorter than another; in doubt, it is.
 fn is_shorter(new: &str, old: &str) -> bool {
-    match (seconds(new), seconds(old)) {
+    match (age(new), age(old)) {
         (Some(new), Some(old)) => new < old,
         (None, _) | (_, None) => new != old,
     }
-}
-
-fn seconds(age: &str) -> Option<u64> {
-    let unit = age.chars().last()?;
-    let number: u64 = age.strip_suffix(unit)?.parse().ok()?;
-    // As `rabbit_amqqueue:unit_value_in_ms` has them.
-    let length = match unit {
-        'Y' => 365 * 86_400,
-        'M' => 30 * 86_400,
-        'D' => 86_400,
-        'h' => 3600,
-        'm' => 60,
-        's' => 1,
-        _ => return None,
-    };
-    number.checked_mul(length)
 }
 
 #[cfg(test)]

@@ -81,24 +81,8 @@ fn is_equal(name: &str, live: &Queue, wanted: &Queue, dialect: &Dialect) -> bool
 /// (`rabbit_amqqueue:normalize_max_age`); 4.3.5 has no such function and takes 168h and 7D for different.
 pub(super) fn as_compared<'a>(name: &str, value: &'a ArgumentValue, dialect: &Dialect) -> Cow<'a, ArgumentValue> {
     let age = value.as_text().filter(|_| name == "x-max-age" && dialect.version >= BrokerVersion::new(4, 3, 6));
-    match age.and_then(age_in_milliseconds) {
+    match age.and_then(crate::model::age) {
         Some(age) => Cow::Owned(ArgumentValue::Text(age.to_string())),
         None => Cow::Borrowed(value),
     }
-}
-
-/// `7D` in milliseconds, by RabbitMQ's own units (`rabbit_amqqueue:unit_value_in_ms`); `None` for what is no age, or 0.
-fn age_in_milliseconds(text: &str) -> Option<i128> {
-    let unit: i128 = match text.chars().last()? {
-        'Y' => 365 * 86_400_000,
-        'M' => 30 * 86_400_000,
-        'D' => 86_400_000,
-        'h' => 3_600_000,
-        'm' => 60_000,
-        's' => 1000,
-        _ => return None,
-    };
-    let digits = text.get(..text.len() - 1)?;
-    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i128>().ok()).flatten()?;
-    (number > 0).then(|| number.checked_mul(unit)).flatten()
 }

@@ -64,7 +64,9 @@ fn unusual(random: &mut Random, known: &KnownArgument) -> Value {
         ValueKind::Boolean => vec![json!("true"), json!(1), json!(0)],
         ValueKind::Text => vec![json!(5), json!(true)],
         ValueKind::OneOf(_) => vec![json!("other"), json!(""), json!("CLASSIC"), json!(2)],
-        ValueKind::MaxAge => ["7d", "0D", "7", "D", "", "1h30m", "-1D", "7 D", "7W"].map(|age| json!(age)).into(),
+        ValueKind::MaxAge => ["7d", "0D", "7", "D", "", "1h30m", "-1D", "7 D", "7W", "7D\n", "7D\nx", "7\nD"]
+            .map(|age| json!(age))
+            .into(),
     };
     let junk =
         [json!(5.0), json!(5.5), json!("5"), json!(true), json!([1, "a"]), json!({"a": 1}), json!(5), json!("x")];

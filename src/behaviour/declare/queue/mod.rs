@@ -10,7 +10,7 @@ mod value;
 
 pub use stored::as_stored;
 
-use super::{Refusal, deprecated};
+use super::{Refusal, deprecated, holds_null};
 use crate::behaviour::Dialect;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
 use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
@@ -159,15 +159,4 @@ fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
 
 fn shown(value: &ArgumentValue) -> String {
     crate::model::units::unmistakable(value)
-}
-
-fn holds_null(value: &ArgumentValue) -> bool {
-    match value {
-        ArgumentValue::Null => true,
-        ArgumentValue::List(values) => values.iter().any(holds_null),
-        ArgumentValue::Table(table) => table.values().any(holds_null),
-        ArgumentValue::Boolean(_) | ArgumentValue::Integer(_) | ArgumentValue::Float(_) | ArgumentValue::Text(_) => {
-            false
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Whether a broker takes a value for an argument that it checks.
 
-use crate::model::ArgumentValue;
 use crate::model::known_arguments::{Unit, ValueKind};
 use crate::model::units::{duration, size, unmistakable};
+use crate::model::{ArgumentValue, age};
 
 /// What is wrong with the value, in words; `None` when the broker takes it.
 pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> Option<String> {
@@ -27,7 +27,7 @@ pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> O
             None => not("text"),
         },
         ValueKind::MaxAge => match value.as_text() {
-            Some(text) if is_age(text) => None,
+            Some(text) if age(text).is_some() => None,
             Some(_) => not("a number and one of Y, M, D, h, m and s, such as 7D"),
             None => not("text such as 7D"),
         },
@@ -56,14 +56,6 @@ fn number(name: &str, value: &ArgumentValue, (least, most): (i64, i64), unit: Un
     } else {
         None
     }
-}
-
-/// Digits that are not all 0, and a unit (`rabbit_amqqueue:check_max_age`).
-fn is_age(text: &str) -> bool {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    digits.bytes().all(|byte| byte.is_ascii_digit())
-        && digits.bytes().any(|byte| byte != b'0')
-        && matches!(&text[digits.len()..], "Y" | "M" | "D" | "h" | "m" | "s")
 }
 
 /// What kind of value it is.
