@@ -61,7 +61,7 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
 }
 
 fn ladder(contract: &mut Contract, queue: &QueueName) {
-    contract.give_up = Answer { publish: Some(skip(queue, contract.max_retries)), method: Method::Ack, requeue: None };
+    contract.give_up = Answer { publish: Some(skip(queue)), method: Method::Ack, requeue: None };
     let text = format!(
         "on retry N the routing key is {}; any other key is the first attempt",
         format_args!("{queue}.retry.N")
@@ -80,9 +80,9 @@ fn ladder(contract: &mut Contract, queue: &QueueName) {
     });
 }
 
-/// Past the ladder, to its end.
-fn skip(queue: &QueueName, retries: u32) -> Publish {
-    Publish { exchange: naming::retry_exchange(queue), routing_keys: vec![naming::retry_key(queue, retries)] }
+/// Past the ladder, to its end. Not with the last key: where there is one retry more, that leads to its tier.
+fn skip(queue: &QueueName) -> Publish {
+    Publish { exchange: naming::retry_exchange(queue), routing_keys: vec![naming::give_up_key(queue)] }
 }
 
 fn republish(contract: &mut Contract, republish: &Republish) {
@@ -146,7 +146,7 @@ fn letter(it: &InForce<'_>) -> Option<Letter> {
     }
     let direct = |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
     let publish = match it.retry {
-        Some(Retry::Ladder(ladder)) => Some(skip(it.name, ladder.tiers.last())),
+        Some(Retry::Ladder(_)) => Some(skip(it.name)),
         // Who publishes to an internal exchange is refused.
         Some(_) | None if it.is_internal => dead_letters.queue.as_ref().map(direct),
         Some(_) | None => {

@@ -39,7 +39,7 @@ fn a_ladder_asks_for_nothing_but_a_nack() {
     let waits: Vec<_> = contract.delays.iter().map(|wait| (wait.milliseconds, wait.text.as_str())).collect();
     assert_eq!(waits, [(5000, "5s"), (90_000, "1m30s"), (90_000, "1m30s")]);
     assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Nack, requeue: Some(false) });
-    assert_eq!(contract.give_up.publish, to("q.retry", &["q.retry.3"]));
+    assert_eq!(contract.give_up.publish, to("q.retry", &["q.retry.over"]));
     assert_eq!((contract.give_up.method, contract.give_up.requeue), (Method::Ack, None));
     assert_eq!(contract.retry_arrives.unwrap().exchange.as_str(), "q.return");
     assert_eq!(contract.original.unwrap().routing_key, "x-death[queue=q, reason=rejected].routing-keys[0]");
@@ -136,7 +136,7 @@ fn variables_say_the_same() {
             "ORDERS_WORK_ON_FAILURE_REQUEUE=false",
             "ORDERS_WORK_GIVE_UP=basic.ack",
             "ORDERS_WORK_GIVE_UP_EXCHANGE=orders.work.retry",
-            "ORDERS_WORK_GIVE_UP_ROUTING_KEY=orders.work.retry.2",
+            "ORDERS_WORK_GIVE_UP_ROUTING_KEY=orders.work.retry.over",
             "ORDERS_WORK_DEAD_LETTER_EXCHANGE=dead.dlx",
             "ORDERS_WORK_DEAD_LETTER_QUEUE=dead",
         ]

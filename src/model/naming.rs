@@ -88,7 +88,12 @@ pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{queue}{RETRY_SUFFIX}.{number}")
 }
 
-/// The topic pattern of all such keys; `None` where a word of the queue's name would match other words, too.
+/// The key with which a message goes past all retries, however many there are.
+pub fn give_up_key(queue: &QueueName) -> String {
+    over_exchange(queue).as_str().to_owned()
+}
+
+/// The topic pattern of all such keys, and of that one; `None` where a word of the queue's name would match other words, too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
     (!queue.as_str().split('.').any(is_wild)).then(|| format!("{queue}{RETRY_SUFFIX}.*"))
