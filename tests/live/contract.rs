@@ -1,7 +1,7 @@
 //! The contract is kept: workers that know nothing but what `topo contract --format json` says see what it promises, for
 //! each strategy that the broker carries.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
@@ -16,6 +16,8 @@ const FIRST: (&str, &str) = ("orders", "order.created");
 const LATE: Duration = Duration::from_secs(1);
 /// So long nothing more comes, beyond the longest wait.
 const QUIET: Duration = Duration::from_millis(700);
+/// A message that does not come by then, nor its letter, is stuck.
+const SOON: Duration = Duration::from_secs(60);
 
 /// A queue with these keys.
 struct Case {
@@ -107,31 +109,36 @@ impl Run<'_> {
         Duration::from_millis(delays.filter_map(|wait| wait["milliseconds"].as_u64()).max().unwrap_or(0))
     }
 
-    /// What comes until there is a dead letter and then nothing more.
-    fn until_dead(
-        &self,
-        first: (&str, &str),
-        mut act: impl FnMut(&Worker<'_>, Work),
-    ) -> Vec<(std::time::Instant, String, String, bool)> {
+    /// When messages come until there is a dead letter and then nothing more.
+    fn until_dead(&self, first: (&str, &str), mut act: impl FnMut(&Worker<'_>, Work)) -> Vec<Instant> {
+        let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         let mut worker = Worker::of(self.amqp, "work", self.contract);
         let mut came = Vec::new();
+        let mut deadline = Instant::now() + SOON;
         loop {
             match worker.next(self.longest() + QUIET) {
                 Some(work) => {
-                    assert_eq!(work.retry, came.len() as u64, "{} on a {} queue", self.case.name, self.case.kind);
+                    assert_eq!(work.retry, came.len() as u64, "{about}");
                     self.arrived(&work, first);
-                    let delivery = &work.delivery;
-                    came.push((
-                        work.at,
-                        delivery.exchange.to_string(),
-                        delivery.routing_key.to_string(),
-                        delivery.redelivered,
-                    ));
+                    came.push(work.at);
+                    deadline = Instant::now() + SOON;
                     act(&worker, work);
                 }
                 None if self.letters() > 0 => return came,
-                None => {}
+                None => assert!(Instant::now() < deadline, "{about}: no letter after {} attempts", came.len()),
             }
+        }
+    }
+
+    /// Each retry came after its wait, and not late.
+    fn in_time(&self, came: &[Instant]) {
+        let about = format!("{} on a {} queue", self.case.name, self.case.kind);
+        let delays = self.contract["delays"].as_array().unwrap();
+        assert!(delays.is_empty() || delays.len() + 1 == came.len(), "{about}");
+        for (pair, delay) in came.windows(2).zip(delays) {
+            let (waited, delay) = (pair[1] - pair[0], Duration::from_millis(delay["milliseconds"].as_u64().unwrap()));
+            // A quorum queue of 4.3 counts its own delays in its own clock.
+            assert!(waited + Duration::from_millis(5) >= delay && waited < delay + LATE, "{about}: {waited:?}");
         }
     }
 
@@ -226,7 +233,7 @@ fn a_worker_may_shorten_a_wait_by_the_jitter() {
         let run = Run { amqp: &amqp, contract: &contract, case: &case };
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
-        let waited = came[1].0 - came[0].0;
+        let waited = came[1] - came[0];
         assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(3), "{kind}: {waited:?}");
         assert_eq!(came.len(), 2, "{kind}");
         run.letter(&vhost);
@@ -266,14 +273,7 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}");
-        let delays = contract["delays"].as_array().unwrap();
-        assert!(delays.is_empty() || delays.len() as u64 + 1 == deliveries, "{about}");
-        for (pair, delay) in came.windows(2).zip(delays) {
-            let (waited, delay) =
-                (pair[1].0 - pair[0].0, Duration::from_millis(delay["milliseconds"].as_u64().unwrap()));
-            // A quorum queue of 4.3 counts its own delays in its own clock.
-            assert!(waited + Duration::from_millis(5) >= delay && waited < delay + LATE, "{about}: {waited:?}");
-        }
+        run.in_time(&came);
         let letter = run.letter(&vhost);
         carries(&letter, &story["letter"], &about);
 
@@ -282,6 +282,7 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         let own = story["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
         let came = run.until_dead(("", own), |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
+        run.in_time(&came);
         run.letter(&vhost);
 
         // One that gives up at once.
@@ -291,9 +292,10 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
 
         // One that writes a good letter on the last attempt.
         publish(&amqp);
-        run.until_dead(FIRST, |worker, work| {
+        let came = run.until_dead(FIRST, |worker, work| {
             if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
         });
+        run.in_time(&came);
         let letter = run.letter(&vhost);
         for expected in contract["letter"]["headers"].as_array().unwrap() {
             let name = expected["name"].as_str().unwrap();
