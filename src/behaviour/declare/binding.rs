@@ -15,6 +15,10 @@ const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
 /// 3.8.9 down, and 1,000,000 took it a second.
 const HARMFUL_WEIGHT: u64 = 1_000_000;
 
+/// The most `#` in the key of a topic exchange since [`HASHES_LIMITED`].
+const MOST_HASHES: usize = 2;
+const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
+
 /// What is at the ends of a binding, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends<'a> {
@@ -53,6 +57,7 @@ pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, dialect: &Dialect) ->
     }
     let kind = ends.source.or_else(|| predeclared_type(&binding.source));
     match kind {
+        Some("topic") => found.extend(topic(&binding.routing_key, version)),
         Some("headers") => found.extend(headers(&binding.arguments, version)),
         Some("x-consistent-hash") => found.extend(consistent_hash(&binding.routing_key, version)),
         Some("x-local-random") => found.extend(local_random(binding, ends.queue)),
@@ -99,6 +104,17 @@ fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
     (name.as_str().starts_with("amq.") && !is_made_by_broker).then(|| {
         Refusal::new("source", format!("there is no exchange {name}, and nobody can declare one"))
             .hint("use amq.direct, amq.fanout, amq.topic, amq.headers, or an exchange of your own")
+    })
+}
+
+/// `rabbit_exchange_type_topic:validate_binding`, since 4.3.5 (measured on 4.3.6).
+fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
+    let count = key.split('.').filter(|word| *word == "#").count();
+    (version >= HASHES_LIMITED && count > MOST_HASHES).then(|| {
+        let text = format!(
+            "since RabbitMQ 4.3.5 a key of a topic exchange has at most {MOST_HASHES} `#`, and {key} has {count}"
+        );
+        Refusal::new("routing_key", text).hint("`#.a.#` is as wide as most such keys are meant to be")
     })
 }
 

@@ -104,8 +104,7 @@ impl<'a> Routing<'a> {
             Kind::Headers => Unclear::Headers(name.clone()),
             Kind::OneOf | Kind::Unknown => Unclear::Type(name.clone()),
         });
-        // Up to 4.2 a weight of 0 was taken, and nothing sent there.
-        let takes_one = kind == Kind::OneOf && self.bindings_of(name).iter().all(|binding| binding.routing_key != "0");
+        let takes_one = kind == Kind::OneOf;
         let is_open = self.is_open(name) || kind == Kind::Unknown;
         let unclear = unclear.or_else(|| is_open.then(|| Unclear::Foreign(name.clone())));
         Some(Hop { own, alternates: self.alternates(name), takes_one, unclear, is_open })
@@ -118,7 +117,6 @@ impl<'a> Routing<'a> {
             Kind::Fanout => Certainty::Always,
             Kind::Topic => message.keys.match_topic(&binding.routing_key),
             Kind::Headers => message.headers.matches(&binding.arguments, self.dialect.version),
-            Kind::OneOf if binding.routing_key == "0" => Certainty::Perhaps,
             Kind::OneOf if self.bindings_of(&binding.source).len() == 1 => Certainty::Always,
             Kind::OneOf | Kind::Unknown => Certainty::Perhaps,
         }

@@ -46,6 +46,22 @@ fn binding_again_is_201_and_makes_nothing() {
     assert_eq!(keys(&stage).len(), 3, "source, destination, key and arguments are the identity");
 }
 
+/// `behaviour::declare::binding`.
+#[test]
+fn a_topic_key_with_many_hashes_is_refused_by_the_newest() {
+    let stage = stage("hashes");
+    stage.bind("amq.topic", "q", json!({"routing_key": "#.a.#"})).created();
+    let answer = stage.bind("amq.topic", "q", json!({"routing_key": "#.a.#.b.#"}));
+    if stage.vhost.node().version().parse::<topo::model::BrokerVersion>().unwrap()
+        >= topo::model::BrokerVersion::new(4, 3, 5)
+    {
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.words.contains("uses 3 '#' wildcards, at most 2 are allowed"), "{answer:?}");
+    } else {
+        answer.created();
+    }
+}
+
 /// `plan::request`: topo sends both all the same.
 #[test]
 fn no_routing_key_is_an_empty_one() {
