@@ -5,8 +5,8 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
-//! lint reads spec + topology.   behaviour predicts the broker, for all of them.   render reads finished values.
-//! cli joins them.
+//! contract says what workers must know, life what becomes of a message: both read spec + topology, as lint does.
+//! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
 //! ```
 //!
 //! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
@@ -20,6 +20,10 @@ pub mod behaviour;
 pub mod spec;
 
 pub mod expand;
+
+pub mod contract;
+
+pub mod life;
 
 pub mod lint;
 

@@ -1,22 +1,28 @@
-//! Every example is valid, plans from empty, and its plan is the schema's.
+//! Every example is valid without a word of warning, plans from empty, and has the contract that stands beside it. That
+//! each can be applied is `live::examples`' affair.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::Topo;
+use crate::support::{Topo, valid_contract};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn examples() -> Vec<PathBuf> {
-    let folders = std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path());
-    let mut specs: Vec<PathBuf> =
-        folders.map(|folder| folder.join("topology.yaml")).filter(|spec| spec.exists()).collect();
-    specs.sort();
-    assert!(!specs.is_empty());
-    specs
+/// The folders below `examples`, with what their spec says.
+pub(crate) fn examples() -> Vec<(PathBuf, String)> {
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    assert!(folders.len() >= 7, "{folders:?}");
+    let spec = |folder: PathBuf| {
+        let path = folder.join("topology.yaml");
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (folder, text)
+    };
+    folders.into_iter().map(spec).collect()
 }
 
 fn schema(name: &str) -> jsonschema::Validator {
@@ -27,13 +33,72 @@ fn schema(name: &str) -> jsonschema::Validator {
 #[test]
 fn every_example_plans_from_empty() {
     let plans = schema("plan.schema.json");
-    for example in examples() {
-        let path = example.to_str().unwrap();
-        Topo::offline().run(["validate", path]).expect_code(0).expect_text("Valid.");
-        let plan = Topo::offline().run(["plan", path, "--against", "empty", "--format", "json"]).expect_code(0);
-        let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
-        assert!(plan["summary"]["create"].as_u64().unwrap() > 0, "{path}");
-        let errors: Vec<String> = plans.iter_errors(&plan).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{path}: {errors:?}");
+    for (folder, text) in examples() {
+        let path = folder.display();
+        let topo = Topo::offline().file("topology.yaml", &text);
+        let found = topo.run(["validate", "--format", "json"]).expect_code(0).json();
+        let codes = found["diagnostics"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap());
+        // What no classic queue counts, whatever a spec says.
+        let codes: Vec<&str> = codes.filter(|code| *code != "crash-loop-not-counted").collect();
+        assert!(codes.is_empty(), "{path}: {codes:?}");
+        for version in ["3.8", "3.10", "4.0", "4.3"] {
+            topo.run(["validate", "--broker-version", version]).expect_code(0);
+            let against = ["plan", "--against", "empty", "--broker-version", version, "--format", "json"];
+            let plan = topo.run(against).expect_code(0).json();
+            assert!(plan["summary"]["create"].as_u64().unwrap() > 0, "{path}");
+            let errors: Vec<String> = plans.iter_errors(&plan).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{path}: {errors:?}");
+        }
     }
+}
+
+/// `TOPO_UPDATE=1` writes the files anew.
+#[test]
+fn every_example_has_its_contract_beside_it() {
+    for (folder, text) in examples() {
+        let topo = Topo::offline().file("topology.yaml", &text);
+        let printed = topo.run(["contract"]).expect_code(0).stdout;
+        let beside = folder.join("contract.txt");
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(&beside, &printed).unwrap();
+        }
+        let expected = std::fs::read_to_string(&beside).unwrap_or_default();
+        assert!(expected == printed, "{} is old: run the tests with TOPO_UPDATE=1\n{printed}", beside.display());
+        for columns in [80, 120] {
+            let narrow =
+                Topo::offline().env("COLUMNS", &columns.to_string()).file("topology.yaml", &text).run(["contract"]);
+            let long = narrow.stdout.lines().find(|line| line.chars().count() > columns);
+            assert_eq!(long, None, "{} at {columns}", folder.display());
+        }
+        let document: Value = topo.run(["contract", "--format", "json"]).expect_code(0).json();
+        valid_contract(&document);
+    }
+}
+
+/// What the articles count as deliveries.
+#[test]
+fn the_examples_mean_what_their_articles_say() {
+    let of = |name: &str, queue: &str| {
+        let text = std::fs::read_to_string(root().join("examples").join(name).join("topology.yaml")).unwrap();
+        let contract =
+            Topo::offline().file("topology.yaml", &text).run(["contract", "--format", "json"]).expect_code(0).json();
+        let vhosts = contract["vhosts"].as_object().unwrap();
+        let contract = &vhosts.values().next().unwrap()["queues"][queue];
+        let delays = contract["delays"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap().to_owned());
+        let delays: Vec<String> = delays.collect();
+        (contract["strategy"].as_str().unwrap().to_owned(), contract["deliveries"].as_u64().unwrap(), delays.join(" "))
+    };
+    let expect = |name: &str, queue: &str, strategy: &str, deliveries: u64, delays: &str| {
+        assert_eq!(of(name, queue), (strategy.to_owned(), deliveries, delays.to_owned()), "{name} {queue}");
+    };
+    expect("event-horizon", "events.work", "republish", 3, "");
+    expect("poison-quarantine", "jobs.main", "redeliver", 3, "");
+    expect("all-dead-letters", "users.events", "redeliver", 2, "");
+    expect("retry-ladder", "orders.process", "ladder", 4, "5s 30s 5m");
+    expect("backoff", "orders.process", "republish", 6, "2s 4s 8s 16s 32s");
+    expect("criticality", "payments.process", "ladder", 6, "2s 4s 8s 16s 32s");
+    expect("criticality", "orders.fulfil", "ladder", 4, "5s 40s 5m");
+    expect("criticality", "email.send", "ladder", 4, "30s 30s 30s");
+    expect("criticality", "analytics.ingest", "redeliver", 2, "");
+    expect("criticality", "audit.log", "ladder", 11, "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s");
 }

@@ -12,21 +12,43 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("behaviour", &["model"]),
     ("spec", &["behaviour", "model"]),
     ("expand", &["spec", "behaviour", "model"]),
+    ("contract", &["expand", "spec", "behaviour", "model"]),
+    ("life", &["contract", "expand", "spec", "behaviour", "model"]),
     ("collapse", &["spec", "expand", "behaviour", "model"]),
     ("lint", &["spec", "expand", "behaviour", "model"]),
     ("diff", &["model"]),
     ("plan", &["diff", "behaviour", "model"]),
     ("broker", &["plan", "behaviour", "model"]),
     ("apply", &["broker", "plan", "behaviour", "model"]),
-    ("render", &["model", "behaviour", "spec", "expand", "collapse", "lint", "diff", "plan", "apply"]),
-    ("cli", &["model", "behaviour", "spec", "expand", "collapse", "lint", "diff", "plan", "broker", "apply", "render"]),
+    (
+        "render",
+        &["model", "behaviour", "spec", "expand", "contract", "life", "collapse", "lint", "diff", "plan", "apply"],
+    ),
+    (
+        "cli",
+        &[
+            "model",
+            "behaviour",
+            "spec",
+            "expand",
+            "contract",
+            "life",
+            "collapse",
+            "lint",
+            "diff",
+            "plan",
+            "broker",
+            "apply",
+            "render",
+        ],
+    ),
 ];
 
 /// Libraries that belong to some layers only.
 const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("serde_yaml", &["spec"]),
-    // As a derive: the plan's schema describes the model's values.
-    ("schemars", &["model", "spec", "diff", "plan", "render"]),
+    // As a derive: the schemas of plans and contracts describe the model's values.
+    ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),
     // One reading of patterns: which policy governs what.
     ("pcre2", &["behaviour"]),
     ("reqwest", &["broker"]),

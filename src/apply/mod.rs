@@ -1,7 +1,8 @@
 //! Carries out an approved plan on a locked broker and reports what was done.
 //!
 //! It decides nothing: the steps, their order and their guards are the plan's. The first failure stops new steps, but
-//! a recreate that has begun is finished. Nothing here touches a terminal; who watches passes an observer.
+//! a recreate that has begun is finished; a retired tier that is not empty is left for the next run. Nothing here touches
+//! a terminal; who watches passes an observer.
 
 mod execute;
 mod interrupt;
@@ -9,4 +10,4 @@ mod report;
 
 pub use execute::{CONCURRENCY, Progress, apply};
 pub use interrupt::Interrupt;
-pub use report::{FailedStep, Report, StepDone};
+pub use report::{FailedStep, Report, StepDone, WaitingStep};

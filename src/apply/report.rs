@@ -17,6 +17,8 @@ pub struct Report {
     pub failed: Vec<FailedStep>,
     /// Not tried, because something before failed, or the run was interrupted.
     pub not_attempted: Vec<Step>,
+    /// Left for the next run, and no failure: tiers that are retired and not empty yet, and what must stay as long.
+    pub waiting: Vec<WaitingStep>,
     /// Whether somebody asked to stop.
     pub interrupted: bool,
 }
@@ -39,6 +41,15 @@ pub struct FailedStep {
     pub error: BrokerError,
 }
 
+/// A step that is left for the next run.
+#[derive(Debug)]
+pub struct WaitingStep {
+    /// The step.
+    pub step: Step,
+    /// What was found; `None` where it waits for another step.
+    pub why: Option<BrokerError>,
+}
+
 impl Report {
     /// Nothing done yet.
     pub fn new(vhost: VhostName) -> Self {
@@ -48,11 +59,12 @@ impl Report {
             taken_back: Vec::new(),
             failed: Vec::new(),
             not_attempted: Vec::new(),
+            waiting: Vec::new(),
             interrupted: false,
         }
     }
 
-    /// Whether every step was done.
+    /// Whether every step was done that could be.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.not_attempted.is_empty()
     }

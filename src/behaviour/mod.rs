@@ -10,6 +10,7 @@ pub mod effective;
 pub mod governing;
 pub mod pattern;
 pub mod policy_keys;
+pub mod routing;
 
 pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
@@ -18,3 +19,4 @@ pub use dialect::Dialect;
 pub use effective::{Effective, Precedence, Source, effective, effective_definition, precedence};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use pattern::Pattern;
+pub use routing::Routing;

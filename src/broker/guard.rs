@@ -32,6 +32,8 @@ use tokio::time::{Instant, sleep};
 
 /// Two ticks of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000) and some.
 const TWO_TICKS: Duration = Duration::from_secs(12);
+/// So long nothing must have come to a queue that is out of use.
+const SETTLED: Duration = Duration::from_secs(1);
 /// Between two looks at a quorum queue's total.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -52,6 +54,9 @@ impl Broker {
             // No message may be lost: that is what "empty" proves better than one number does.
             Guard::Empty | Guard::AtMost(0) => {
                 self.retrying_when(BrokerError::is_untouched, || self.delete_if_empty(vhost, name, delete)).await
+            }
+            Guard::Drained => {
+                self.retrying_when(BrokerError::is_untouched, || self.delete_if_drained(vhost, name, delete)).await
             }
             Guard::AtMost(allowed) => {
                 let check = || self.delete_if_at_most(vhost, name, allowed, delete);
@@ -96,6 +101,24 @@ impl Broker {
             sleep(POLL.min(missing)).await;
         }
         self.try_to_delete(vhost, name, delete).await
+    }
+
+    /// What was routed to the queue right before it was unbound may still be under way to it, from another node, say.
+    async fn delete_if_drained(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Performed, BrokerError> {
+        loop {
+            let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
+            must_be_empty(name, &totals)?;
+            let missing = SETTLED.saturating_sub(self.emptiness().seen_for(vhost, name));
+            if missing.is_zero() {
+                return self.delete_if_empty(vhost, name, delete).await;
+            }
+            sleep(missing).await;
+        }
     }
 
     async fn delete_if_empty(

@@ -11,9 +11,11 @@ use super::{confirm, connection, findings, input, interruption, outcome, output,
 use crate::apply::{Interrupt, Progress as Event, Report, apply};
 use crate::broker::Broker;
 use crate::model::names::LOCK_QUEUE;
+use crate::model::{Address, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Allowance, ApprovedPlan, Plan, Wanted, gate, obstacles};
+use crate::plan::{Allowance, ApprovedPlan, Plan, PlannedChange, Wanted, gate, obstacles};
 use crate::render::{plan_text, report_json, report_text};
+use std::time::Duration;
 
 /// What is to be applied, and what the person saw of it.
 struct Intent {
@@ -173,10 +175,10 @@ async fn carry_out(
     locks: &Locks,
 ) -> Result<Exit, Failure> {
     let approved = approve(broker, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
-    let mut reports = execute(&approved, locks, interrupt, progress).await;
+    let mut reports = execute(&approved, locks, interrupt, arguments.drain_timeout, progress).await;
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
-    let left = if complete { left(broker, intent, &progress).await } else { Ok(Vec::new()) };
+    let left = if complete { left(broker, intent, &reports, &progress).await } else { Ok(Vec::new()) };
     let print = |left: Option<&[String]>, exit| match arguments.format {
         ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again)),
         ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
@@ -217,7 +219,13 @@ async fn approve(
     })
 }
 
-async fn execute(approved: &ApprovedPlan, locks: &Locks, interrupt: &Interrupt, progress: Progress) -> Vec<Report> {
+async fn execute(
+    approved: &ApprovedPlan,
+    locks: &Locks,
+    interrupt: &Interrupt,
+    drain: Duration,
+    progress: Progress,
+) -> Vec<Report> {
     let plan = approved.plan();
     let mut steps = progress.steps(plan.step_count());
     let mut reports: Vec<Report> = Vec::new();
@@ -226,9 +234,10 @@ async fn execute(approved: &ApprovedPlan, locks: &Locks, interrupt: &Interrupt, 
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped) {
             Some(lock) => {
-                apply(part, lock, interrupt, |event| match event {
+                apply(part, lock, interrupt, drain, |event| match event {
                     Event::Done(step) => steps.over(&report_text::action(&step.action)),
                     Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
+                    Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
                 })
                 .await
             }
@@ -244,12 +253,28 @@ async fn execute(approved: &ApprovedPlan, locks: &Locks, interrupt: &Interrupt, 
     reports
 }
 
-/// What still differs after a complete run. A 204 proves nothing; reading back does.
-async fn left(broker: &Broker, intent: &Intent, progress: &Progress) -> Result<Vec<String>, Failure> {
+/// What still differs after a complete run, apart from what is known to be left for the next. A 204 proves nothing; reading
+/// back does.
+async fn left(
+    broker: &Broker,
+    intent: &Intent,
+    reports: &[Report],
+    progress: &Progress,
+) -> Result<Vec<String>, Failure> {
     let after = planning::plan(broker, &intent.wanted, &intent.seen.options, progress).await.map_err(|failure| {
         failure.exit(Exit::Partial).because("every step was done, but the result could not be read back")
     })?;
-    Ok(after.vhosts.iter().flat_map(|part| &part.changes).map(|change| change.address.to_string()).collect())
+    let waiting: Vec<(&VhostName, &Address)> = reports
+        .iter()
+        .flat_map(|report| report.waiting.iter().map(|waiting| (&report.vhost, &waiting.step.address)))
+        .collect();
+    let is_left = |vhost: &VhostName, change: &PlannedChange| {
+        let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
+        // What is retired goes with the tiers.
+        !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
+    };
+    let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
+    Ok(changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.to_string()).collect())
 }
 
 fn print_json(reports: &[Report], left: Option<&[String]>, plan: &Plan, result: &str) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! The command line, and its help.
 
+use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
@@ -99,7 +100,11 @@ pub(super) enum Command {
     Apply(Box<ApplyArguments>),
     /// Check specs offline
     Validate(ValidateArguments),
-    /// Print the JSON Schema of specs or of plans
+    /// Print what workers must know: retries, verbs, exchanges, dead letters
+    Contract(ContractArguments),
+    /// Draw the life of a message in a queue; or print the page of a lint rule
+    Explain(ExplainArguments),
+    /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
     /// Says what to use instead
     #[command(hide = true)]
@@ -237,6 +242,9 @@ pub(super) struct ApplyArguments {
     /// The queue that is the lock; for those who may not configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
+    /// How long to wait for retired tiers to run empty; those that do not are left for the next apply
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
+    pub(super) drain_timeout: Duration,
     /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
@@ -256,13 +264,6 @@ pub(super) struct ValidateArguments {
     /// How to print findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SchemaArguments {
-    /// The document that it describes
-    #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
-    pub(super) kind: SchemaKind,
 }
 
 /// How much of a plan is printed.
@@ -306,16 +307,6 @@ pub(super) enum FindingsFormat {
     Json,
     /// Workflow annotations
     Github,
-}
-
-/// Whose schema.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum SchemaKind {
-    /// Of a spec, for editors
-    #[default]
-    Topology,
-    /// Of a plan, as --format json writes it
-    Plan,
 }
 
 /// `queues,bindings`.

@@ -6,13 +6,16 @@ mod apply;
 mod arguments;
 mod confirm;
 mod connection;
+mod contract;
 mod environment;
 mod exit;
+mod explain;
 mod failure;
 mod findings;
 mod input;
 mod interruption;
 mod locking;
+mod offline_arguments;
 mod outcome;
 mod output;
 mod plan;
@@ -52,6 +55,8 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
+        Command::Contract(arguments) => contract::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")

@@ -1,11 +1,3 @@
 //! Lines to paste into a shell.
 
-/// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
+pub(super) use crate::render::shell::quoted;

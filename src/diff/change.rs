@@ -36,6 +36,8 @@ pub enum DeleteReason {
     Removed,
     /// It is inside `owns` and the spec does not declare it: deleted only with `--prune`.
     Undeclared,
+    /// It was generated for retries that are no longer wanted so: deleted when nothing is in it any more.
+    Retired,
 }
 
 /// One field that differs; `None` is absent.

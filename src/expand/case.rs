@@ -1,9 +1,11 @@
 //! A queue that retries, with all that decides how; and why a strategy cannot carry it.
 
 use super::dead_letter::Target;
+use super::holds::Holds;
 use crate::behaviour::Dialect;
-use crate::model::{ExchangeName, QueueName, QueueType};
-use crate::spec::{Diagnostic, Location, QueueSpec, RetrySpec, Setting};
+use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
+use crate::spec::{Diagnostic, Location, PolicySpec, QueueSpec, RetrySpec, Setting};
+use std::collections::BTreeMap;
 
 /// A queue that retries.
 #[derive(Clone, Copy)]
@@ -15,6 +17,10 @@ pub(super) struct Case<'a> {
     /// Where its dead letters go, if they go anywhere.
     pub(super) end: Option<&'a End>,
     pub(super) dialect: &'a Dialect,
+    /// What it says itself, and what policies of the spec say of it.
+    pub(super) holds: &'a Holds,
+    /// Those policies.
+    pub(super) policies: &'a BTreeMap<PolicyName, PolicySpec>,
 }
 
 /// Where a message goes whose tries are used up.
@@ -26,6 +32,8 @@ pub struct End {
     pub routing_key: Option<String>,
     /// The type of the exchange; `None` where it is somebody else's.
     pub kind: Option<String>,
+    /// The dead-letter queue, where the spec names one.
+    pub queue: Option<QueueName>,
     /// The dead-letter queue, or the exchange, in a few words.
     pub shown: String,
 }
@@ -105,24 +113,18 @@ impl Case<'_> {
             let diagnostic = Diagnostic::error("out-of-range", message, self.retry.max_retries.at);
             return Err(Refusal::of_strategy(diagnostic));
         }
-        let overflow = self.queue.arguments.get("x-overflow");
-        let rejects = |setting: &&Setting<_>| rejects(&setting.value);
-        if let Some(overflow) = overflow.filter(rejects).filter(|_| self.queue_type.value == QueueType::Classic) {
+        if let Some(overflow) = self.rejects().filter(|_| self.queue_type.value == QueueType::Classic) {
             // Measured on all four versions: the tier's message is refused, and nobody keeps it.
             let message = format!(
                 "queue `{}` refuses messages when it is full, and a classic queue would lose a retry that comes back then",
                 self.name
             );
-            let diagnostic = Diagnostic::error("retry-strategy", message, overflow.at).also(self.at(), "the retries");
+            let diagnostic = overflow.error(message, self);
             let hint = "use `type: quorum`, where the retry waits, or `overflow: drop-head`";
             return Err(Refusal::of_setting(diagnostic.hint(hint)));
         }
         Ok(())
     }
-}
-
-fn rejects(overflow: &crate::model::ArgumentValue) -> bool {
-    overflow.as_text().is_some_and(|text| text.starts_with("reject-publish"))
 }
 
 impl From<&End> for Target {

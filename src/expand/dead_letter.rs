@@ -136,7 +136,7 @@ impl Expander<'_> {
                     name => format!("exchange {name}"),
                 };
                 let kind = self.kind_of(exchange);
-                Some(End { exchange: exchange.clone(), routing_key: routing_key.clone(), kind, shown })
+                Some(End { exchange: exchange.clone(), routing_key: routing_key.clone(), kind, queue: None, shown })
             }
             DeadLetter::Queue { name, .. } => {
                 let written = self.spec.dead_letter_queues.get(name)?;
@@ -148,6 +148,7 @@ impl Expander<'_> {
                     exchange,
                     routing_key,
                     kind: Some(written.exchange_type.value.clone()),
+                    queue: Some(name.clone()),
                     shown: name.to_string(),
                 })
             }

@@ -7,7 +7,7 @@ use super::text;
 use super::tiers::Tiers;
 use crate::behaviour::Dialect;
 use crate::model::naming;
-use crate::model::{Arguments, Binding, Destination, QueueType};
+use crate::model::{Arguments, Binding, Destination};
 use crate::spec::{Diagnostic, Location};
 
 /// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
@@ -21,6 +21,8 @@ pub struct Ladder {
     pub tiers: Tiers,
     /// Where the last key leads.
     pub end: End,
+    /// The topic pattern of all keys of its retries.
+    pub over: String,
 }
 
 impl Ladder {
@@ -29,25 +31,34 @@ impl Ladder {
         case.can_have_tiers()?;
         unguarded(case)?;
         let end = end(case)?;
+        let Some(over) = naming::retry_key_pattern(case.name) else {
+            let message = format!(
+                "a word of the name of queue `{}` is a wildcard of topic exchanges, which a ladder binds by",
+                case.name
+            );
+            return Err(Refusal::of_strategy(Diagnostic::error("generated-name", message, case.at())));
+        };
         let tiers = Tiers {
             queue: case.name.clone(),
             queue_type: case.queue_type.value,
             durable: case.queue.durable.as_ref().is_none_or(|it| it.value),
             delays,
         };
-        Ok(Self { tiers, end })
+        Ok(Self { tiers, end, over })
     }
 
-    /// All that it needs on a broker of that kind.
+    /// All that it needs on a broker of that kind. Each exchange is the alternate of the one before it, so that the first
+    /// that knows a message takes it, and no other: that is how a key can change its tier without a message in both, or
+    /// in none (`plan/switches.rs`).
     pub fn objects(&self, dialect: &Dialect) -> Objects {
         let queue = &self.tiers.queue;
-        let (guard, retry, first) =
-            (naming::guard_exchange(queue), naming::retry_exchange(queue), naming::first_exchange(queue));
+        let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
         let end = Destination::Exchange(self.end.exchange.clone());
         let mut objects = Objects::default();
+        let (retry, over) = self.tiers.add_entrance(&mut objects);
         objects.exchange(guard.clone(), "headers", Some(&retry));
-        objects.exchange(retry.clone(), "direct", Some(&first));
-        objects.exchange(first.clone(), "fanout", None);
+        objects.exchange(first.clone(), "fanout", Some(&naming::switch_of(&first)));
+        objects.exchange(naming::switch_of(&first), "fanout", None);
         // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`); the header is there from 3.13 on.
         // Between the two they match nothing, and are there so that an upgrade changes nothing.
         if dialect.version.is_at_least(3, 10) {
@@ -64,17 +75,17 @@ impl Ladder {
                 });
             }
         }
-        let tiers: Vec<_> = self.tiers.names().collect();
-        for (number, name) in &tiers {
-            // The key of a retry leads to the next one's tier; no key, or any other, to the first.
+        for (number, name) in self.tiers.names() {
+            // The key of a retry leads to the next one's tier; any key that is none of a retry, to the first.
             match number.checked_sub(1) {
                 Some(before) if before > 0 => {
-                    objects.bind(&retry, naming::retry_key(queue, before), Destination::Queue(name.clone()));
+                    objects.bind(&retry, naming::retry_key(queue, before), Destination::Queue(name));
                 }
-                Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name.clone())),
+                Some(_) | None => objects.bind(&first, String::new(), Destination::Queue(name)),
             }
         }
-        objects.bind(&retry, naming::retry_key(queue, self.tiers.last()), end);
+        // The key of the last retry, and of those that there were before there were fewer.
+        objects.bind(&over, self.over.clone(), end);
         self.tiers.add_to(&mut objects, dialect);
         objects
     }
@@ -86,25 +97,21 @@ fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
     if version.is_at_least(3, 13) {
         return Ok(());
     }
-    let get = |argument: &str| case.queue.arguments.get(argument);
-    let rejects = get("x-overflow").and_then(|it| it.value.as_text()).is_some_and(|it| it.starts_with("reject"));
-    let drops = |setting: Option<_>| setting.filter(|_| !rejects);
-    let limited = get("x-delivery-limit").filter(|_| case.queue_type.value == QueueType::Quorum);
+    let drops = |key| case.said(key).filter(|_| case.rejects().is_none());
     let found = [
-        ("messageTtl", get("x-message-ttl")),
-        ("maxLength", drops(get("x-max-length"))),
-        ("maxLengthBytes", drops(get("x-max-length-bytes"))),
-        ("deliveryLimit", limited),
+        ("messageTtl", case.said("message-ttl")),
+        ("maxLength", drops("max-length")),
+        ("maxLengthBytes", drops("max-length-bytes")),
+        ("deliveryLimit", case.said("delivery-limit")),
     ];
-    match found.into_iter().find_map(|(key, setting)| setting.map(|setting| (key, setting))) {
+    match found.into_iter().find_map(|(key, said)| said.map(|said| (key, said))) {
         None => Ok(()),
-        Some((key, setting)) => {
+        Some((key, said)) => {
             let message = format!(
                 "a ladder on RabbitMQ {version} cannot stand beside `{key}`: a message that dies by it after a retry \
                  would be dropped as a cycle, which is guarded against from 3.13 on"
             );
-            let diagnostic = Diagnostic::error("retry-strategy", message, setting.at);
-            Err(Refusal::of_strategy(diagnostic.also(case.at(), format!("the retries of queue `{}`", case.name))))
+            Err(Refusal::of_strategy(said.error(message, case)))
         }
     }
 }

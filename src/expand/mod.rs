@@ -7,6 +7,7 @@
 mod case;
 mod dead_letter;
 mod delayed;
+mod holds;
 mod ladder;
 mod objects;
 mod origin;
@@ -71,9 +72,9 @@ pub fn expand(spec: &Spec, dialect: &Dialect) -> Result<Expansion, Diagnostics> 
         diagnostics: Diagnostics::new(),
     };
     expander.note(ObjectId::Vhost, spec.vhost.at, Because::Declared);
+    expander.policies();
     expander.decide_retries();
     expander.exchanges();
-    expander.policies();
     expander.queues();
     for (binding, written) in &spec.bindings {
         expander.note(ObjectId::Binding(binding.clone()), written.at, Because::Declared);

@@ -5,7 +5,6 @@ use super::case::{Case, End, Refusal};
 use super::objects::Objects;
 use super::tiers::Tiers;
 use crate::behaviour::Dialect;
-use crate::model::naming;
 use crate::model::{Destination, QueueName};
 
 /// The republishing of one queue's messages.
@@ -48,10 +47,15 @@ impl Republish {
     pub fn objects(&self, dialect: &Dialect) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
-        let retry = naming::retry_exchange(&self.queue);
-        // A number past the last is a dead letter. The default exchange can be nobody's alternate.
-        let alternate = self.end.as_ref().map(|end| &end.exchange).filter(|name| !name.as_str().is_empty());
-        objects.exchange(retry.clone(), "direct", alternate);
+        let (retry, over) = tiers.add_entrance(&mut objects);
+        // A number past the last is a dead letter. A direct exchange would not know that number, its queue takes it;
+        // and nothing can be bound to the default exchange.
+        if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
+            let is_direct = end.kind.as_deref() == Some("direct");
+            let queue = end.queue.clone().filter(|_| is_direct).map(Destination::Queue);
+            let destination = queue.unwrap_or_else(|| Destination::Exchange(end.exchange.clone()));
+            objects.bind(&over, "#".to_owned(), destination);
+        }
         for (number, name) in tiers.names() {
             objects.bind(&retry, number.to_string(), Destination::Queue(name));
         }

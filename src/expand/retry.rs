@@ -8,7 +8,7 @@ use super::objects::Objects;
 use super::origin::Because;
 use super::redeliver::Redeliver;
 use super::republish::Republish;
-use crate::behaviour::Dialect;
+use crate::behaviour::{Dialect, Policies};
 use crate::model::names::LONGEST_NAME;
 use crate::model::naming;
 use crate::model::units::duration;
@@ -59,7 +59,7 @@ impl Retry {
             (None, None, QueueType::Quorum) => Strategy::Redeliver,
             (None, None, QueueType::Classic | QueueType::Stream) => return Err(Box::new(no_strategy(case))),
         };
-        Self::with(strategy, case).map(Some).map_err(|refusal| explained(refusal, strategy, case))
+        Self::with(strategy, case).map(Some).map_err(|refusal| explained(refusal, case))
     }
 
     /// The word for it.
@@ -181,16 +181,16 @@ fn no_strategy(case: &Case<'_>) -> Diagnostic {
 }
 
 /// With the strategies that would work, where the strategy is what stands in the way.
-fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Box<Diagnostic> {
+fn explained(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_of_strategy } = refusal;
     if !is_of_strategy {
         return diagnostic;
     }
-    let works = |with: &RetrySpec, other: &Strategy| {
+    let working = |with: &RetrySpec| -> Vec<Strategy> {
         let case = Case { retry: with, ..*case };
-        *other != strategy && Retry::with(*other, &case).is_ok()
+        Strategy::ALL.into_iter().filter(|other| Retry::with(*other, &case).is_ok()).collect()
     };
-    let as_it_is: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(case.retry, other)).collect();
+    let as_it_is = working(case.retry);
     let words = |strategies: &[Strategy]| {
         let words: Vec<String> = strategies.iter().map(|it| format!("`strategy: {it}`")).collect();
         words.join(" or ")
@@ -198,8 +198,8 @@ fn explained(refusal: Refusal, strategy: Strategy, case: &Case<'_>) -> Box<Diagn
     if !as_it_is.is_empty() {
         return Box::new(diagnostic.hint(format!("{} would work here", words(&as_it_is))));
     }
-    let without = RetrySpec { schedule: None, jitter: None, ..case.retry.clone() };
-    let without: Vec<Strategy> = Strategy::ALL.into_iter().filter(|other| works(&without, other)).collect();
+    // The same strategy, too, may do without.
+    let without = working(&RetrySpec { schedule: None, jitter: None, ..case.retry.clone() });
     let hint = format!("without delays, {} would work here", words(&without));
     Box::new(diagnostic.maybe_hint((!without.is_empty()).then_some(hint)))
 }
@@ -208,10 +208,14 @@ impl Expander<'_> {
     /// Decides how each queue retries. Before anything is made, because it decides what the queues themselves get.
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
+        let declared = self.topology.policies.clone();
+        let policies = Policies::new(&declared, self.dialect.version);
         for (name, queue) in &spec.queues {
             let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
             let end = self.end(queue);
-            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect: self.dialect };
+            let holds = &self.holds(name, queue, &policies);
+            let (dialect, policies) = (self.dialect, &spec.policies);
+            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect, holds, policies };
             match Retry::of(&case) {
                 Ok(Some(retry)) => {
                     self.retries.insert(name.clone(), (case.at(), retry));

@@ -5,7 +5,7 @@ use super::text;
 use crate::behaviour::Dialect;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::naming::{self, TierName};
-use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, QueueName, QueueType};
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Queue, QueueName, QueueType};
 use std::collections::BTreeSet;
 
 /// The tiers of one queue.
@@ -34,6 +34,16 @@ impl Tiers {
     /// The number of the last retry.
     pub fn last(&self) -> u32 {
         u32::try_from(self.delays.len()).unwrap_or(u32::MAX)
+    }
+
+    /// What takes messages to be tried again, and what takes those that no tier does. The same under every strategy, so
+    /// that another strategy is other bindings.
+    pub(super) fn add_entrance(&self, objects: &mut Objects) -> (ExchangeName, ExchangeName) {
+        let (retry, over) = (naming::retry_exchange(&self.queue), naming::over_exchange(&self.queue));
+        objects.exchange(retry.clone(), "direct", Some(&naming::switch_of(&retry)));
+        objects.exchange(naming::switch_of(&retry), "direct", Some(&over));
+        objects.exchange(over.clone(), "topic", Some(&naming::first_exchange(&self.queue)));
+        (retry, over)
     }
 
     /// The tiers, and the way back.

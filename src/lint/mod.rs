@@ -5,8 +5,10 @@
 
 mod finding;
 mod place;
+pub mod reference;
 mod rule;
 mod rules;
+mod settled;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,13 @@ const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
 /// What follows a queue's name in that of the exchange that takes messages to be tried again, and before the number of a
 /// retry in the names of tiers and keys.
 const RETRY_SUFFIX: &str = ".retry";
+/// What follows a queue's name in that of the exchange that takes what the exchange before it does not lead to a tier.
+const OVER_SUFFIX: &str = ".retry.over";
 /// What follows a queue's name in that of the exchange that leads to its first tier.
 const FIRST_SUFFIX: &str = ".retry.first";
+/// What follows the name of an exchange that leads to tiers in that of the one which stands in for it while a tier is
+/// exchanged for another.
+const SWITCH_SUFFIX: &str = ".switch";
 /// What follows a queue's name in that of the exchange through which its tiers hand back.
 const RETURN_SUFFIX: &str = ".return";
 /// What stands between a tier's name and its generation.
@@ -38,6 +43,26 @@ pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
     stem(exchange.as_str(), RETRY_SUFFIX)
 }
 
+/// The exchange that takes what is tried often enough: any key of a retry that leads to no tier.
+pub fn over_exchange(queue: &QueueName) -> ExchangeName {
+    ExchangeName::new(format!("{queue}{OVER_SUFFIX}"))
+}
+
+/// The queue whose retries are over there, if the name is generated.
+pub fn queue_of_over_exchange(exchange: &ExchangeName) -> Option<QueueName> {
+    stem(exchange.as_str(), OVER_SUFFIX)
+}
+
+/// The exchange that stands in for one that leads to tiers while a tier is exchanged for another.
+pub fn switch_of(exchange: &ExchangeName) -> ExchangeName {
+    ExchangeName::new(format!("{exchange}{SWITCH_SUFFIX}"))
+}
+
+/// The exchange that it stands in for, if the name is generated.
+pub fn switched_by(exchange: &ExchangeName) -> Option<ExchangeName> {
+    exchange.as_str().strip_suffix(SWITCH_SUFFIX).filter(|name| !name.is_empty()).map(ExchangeName::from)
+}
+
 /// The exchange that leads to the first tier.
 pub fn first_exchange(queue: &QueueName) -> ExchangeName {
     ExchangeName::new(format!("{queue}{FIRST_SUFFIX}"))
@@ -61,6 +86,12 @@ pub fn queue_of_return_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 /// The key with which a message comes back from the tier of that retry, counted from 1.
 pub fn retry_key(queue: &QueueName, number: u32) -> String {
     format!("{queue}{RETRY_SUFFIX}.{number}")
+}
+
+/// The topic pattern of all such keys; `None` where a word of the queue's name would match other words, too.
+pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
+    let is_wild = |word: &str| word == "*" || word == "#";
+    (!queue.as_str().split('.').any(is_wild)).then(|| format!("{queue}{RETRY_SUFFIX}.*"))
 }
 
 /// The retry from which a message comes back to this queue with that key, if the key is generated.

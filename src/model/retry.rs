@@ -65,25 +65,23 @@ pub struct Family {
     pub members: BTreeSet<ObjectId>,
 }
 
-impl Family {
-    /// `4 exchanges, 3 tier queues, 8 bindings`; nothing where nothing is generated.
-    pub fn counted(&self) -> String {
-        let kinds = [
-            (ObjectKind::Exchange, "exchange"),
-            (ObjectKind::Policy, "policy"),
-            (ObjectKind::Queue, "tier queue"),
-            (ObjectKind::Binding, "binding"),
-        ];
-        let parts: Vec<String> = kinds
-            .into_iter()
-            .filter_map(|(kind, word)| match self.members.iter().filter(|id| id.kind() == kind).count() {
-                0 => None,
-                1 => Some(format!("1 {word}")),
-                many => Some(format!("{many} {word}s")),
-            })
-            .collect();
-        parts.join(", ")
-    }
+/// `4 exchanges, 3 tier queues, 8 bindings`, of the generated objects of a family; nothing where there are none.
+pub fn counted(members: &BTreeSet<ObjectId>) -> String {
+    let kinds = [
+        (ObjectKind::Exchange, "exchange"),
+        (ObjectKind::Policy, "policy"),
+        (ObjectKind::Queue, "tier queue"),
+        (ObjectKind::Binding, "binding"),
+    ];
+    let parts: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|(kind, word)| match members.iter().filter(|id| id.kind() == kind).count() {
+            0 => None,
+            1 => Some(format!("1 {word}")),
+            many => Some(format!("{many} {word}s")),
+        })
+        .collect();
+    parts.join(", ")
 }
 
 /// `orders.work → 5s → 30s → orders.dead`.

@@ -1,6 +1,8 @@
 //! Everything in one vhost.
 
-use super::{Binding, Exchange, ExchangeName, Policy, PolicyName, Queue, QueueName, Vhost, VhostName};
+use super::{
+    Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost, VhostName,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +34,17 @@ impl Topology {
             queues: BTreeMap::new(),
             bindings: BTreeSet::new(),
             policies: BTreeMap::new(),
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn object(&self, id: &ObjectId) -> Option<Object> {
+        match id {
+            ObjectId::Vhost => self.settings.clone().map(Object::Vhost),
+            ObjectId::Exchange(name) => self.exchanges.get(name).map(|it| Object::Exchange(name.clone(), it.clone())),
+            ObjectId::Policy(name) => self.policies.get(name).map(|it| Object::Policy(name.clone(), it.clone())),
+            ObjectId::Queue(name) => self.queues.get(name).map(|it| Object::Queue(name.clone(), it.clone())),
+            ObjectId::Binding(binding) => self.bindings.get(binding).map(|it| Object::Binding(it.clone())),
         }
     }
 }

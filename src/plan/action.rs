@@ -71,6 +71,9 @@ pub enum Action {
 pub enum Guard {
     /// It holds no message, acknowledged or not, as far as the broker can say; else it is left alone.
     Empty,
+    /// It holds no message, and that has been so for a moment: it is out of use. While it does, it is left alone, and that
+    /// is no failure: the next apply tries again.
+    Drained,
     /// It holds no more than so many messages: the bound of `--allow message-loss:N`.
     AtMost(u64),
     /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound.

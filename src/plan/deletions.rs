@@ -39,7 +39,7 @@ pub(super) fn plan(
                     format!("{id} is both `removed` and protected"),
                     Some("take it out of one of the two".to_owned()),
                 ),
-                DeleteReason::Undeclared => {
+                DeleteReason::Undeclared | DeleteReason::Retired => {
                     draft.note(&address, format!("{id} is undeclared, and protected: it stays"))
                 }
             }
@@ -54,7 +54,9 @@ pub(super) fn plan(
             let lift = "unbind it with an AMQP client";
             match reason {
                 DeleteReason::Removed => draft.block(&address, text, Some(lift.to_owned())),
-                DeleteReason::Undeclared => draft.note(&address, format!("{text}: it stays; {lift}")),
+                DeleteReason::Undeclared | DeleteReason::Retired => {
+                    draft.note(&address, format!("{text}: it stays; {lift}"))
+                }
             }
             continue;
         }
@@ -96,7 +98,11 @@ pub(super) fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
-    let unwanted = draft.unwanted_bindings();
+    // What retries hand back through is no way to a queue, and what led into a tier is meant to end.
+    let retired = draft.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
+    let retired: BTreeSet<ObjectId> = retired.collect();
+    let mut unwanted = draft.unwanted_bindings();
+    unwanted.retain(|binding| !retired.contains(&ObjectId::Binding(binding.clone())));
     let new = draft.changes.iter().filter_map(|change| match (change.kind, &change.after) {
         (ChangeKind::Create, Some(Object::Binding(binding))) => Some(binding),
         (_, _) => None,
@@ -147,7 +153,8 @@ pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
     let deleted = draft
         .changes
         .iter()
-        .filter(|change| change.kind == ChangeKind::Delete && change.id().is_some_and(|id| not_binding(&id)))
+        .filter(|change| change.kind == ChangeKind::Delete && change.retires.is_none())
+        .filter(|change| change.id().is_some_and(|id| not_binding(&id)))
         .count();
     if deleted == 0 {
         return;

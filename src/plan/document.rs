@@ -185,9 +185,12 @@ pub struct PlannedChange {
     /// Where it stands in the spec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,
-    /// Why a deletion is made: `removed` or `undeclared`.
+    /// Why a deletion is made: `removed`, `undeclared` or `retired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<crate::diff::DeleteReason>,
+    /// The queue whose retries it was generated for, if it is retired.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retires: Option<QueueName>,
 }
 
 impl PlannedChange {

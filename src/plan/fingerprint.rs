@@ -31,7 +31,7 @@ pub fn fingerprint(plan: &Plan) -> String {
 /// What a step does, apart from the guard: that follows the counts and the allowances.
 fn operation(step: &Step) -> Action {
     let mut action = step.action.clone();
-    if let Action::DeleteQueue { guard, .. } = &mut action {
+    if let Action::DeleteQueue { guard: guard @ (Guard::AtMost(_) | Guard::Nothing), .. } = &mut action {
         *guard = Guard::Empty;
     }
     action

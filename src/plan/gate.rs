@@ -139,7 +139,8 @@ pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(
     }
     for part in &mut plan.vhosts {
         for step in &mut part.steps {
-            if let Action::DeleteQueue { guard, .. } = &mut step.action {
+            // A retired tier runs empty by itself.
+            if let Action::DeleteQueue { guard: guard @ Guard::Empty, .. } = &mut step.action {
                 let at_stake = part.hazards.iter().any(|hazard| {
                     hazard.kind == HazardKind::MessageLoss && hazard.address == step.address && hazard.must_be_allowed
                 });
@@ -159,7 +160,7 @@ fn widest(allowed: &[Allowance], address: &Address) -> Guard {
     for bound in bounds {
         guard = match (guard, bound) {
             (_, None) | (Guard::Nothing, _) => Guard::Nothing,
-            (Guard::Empty, Some(bound)) => Guard::AtMost(bound),
+            (Guard::Empty | Guard::Drained, Some(bound)) => Guard::AtMost(bound),
             (Guard::AtMost(known), Some(bound)) => Guard::AtMost(known.max(bound)),
         };
     }

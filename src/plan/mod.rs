@@ -22,6 +22,7 @@ pub mod request;
 mod retries;
 pub mod schema;
 mod simulate;
+mod sinks;
 mod situation;
 mod target;
 pub mod verdict;

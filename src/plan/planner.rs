@@ -11,15 +11,18 @@ use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, wanted: &Wanted) -> bool {
-    diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
-        Change::Create(object) => matches!(object, Object::Policy(..)),
-        Change::Alter { .. } => true,
-        Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
-    })
+    retries::is_any_left(current, wanted)
+        || diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
+            Change::Create(object) => matches!(object, Object::Policy(..)),
+            Change::Alter { .. } => true,
+            Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
+        })
 }
 
 /// The plan of one vhost.
 pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
+    let adapted = retries::adapted(situation);
+    let situation = &Situation { wanted: &adapted, ..*situation };
     let Situation { current, wanted, .. } = situation;
     let mut draft = Draft::default();
     let mut removals = Vec::new();
@@ -32,13 +35,14 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
             Change::Delete { object, reason } => removals.push((object, reason)),
         }
     }
+    retries::retire(&mut draft, situation, options, &mut removals);
     deletions::plan(&mut draft, situation, options, removals);
     external_objects(&mut draft, situation);
     lacking(&mut draft, situation);
     recreate::orphans(&mut draft, situation);
     exclusive_queues(&mut draft, situation);
+    retries::hazards(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
-    retries::check(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     deletions::foreign_auto_delete(&mut draft, situation);
     effects::hazards(&mut draft, situation);

@@ -318,7 +318,7 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
         Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
         Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
-        None => true,
+        Some(DeleteReason::Retired) | None => true,
     };
     let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
         let (id, mut bindings) = kept_by(exchange).filter(|(id, _)| is_wanted(id))?;

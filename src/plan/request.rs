@@ -158,6 +158,20 @@ pub fn request(vhost: &VhostName, action: &Action) -> Request {
     }
 }
 
+/// The broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all versions).
+pub(crate) fn properties_key(routing_key: &str) -> String {
+    if routing_key.is_empty() {
+        return "~".to_owned();
+    }
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_".contains(byte);
+    let quoted = routing_key.as_bytes().iter().map(|byte| match byte {
+        b' ' => "+".to_owned(),
+        byte if plain(byte) => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    quoted.collect()
+}
+
 /// `exclusive` is never sent: over HTTP it makes a transient queue that nobody owns.
 fn queue_body(queue: &Queue) -> Value {
     json!({

@@ -69,7 +69,7 @@ pub(super) fn check(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     }
     let blocked: BTreeSet<Address> = draft.blocks.iter().map(|block| block.address.clone()).collect();
     let left = match run(situation.current, steps) {
-        Ok(after) => left(&after, situation, options)
+        Ok(after) => left(&after, situation, options, &draft.unwanted_bindings())
             .into_iter()
             .filter(|id| !is_blocked(situation, &blocked, id))
             .map(|id| situation.address(&id).to_string())
@@ -100,7 +100,7 @@ fn is_blocked(situation: &Situation<'_>, blocked: &BTreeSet<Address>, id: &Objec
 }
 
 /// What would still differ, apart from what only gets reported.
-fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<ObjectId> {
+fn left(after: &Topology, situation: &Situation<'_>, options: &Options, unwanted: &BTreeSet<Binding>) -> Vec<ObjectId> {
     let wanted = situation.wanted;
     let mut left: Vec<ObjectId> = diff(after, &wanted.topology, &wanted.scope)
         .into_iter()
@@ -122,7 +122,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options) -> Vec<O
         .collect();
     // Every binding that nobody asked to remove is still there.
     let lost = situation.current.bindings.iter().filter(|binding| {
-        let asked = diff_removes(situation, binding) || !ends_stay(after, binding);
+        let asked = unwanted.contains(*binding) || diff_removes(situation, binding) || !ends_stay(after, binding);
         !asked && !after.bindings.contains(*binding)
     });
     left.extend(lost.cloned().map(ObjectId::Binding));

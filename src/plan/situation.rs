@@ -88,6 +88,7 @@ impl Situation<'_> {
             live: None,
             kept: None,
             reason: None,
+            retires: None,
         }
     }
 }

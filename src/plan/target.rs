@@ -2,6 +2,7 @@
 
 use super::document::{ChangeKind, Options, PlannedChange};
 use super::draft::Draft;
+use super::retries;
 use super::situation::Situation;
 use crate::behaviour::Pattern;
 use crate::model::{Address, ApplyTo, Arguments, ExchangeName, Object, ObjectId, QueueName};
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Drops every change that no target asks for. A queue or an exchange brings the bindings into it, and a queue the policies
 /// that are for it alone, such as the one that wires its dead letters; what is created brings what it needs: the vhost,
-/// both ends of a binding, and its alternate or dead-letter exchange with the bindings from there: without these, what
+/// both ends of a binding, all of a queue's retries, and its alternate or dead-letter exchange with the bindings from there: without these, what
 /// comes there would be dropped in silence.
 pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     if options.targets.is_empty() {
@@ -28,8 +29,16 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
             kept.insert(id.clone());
         }
     }
+    let families = retries::families(draft, situation.wanted);
+    for family in families.iter().filter(|family| family.iter().any(|id| matches(&situation.address(id)))) {
+        kept.extend(family.iter().filter(|id| all.changes.contains_key(*id)).cloned());
+    }
     let mut open: Vec<ObjectId> = kept.iter().cloned().collect();
     while let Some(id) = open.pop() {
+        for family in families.iter().filter(|family| family.contains(&id)) {
+            let others = family.iter().filter(|other| all.changes.contains_key(*other));
+            open.extend(others.filter(|other| kept.insert((*other).clone())).cloned().collect::<Vec<_>>());
+        }
         let Some(change) = all.changes.get(&id).filter(|change| change.kind != ChangeKind::Delete) else { continue };
         for needed in all.needs(change) {
             if all.can_bring(&needed) && kept.insert(needed.clone()) {

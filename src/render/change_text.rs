@@ -1,11 +1,11 @@
 //! One object of a plan on a screen, with the bindings into it.
 
-use super::family;
+use super::family::Shown;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
 use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Family, Object, ObjectId, Queue};
+use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct Entry<'a> {
     pub(super) change: Option<&'a PlannedChange>,
     pub(super) bindings: Vec<&'a PlannedChange>,
     /// How the queue retries, and what is made for that.
-    pub(super) family: Option<&'a (&'a Family, Family)>,
+    pub(super) family: Option<&'a Shown<'a>>,
 }
 
 /// Where details begin: behind the symbol, the kind and the name.
@@ -36,10 +36,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
     // Behind the type, before the arguments.
-    details.splice(
-        details.len().min(1)..details.len().min(1),
-        entry.family.filter(|_| is_new).map(|(it, _)| family::way(it)),
-    );
+    details.splice(details.len().min(1)..details.len().min(1), entry.family.filter(|_| is_new).and_then(Shown::way));
     let object = match &entry.id {
         ObjectId::Vhost => format!("vhost {}", clean(vhost)),
         ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => {
@@ -56,8 +53,8 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
     for binding in &entry.bindings {
         binding_line(text, binding);
     }
-    if let Some((_, made)) = entry.family {
-        family::line(text, made, width);
+    if let Some(family) = entry.family {
+        family.lines(text, width);
     }
 }
 
@@ -132,6 +129,7 @@ fn details(change: &PlannedChange) -> Vec<String> {
             let why = match change.reason {
                 Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
                 Some(crate::diff::DeleteReason::Undeclared) => "undeclared, and pruned",
+                Some(crate::diff::DeleteReason::Retired) => "retired",
                 None => "deleted",
             };
             [Some(why.to_owned()), change.live.as_ref().map(activity)].into_iter().flatten().collect()

@@ -1,16 +1,21 @@
 //! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
 
 mod change_text;
+pub mod contract_env;
+pub mod contract_table;
 pub mod diagnostics;
 mod family;
 pub mod findings;
+pub mod life_text;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_text;
 pub mod report_json;
 pub mod report_text;
+pub mod shell;
 pub mod style;
 mod ways_markdown;
 mod ways_text;
+pub mod yaml;
 
 pub use plan_text::View;

@@ -92,7 +92,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
 }
 
 /// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
-fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'_>) -> Vec<Entry<'a>> {
+fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
     let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
     let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
     for change in &part.changes {

@@ -25,12 +25,18 @@ pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, re
                 value["perhapsDone"] = json!(failed.error.leaves_doubt());
                 value
             });
+            let waiting = report.waiting.iter().map(|waiting| {
+                let mut value = step(&waiting.step);
+                value["why"] = json!(waiting.why.as_ref().map(ToString::to_string));
+                value
+            });
             json!({
                 "vhost": report.vhost,
                 "interrupted": report.interrupted,
                 "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
                 "takenBack": report.taken_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
                 "failed": failed.collect::<Vec<_>>(),
+                "waiting": waiting.collect::<Vec<_>>(),
                 "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
             })
         })

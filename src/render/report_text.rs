@@ -1,7 +1,7 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, one_line};
-use crate::apply::Report;
+use crate::apply::{Report, WaitingStep};
 use crate::plan::Action;
 use std::fmt::Write;
 
@@ -35,15 +35,12 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
             let _ = writeln!(text, "To see what is left and go on:\n  {again}");
             return text;
         };
-        if left.is_empty() {
-            let _ = writeln!(
-                text,
-                "{}",
-                Painted(
-                    GREEN,
-                    format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step"))
-                )
-            );
+        let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
+        if left.is_empty() && !waiting.is_empty() {
+            retirement(&mut text, done, &waiting, again);
+        } else if left.is_empty() {
+            let line = format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step"));
+            let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else {
             let line = format!("Applied: {} done, but the broker is not as the spec says:", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(RED, line));
@@ -72,6 +69,9 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
                 let _ = writeln!(text, "                the broker may have done it all the same");
             }
         }
+        for step in &report.waiting {
+            let _ = writeln!(text, "  {} {}", Painted(DIM, "left         "), action(&step.step.action));
+        }
         for step in &report.not_attempted {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));
         }
@@ -81,4 +81,23 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
     let _ = writeln!(text, "\n{}", Painted(RED, line));
     let _ = writeln!(text, "To see what is left and go on:\n  {again}");
     text
+}
+
+/// What is left of retries that are no longer wanted: nobody's fault, and finished by the next run.
+fn retirement(text: &mut String, done: u64, waiting: &[&WaitingStep], again: &str) {
+    let line =
+        format!("Applied: {} done. Read back: the broker is as the spec says, but for what is", count(done, "step"));
+    let _ = writeln!(text, "{}", Painted(GREEN, line));
+    let _ = writeln!(text, "retired and still holds messages, which come back by themselves:");
+    for step in waiting {
+        if let Some(why) = &step.why {
+            let _ =
+                writeln!(text, "  {} {}: {}", Painted(DIM, "left"), step.step.action.object(), clean(&why.to_string()));
+        }
+    }
+    let behind = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
+    if behind > 0 {
+        let _ = writeln!(text, "  {} {} that must stay as long", Painted(DIM, "left"), count(behind, "object"));
+    }
+    let _ = writeln!(text, "To finish it, later:\n  {again}");
 }

@@ -60,6 +60,16 @@ pub fn count(value: u64, thing: &str) -> String {
     format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
 }
 
+/// `1 delivery`, `4 deliveries`.
+pub fn deliveries(value: u64) -> String {
+    if value == 1 { "1 delivery".to_owned() } else { format!("{} deliveries", number(value)) }
+}
+
+/// `1 retry`, `3 retries`.
+pub fn retries(value: u64) -> String {
+    if value == 1 { "1 retry".to_owned() } else { format!("{} retries", number(value)) }
+}
+
 /// How many columns a text takes; wide and combining characters are rare enough in names to be counted as one.
 pub fn columns(text: &str) -> usize {
     text.chars().count()

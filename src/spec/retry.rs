@@ -51,6 +51,17 @@ pub struct RetryPolicySpec {
     pub(crate) keys: RetryKeys,
 }
 
+impl RetryPolicySpec {
+    /// Whether it is this entry that says what stands there.
+    pub fn says(&self, at: Location) -> bool {
+        fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
+            setting.as_ref().map(|it| it.at)
+        }
+        let RetryKeys { max_retries, strategy, schedule, jitter, .. } = &self.keys;
+        [place(max_retries), place(strategy), place(schedule), place(jitter)].contains(&Some(at))
+    }
+}
+
 /// What one place says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetryKeys {

@@ -1,5 +1,24 @@
 //! The command line through the real binary, with no broker.
 
+mod retries;
+use std::path::Path;
+
+use crate::support::Output;
+
+mod contract;
+mod explain;
 mod running_works;
 mod usage;
 mod versions;
+
+/// Fails unless standard output is, word for word, what stands in that file of `tests/cli/expected`. `TOPO_UPDATE=1` writes
+/// the file anew.
+#[track_caller]
+fn expect_file(output: &Output, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/expected").join(name);
+    if std::env::var_os("TOPO_UPDATE").is_some() {
+        std::fs::write(&path, &output.stdout).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == output.stdout, "not what {} says: {output}", path.display());
+}

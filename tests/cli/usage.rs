@@ -72,7 +72,18 @@ fn no_command_is_a_question() {
 #[test]
 fn help_fits_a_screen_and_explains_every_flag() {
     for columns in [60, 80, 120] {
-        for line in ["--help", "-h", "plan --help", "plan -h", "apply --help", "apply -h", "validate -h", "schema -h"] {
+        for line in [
+            "--help",
+            "-h",
+            "plan --help",
+            "plan -h",
+            "apply --help",
+            "apply -h",
+            "validate -h",
+            "schema -h",
+            "contract -h",
+            "explain -h",
+        ] {
             let output = topo().env("COLUMNS", &columns.to_string()).run(words(line)).expect_code(0);
             assert!(output.stderr.is_empty(), "{output}");
             if columns >= 80 {
@@ -82,7 +93,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
         }
     }
     // A flag is explained beside it or on the line below.
-    for command in ["plan", "apply", "validate", "schema"] {
+    for command in ["plan", "apply", "validate", "contract", "explain", "schema"] {
         let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
         let lines: Vec<&str> = output.stdout.lines().collect();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with('-')) {

@@ -8,7 +8,7 @@ use crate::support::Topo;
 const SPEC: &str = "\
 version: 1
 vhost: shop
-defaults: {queue: {type: quorum}}
+defaults: {queue: {type: quorum}, deadLetter: none}
 exchanges:
   orders: {type: topic}
 queues:
@@ -142,7 +142,7 @@ error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues s
 
 #[test]
 fn the_assumed_version_is_said() {
-    let fine = Topo::offline().spec("queues: {orders: {type: quorum}}\n");
+    let fine = Topo::offline().spec("queues: {orders: {type: quorum, deadLetter: none}}\n");
     let output = fine.run(["validate"]).expect_code(0);
     assert!(
         output.stdout.ends_with("Valid. Checked for RabbitMQ 4.3, the newest known: --broker-version says another.\n")

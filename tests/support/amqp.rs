@@ -1,20 +1,17 @@
 //! An application's view of the broker, over AMQP: declares what applications declare, and hears what they hear.
 
-use std::time::{Duration, Instant};
-
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions,
-    BasicRejectOptions, ConfirmSelectOptions, ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions,
-    QueueDeclareOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+    ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, ErrorKind, ExchangeKind};
 
 use super::vhost::segment;
-use super::waiting::{PATIENCE, block_on, try_block_on};
+use super::waiting::{block_on, try_block_on};
 
 /// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
 pub(crate) type Argument = AMQPValue;
@@ -39,22 +36,13 @@ pub(crate) enum Outcome {
 }
 
 /// What a message was when it was taken out of a queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
     pub(crate) exchange: String,
     pub(crate) routing_key: String,
     pub(crate) redelivered: bool,
     pub(crate) properties: AMQPProperties,
-}
-
-/// What a worker says of a message that it fails at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    /// `basic.nack` with `requeue=false`.
-    NackAway,
-    /// `basic.reject` with `requeue=true`.
-    RejectBack,
 }
 
 impl From<Delivery> for Message {
@@ -82,7 +70,7 @@ pub(crate) struct Held {
     pub(crate) bodies: Vec<Vec<u8>>,
 }
 
-fn said(error: &lapin::Error) -> String {
+pub(super) fn said(error: &lapin::Error) -> String {
     if let ErrorKind::ProtocolError(error) = error.kind() { error.get_message().to_string() } else { error.to_string() }
 }
 
@@ -101,8 +89,13 @@ impl Amqp {
         Self { connection: connection.unwrap_or_else(|error| panic!("AMQP to {vhost}: {error}")) }
     }
 
-    fn channel(&self) -> Channel {
-        block_on(self.connection.create_channel()).expect("the connection is open")
+    pub(super) fn channel(&self) -> Channel {
+        block_on(self.new_channel()).expect("the connection is open")
+    }
+
+    /// A channel for a test that does many things at once.
+    pub(crate) async fn new_channel(&self) -> lapin::Result<Channel> {
+        self.connection.create_channel().await
     }
 
     /// Declares a durable queue, as most applications do.
@@ -199,40 +192,6 @@ impl Amqp {
             Ok(got)
         });
         got.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error))).map(|message| message.delivery.into())
-    }
-
-    /// A worker that fails at every message, until it is told that this is enough: what came, and when. It looks whether
-    /// that is so whenever nothing came for a moment.
-    pub(crate) fn fail(&self, queue: &str, verb: Verb, mut is_enough: impl FnMut() -> bool) -> Vec<(Instant, Message)> {
-        let channel = self.channel();
-        let deadline = Instant::now() + PATIENCE;
-        let mut failed = Vec::new();
-        let mut consumer = block_on(async {
-            channel.basic_qos(1, BasicQosOptions::default()).await?;
-            channel.basic_consume(queue.into(), "".into(), BasicConsumeOptions::default(), FieldTable::default()).await
-        })
-        .unwrap_or_else(|error| panic!("{}", said(&error)));
-        while Instant::now() < deadline {
-            let next = async { tokio::time::timeout(Duration::from_millis(50), consumer.next()).await };
-            let Ok(next) = block_on(next) else {
-                if is_enough() {
-                    return failed;
-                }
-                continue;
-            };
-            let delivery =
-                next.expect("not cancelled while it waits").unwrap_or_else(|error| panic!("{}", said(&error)));
-            let at = Instant::now();
-            block_on(async {
-                match verb {
-                    Verb::NackAway => delivery.nack(BasicNackOptions { requeue: false, ..Default::default() }).await,
-                    Verb::RejectBack => delivery.reject(BasicRejectOptions { requeue: true }).await,
-                }
-            })
-            .unwrap_or_else(|error| panic!("{}", said(&error)));
-            failed.push((at, delivery.into()));
-        }
-        panic!("after {PATIENCE:?} it was not enough: {} messages came", failed.len());
     }
 
     /// Takes one message out without acknowledging it, and without a consumer: it goes back when what is returned is closed.

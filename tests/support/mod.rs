@@ -26,16 +26,18 @@ pub(crate) mod tls;
 pub(crate) mod topo;
 pub(crate) mod vhost;
 pub(crate) mod waiting;
+pub(crate) mod worker;
 
 #[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
 pub(crate) use self::{
-    amqp::{Amqp, Argument, Message, NONE, Outcome, Verb, text},
+    amqp::{Amqp, Argument, Message, NONE, Outcome, text},
     http::Http,
     node::{Node, Options},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, number, seed},
     tls::Tls,
-    topo::{Output, Running, Topo, valid_plan},
+    topo::{Output, Running, Topo, valid_contract, valid_plan},
     vhost::{User, Vhost},
     waiting::{block_on, until},
+    worker::{Work, Worker},
 };

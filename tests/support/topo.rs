@@ -242,13 +242,28 @@ impl Running {
 /// Fails unless the document is what `schema/plan.schema.json` says.
 #[track_caller]
 pub(crate) fn valid_plan(plan: &Value) {
-    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
-        let text = include_str!("../../schema/plan.schema.json");
-        let schema = serde_json::from_str(text).expect("the committed schema is JSON");
-        jsonschema::validator_for(&schema).expect("the committed file is a schema")
-    });
+    static SCHEMA: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| validator(include_str!("../../schema/plan.schema.json")));
+    valid(&SCHEMA, plan);
+}
+
+/// Fails unless the document is what `schema/contract.schema.json` says.
+#[track_caller]
+pub(crate) fn valid_contract(contract: &Value) {
+    static SCHEMA: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| validator(include_str!("../../schema/contract.schema.json")));
+    valid(&SCHEMA, contract);
+}
+
+fn validator(schema: &str) -> jsonschema::Validator {
+    let schema = serde_json::from_str(schema).expect("the committed schema is JSON");
+    jsonschema::validator_for(&schema).expect("the committed file is a schema")
+}
+
+#[track_caller]
+fn valid(schema: &jsonschema::Validator, document: &Value) {
     let wrong: Vec<String> =
-        SCHEMA.iter_errors(plan).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(wrong.is_empty(), "not as the schema says: {}", wrong.join("\n"));
 }
 

@@ -41,7 +41,7 @@ fn refused(version: &str, text: &str) -> String {
 /// The family in two lines.
 fn family(expansion: &Expansion) -> String {
     let family = &expansion.scope.families[0];
-    format!("{family}\n{} {}: {}", family.strategy, family.retries, family.counted())
+    format!("{family}\n{} {}: {}", family.strategy, family.retries, crate::model::retry::counted(&family.members))
 }
 
 const GUARD: &str = "\
@@ -57,8 +57,11 @@ fn a_ladder_on_a_classic_queue() {
     let expected = format!(
         "\
 exchange orders.work.dlx headers {{alternate-exchange: orders.work.retry}}
-exchange orders.work.retry direct {{alternate-exchange: orders.work.retry.first}}
-exchange orders.work.retry.first fanout {{}}
+exchange orders.work.retry direct {{alternate-exchange: orders.work.retry.switch}}
+exchange orders.work.retry.first fanout {{alternate-exchange: orders.work.retry.first.switch}}
+exchange orders.work.retry.first.switch fanout {{}}
+exchange orders.work.retry.over topic {{alternate-exchange: orders.work.retry.first}}
+exchange orders.work.retry.switch direct {{alternate-exchange: orders.work.retry.over}}
 exchange orders.work.return fanout {{}}
 queue orders.work {{x-dead-letter-exchange: orders.work.dlx, x-queue-type: classic}}
 queue orders.work.retry.1.5s {{x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.1, x-message-ttl: 5000, x-queue-type: classic}}
@@ -67,8 +70,8 @@ queue orders.work.retry.3.5m {{x-dead-letter-exchange: orders.work.return, x-dea
 {GUARD}\
 binding orders.work.retry ─ orders.work.retry.1 → orders.work.retry.2.30s
 binding orders.work.retry ─ orders.work.retry.2 → orders.work.retry.3.5m
-binding orders.work.retry ─ orders.work.retry.3 → orders.dead.dlx
 binding orders.work.retry.first ─ \"\" → orders.work.retry.1.5s
+binding orders.work.retry.over ─ orders.work.retry.* → orders.dead.dlx
 binding orders.work.return ─ \"\" → orders.work
 "
     );
@@ -77,7 +80,7 @@ binding orders.work.return ─ \"\" → orders.work
     assert_eq!(made("3.8.9", keys), expected.replace(GUARD, ""), "3.8 refuses `all-with-x`");
     assert_eq!(
         family(&expansion),
-        "orders.work → 5s → 30s → 5m → orders.dead\nladder 3: 4 exchanges, 3 tier queues, 8 bindings"
+        "orders.work → 5s → 30s → 5m → orders.dead\nladder 3: 7 exchanges, 3 tier queues, 8 bindings"
     );
     assert_eq!(expansion.retries[&"orders.work".into()].to_string(), "orders.work → 5s → 30s → 5m → orders.dead");
     let tier = &expansion.origins[&ObjectId::Queue("orders.work.retry.2.30s".into())];
@@ -108,7 +111,7 @@ fn the_tiers_of_a_quorum_queue_lose_nothing_where_the_version_can() {
     assert_eq!(optional, [format!("orders.work.retry.1.5s: {both}"), format!("orders.work.retry.2.5s: {both}")]);
     assert_eq!(
         family(&of("4.0.5", keys)),
-        "orders.work → 5s ×2 → orders.dead\nladder 2: 4 exchanges, 2 tier queues, 7 bindings"
+        "orders.work → 5s ×2 → orders.dead\nladder 2: 7 exchanges, 2 tier queues, 7 bindings"
     );
 }
 
@@ -130,25 +133,28 @@ fn republish_through_tiers() {
     assert_eq!(
         made("3.8.9", keys),
         "\
-exchange orders.work.retry direct {alternate-exchange: orders.dead.dlx}
+exchange orders.work.retry direct {alternate-exchange: orders.work.retry.switch}
+exchange orders.work.retry.over topic {alternate-exchange: orders.work.retry.first}
+exchange orders.work.retry.switch direct {alternate-exchange: orders.work.retry.over}
 exchange orders.work.return fanout {}
 queue orders.work {x-dead-letter-exchange: orders.dead.dlx, x-queue-type: classic}
 queue orders.work.retry.1.5s {x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.1, x-message-ttl: 5000, x-queue-type: classic}
 queue orders.work.retry.2.1m30s {x-dead-letter-exchange: orders.work.return, x-dead-letter-routing-key: orders.work.retry.2, x-message-ttl: 90000, x-queue-type: classic}
 binding orders.work.retry ─ 1 → orders.work.retry.1.5s
 binding orders.work.retry ─ 2 → orders.work.retry.2.1m30s
+binding orders.work.retry.over ─ # → orders.dead.dlx
 binding orders.work.return ─ \"\" → orders.work
 "
     );
     assert_eq!(
         family(&of("3.8.9", keys)),
-        "orders.work → 5s → 1m30s → orders.dead\nrepublish 2: 2 exchanges, 2 tier queues, 3 bindings"
+        "orders.work → 5s → 1m30s → orders.dead\nrepublish 2: 4 exchanges, 2 tier queues, 4 bindings"
     );
     let nowhere = listed(&expanded_for(
         "4.0.5",
         "queues: {q: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [1s]}}}\n",
     ));
-    assert!(nowhere.contains("exchange q.retry direct {}\n"), "{nowhere}");
+    assert!(!nowhere.contains("binding q.retry.over"), "{nowhere}");
 }
 
 #[test]
@@ -256,6 +262,12 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
              (`strategy: delayed` would work here)",
         ),
         (
+            "4.3.6",
+            "type: classic, maxRetries: 101, retry: {strategy: republish, delays: [1s]}",
+            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
+             (without delays, `strategy: republish` would work here)",
+        ),
+        (
             "3.10.8",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
             "101: 101 retries with delays would be 101 tier queues; 100 is the most \
@@ -358,15 +370,25 @@ fn generated_names_may_be_taken_or_too_long() {
             .contains("queue `orders.work.retry.1.1s`, which is generated here, is matched by `ignore`")
     );
     let named = |length: usize| text(keys).replace("orders.work", &"w".repeat(length));
-    let found = refused("4.0.5", &named(242));
+    let found = refused("4.0.5", &named(237));
     assert_eq!(found.lines().count(), 1, "{found}");
     assert!(
         found.contains(
-            "`.retry.2.1m30s` is put behind it, and 255 bytes are the most (use a name of at most 241 bytes)"
+            "`.retry.first.switch` is put behind it, and 255 bytes are the most (use a name of at most 236 bytes)"
         ),
         "{found}"
     );
-    expanded_for("4.0.5", &named(241));
+    expanded_for("4.0.5", &named(236));
+}
+
+#[test]
+fn a_name_with_a_wildcard_has_no_ladder() {
+    let keys = "type: classic, retry: {delays: [1s]}";
+    for name in ["\"#\"", "a.*.b"] {
+        let found = refused("4.0.5", &text(keys).replace("orders.work", name));
+        assert!(found.contains("is a wildcard of topic exchanges, which a ladder binds by"), "{found}");
+    }
+    expanded_for("4.0.5", &text(keys).replace("orders.work", "a*b.#c"));
 }
 
 #[test]
@@ -379,5 +401,5 @@ fn two_queues_may_share_a_dead_letter_queue() {
     );
     let families: Vec<String> = expansion.scope.families.iter().map(ToString::to_string).collect();
     assert_eq!(families, ["a → 1s → orders.dead", "b → 1s → orders.dead"]);
-    assert_eq!(expansion.topology.exchanges.len(), 9);
+    assert_eq!(expansion.topology.exchanges.len(), 15);
 }

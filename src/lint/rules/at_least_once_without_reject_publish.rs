@@ -1,9 +1,11 @@
 //! `at-least-once` dead-lettering that silently is `at-most-once`: `rabbit_quorum_queue:dlh/5` falls back to it, with a
 //! line in the broker's log, unless the queue rejects what it has no room for (3.10 to 4.3).
 
+use crate::behaviour::{Governed, Policies};
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::{ArgumentValue, QueueType};
+use crate::model::{ArgumentValue, ObjectId, QueueType};
 use crate::spec::Severity;
+use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
     name: "at-least-once-without-reject-publish",
@@ -27,24 +29,33 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // Before, there is no strategy at all.
         return findings;
     }
-    let rejects = |value: Option<&ArgumentValue>| is(value, "reject-publish");
-    // A policy goes before the argument here; any of them may be the one that governs.
-    let policy_rejects =
-        subject.expansion.topology.policies.values().any(|policy| rejects(policy.definition.get("overflow")));
-    let mut queue_rejects = false;
-    for (id, queue) in subject.queues_of(QueueType::Quorum) {
-        let rejects = rejects(queue.arguments.get("x-overflow"));
-        queue_rejects |= rejects;
-        if is(queue.arguments.get("x-dead-letter-strategy"), "at-least-once") && !rejects && !policy_rejects {
-            findings.push(RULE.finding(subject, &id, "x-dead-letter-strategy", TEXT).hint(HINT));
+    for queue in subject.settled().iter().filter(|queue| queue.is_quorum()) {
+        if queue.text("dead-letter-strategy") == Some("at-least-once")
+            && queue.text("overflow") != Some("reject-publish")
+        {
+            findings.push(RULE.about(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }
-    for (id, policy) in subject.policies() {
+    let in_use = subject.governing();
+    for (id, policy) in subject.policies().filter(|(id, _)| !in_use.contains(id)) {
+        // It governs nothing that is declared here. What it governs may reject by itself.
         let set = |key: &str| policy.definition.get(key).map(|it| &it.value);
-        let own = set("overflow");
-        if is(set("dead-letter-strategy"), "at-least-once") && !rejects(own) && (own.is_some() || !queue_rejects) {
+        if is(set("dead-letter-strategy"), "at-least-once") && !is(set("overflow"), "reject-publish") {
             findings.push(RULE.finding(subject, &id, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }
     findings
+}
+
+impl Subject<'_> {
+    /// The policies of the spec that govern a declared quorum queue, or may.
+    fn governing(&self) -> BTreeSet<ObjectId> {
+        let policies = Policies::new(&self.expansion.topology.policies, self.dialect.version);
+        let mut found = BTreeSet::new();
+        for (id, queue) in self.queues_of(QueueType::Quorum) {
+            let governing = policies.governing(id.name().unwrap_or_default(), Governed::from(queue));
+            found.extend(governing.possible().iter().flatten().map(|named| ObjectId::Policy(named.name.clone())));
+        }
+        found
+    }
 }

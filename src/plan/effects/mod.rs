@@ -1,5 +1,6 @@
 //! What changed policies do to live queues and exchanges: who governs, which values hold, and what the broker would drop.
 
+mod generated;
 mod notes;
 mod threat;
 
@@ -51,6 +52,7 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
     notes::foreign(draft, &sides, &changes);
+    generated::hazards(draft, &sides, &changes);
     if !touched.is_empty() {
         notes::touched(draft, &sides, &touched);
     }

@@ -1,14 +1,22 @@
 //! The order of steps: exchanges (alternates first), policies, queues (so that they are born governed, with a place for
-//! their dead letters), recreates, bindings; a changed binding is added before the old one goes; deletions last.
+//! their dead letters), the bindings on the way of dead letters, recreates, the other bindings; a changed binding is added
+//! before the old one goes; deletions last.
 //!
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
+mod deletions;
+
 use super::document::{Options, Step};
 use super::draft::Draft;
+use super::request::{properties_key, request};
+use super::retries::{self, Switch};
+use super::sinks::sinks;
 use super::situation::Situation;
 use super::work::Work;
-use super::{Action, Guard, auto_delete, recreate, request::request};
-use crate::model::{Binding, Destination, Exchange, ExchangeName, Object, ObjectId, QueueName};
+use super::{Action, Guard, auto_delete, recreate};
+use crate::model::{
+    Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, QueueName, naming,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps of all changes that are not conflicts.
@@ -23,23 +31,41 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
         queues: situation.current.queues.keys().cloned().collect(),
-        unwanted: draft.unwanted_bindings(),
+        unwanted: deletions::unbound(draft),
     };
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
     layout.exchanges(&work.exchanges);
-    layout.wave(|layout| {
-        for (name, policy) in &work.policies {
-            layout.push(Action::PutPolicy { name: name.clone(), policy: policy.clone() }, None);
-        }
-    });
+    let recreated: BTreeSet<ObjectId> = work.recreates.iter().map(Object::id).collect();
+    let wires_live = |name: &PolicyName| {
+        let queue = naming::queue_of_dead_letter_policy(name);
+        queue.is_some_and(|queue| layout.queues.contains(&queue) && !recreated.contains(&ObjectId::Queue(queue)))
+    };
+    let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
+    layout.policies(policies);
     layout.wave(|layout| {
         for (name, queue) in &work.queues {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
         }
     });
     layout.unfinished(draft, options);
+    // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
+    let switches = retries::switches(draft);
+    let sinks = sinks(&situation.wanted.topology, &situation.wanted.scope.families);
+    layout.wave(|layout| {
+        let is_first = |binding: &&Binding| {
+            sinks.contains(&binding.source)
+                && !recreated.iter().any(|id| binding.touches(id))
+                && !switches.iter().any(|switch| switch.new == **binding)
+        };
+        for binding in work.bindings.iter().filter(is_first) {
+            layout.bind(binding, None);
+        }
+    });
+    layout.switches(&switches);
+    layout.policies(rewiring);
     for object in &work.recreates {
         layout.recreate(object, &mut work.bindings);
     }
@@ -49,7 +75,7 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         }
     });
     layout.wave(Layout::unbind);
-    layout.deletions(&work.deletions);
+    layout.deletions(&work.deletions, &deletions::retiring(draft));
     layout.fallen();
     layout.steps
 }
@@ -125,6 +151,23 @@ impl Layout<'_> {
             request: request(&self.situation.current.vhost, &action),
             action,
         });
+    }
+
+    fn policies(&mut self, policies: BTreeMap<PolicyName, Policy>) {
+        self.wave(|layout| {
+            for (name, policy) in policies {
+                layout.push(Action::PutPolicy { name, policy }, None);
+            }
+        });
+    }
+
+    /// Keys that change their tier, all at once, each at one moment (`retries::switches`).
+    fn switches(&mut self, switches: &[Switch]) {
+        let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.standing_in)).collect();
+        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.standing_in, None)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.new, None)));
+        self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.standing_in)));
     }
 
     fn lose(&mut self, goes: impl Fn(&Binding) -> bool) {
@@ -298,36 +341,19 @@ impl Layout<'_> {
 
     fn unbind(&mut self) {
         for binding in self.unwanted.clone() {
-            if !self.bound.contains(&binding) {
-                continue;
-            }
-            // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
-            let known = self.situation.properties_keys.get(&binding).cloned();
-            for properties_key in known.unwrap_or_else(|| vec!["~".to_owned()]) {
-                self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
-            }
+            self.unbind_one(&binding);
         }
     }
 
-    /// One by one, each verified before the next.
-    fn deletions(&mut self, deletions: &[Object]) {
-        let deletion = |object: &Object| match object {
-            Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: Guard::Empty }),
-            Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
-            Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
-            Object::Vhost(_) | Object::Binding(_) => None,
-        };
-        let mut ordered: Vec<&Object> = deletions.iter().collect();
-        let rank = |object: &Object| match object {
-            Object::Binding(_) => 0,
-            Object::Queue(..) => 1,
-            Object::Exchange(..) => 2,
-            Object::Policy(..) => 3,
-            Object::Vhost(_) => 4,
-        };
-        ordered.sort_by_key(|object| (rank(object), std::cmp::Reverse(object.id())));
-        for action in ordered.into_iter().filter_map(deletion) {
-            self.wave(|layout| layout.push(action, None));
+    fn unbind_one(&mut self, binding: &Binding) {
+        if !self.bound.contains(binding) {
+            return;
+        }
+        // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
+        let known = self.situation.properties_keys.get(binding).cloned();
+        // What these steps made has no arguments.
+        for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {
+            self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);
         }
     }
 }

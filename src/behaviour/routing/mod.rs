@@ -1,0 +1,111 @@
+//! Where a message goes: through exchanges, bindings between them and alternates, to queues. As far as that follows from
+//! what is known of the message and of the topology; what does not is said to be unclear, and why.
+//!
+//! `rabbit_exchange:route`, 3.8.9 to 4.3.5. Copies by `CC` and `BCC` are not looked at.
+
+mod arrivals;
+mod dead_letters;
+mod exchange;
+mod headers;
+mod keys;
+mod route;
+
+pub use arrivals::Arrivals;
+pub use dead_letters::{DeadLettering, Deaths, Reason};
+pub use headers::Headers;
+pub use keys::Keys;
+pub use route::{Answer, Route, Unclear};
+
+use super::{Dialect, Policies};
+use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of how many of the messages that are meant something is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Of none.
+    Never,
+    /// Of some, or nobody knows.
+    Perhaps,
+    /// Of all.
+    Always,
+}
+
+impl Certainty {
+    pub(super) fn of(is_true: bool) -> Self {
+        if is_true { Self::Always } else { Self::Never }
+    }
+
+    pub(super) fn not(self) -> Self {
+        match self {
+            Self::Never => Self::Always,
+            Self::Perhaps => Self::Perhaps,
+            Self::Always => Self::Never,
+        }
+    }
+}
+
+/// A message, or all messages of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Message {
+    /// Its key.
+    pub keys: Keys,
+    /// Its headers.
+    pub headers: Headers,
+}
+
+impl Message {
+    /// With one of these keys, and any headers.
+    pub fn with(keys: Keys) -> Self {
+        Self { keys, headers: Headers::any() }
+    }
+}
+
+/// The ways of one vhost.
+pub struct Routing<'a> {
+    topology: &'a Topology,
+    dialect: &'a Dialect,
+    external: &'a BTreeSet<ObjectId>,
+    policies: Policies<'a>,
+    operator_policies: Policies<'a>,
+    by_source: BTreeMap<&'a ExchangeName, Vec<&'a Binding>>,
+    by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
+}
+
+impl<'a> Routing<'a> {
+    /// Of a topology, on a broker of that kind. What is `external` is there, and others may have bound it.
+    pub fn new(
+        topology: &'a Topology,
+        operator_policies: impl IntoIterator<Item = (&'a PolicyName, &'a Policy)>,
+        external: &'a BTreeSet<ObjectId>,
+        dialect: &'a Dialect,
+    ) -> Self {
+        let mut by_source: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut by_destination: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for binding in &topology.bindings {
+            by_source.entry(&binding.source).or_default().push(binding);
+            by_destination.entry(&binding.destination).or_default().push(binding);
+        }
+        Self {
+            topology,
+            dialect,
+            external,
+            policies: Policies::new(&topology.policies, dialect.version),
+            operator_policies: Policies::new(operator_policies, dialect.version),
+            by_source,
+            by_destination,
+        }
+    }
+
+    fn bindings_of(&self, exchange: &ExchangeName) -> &[&'a Binding] {
+        self.by_source.get(exchange).map_or(&[], Vec::as_slice)
+    }
+
+    fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
+        self.by_destination.get(destination).map_or(&[], Vec::as_slice)
+    }
+
+    fn has_queue(&self, name: &QueueName) -> bool {
+        self.topology.queues.contains_key(name) || self.external.contains(&ObjectId::Queue(name.clone()))
+    }
+}

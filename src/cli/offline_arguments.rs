@@ -1,0 +1,79 @@
+//! The arguments of commands that read specs and ask no broker.
+
+use super::arguments::SpecArguments;
+use super::typed_version::broker_version;
+use crate::model::BrokerVersion;
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub(super) struct ContractArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// Only this queue; may be repeated
+    #[arg(long, value_name = "NAME", env = "TOPO_QUEUE")]
+    pub(super) queue: Vec<String>,
+    /// The RabbitMQ that the specs are for [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ContractFormat,
+}
+
+/// How a contract is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ContractFormat {
+    /// For a screen
+    #[default]
+    Table,
+    /// For a machine; its shape is `topo schema --kind contract`
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// For a shell: ORDERS_WORK_MAX_RETRIES=3
+    Env,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArguments {
+    /// The document that it describes
+    #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
+    pub(super) kind: SchemaKind,
+}
+
+/// Whose schema.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum SchemaKind {
+    /// Of a spec, for editors
+    #[default]
+    Topology,
+    /// Of a plan, as --format json writes it
+    Plan,
+    /// Of contracts, as --format json writes them
+    Contract,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// A queue of the specs, or a lint rule
+    #[arg(value_name = "QUEUE|RULE")]
+    pub(super) what: String,
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// The RabbitMQ that the specs are for [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
+
+/// How an explanation is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExplainFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// For a machine
+    Json,
+}

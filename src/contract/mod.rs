@@ -1,0 +1,40 @@
+//! What a spec promises to the workers of a queue, and asks of them: how often and how late a message comes, what to call
+//! on a failure, where to publish, where dead letters go. A finished value, from the spec and what it stands for.
+//!
+//! It is a promise about the broker: a test drives workers by nothing but these values.
+
+mod beware;
+mod document;
+mod in_force;
+pub mod schema;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+pub use document::{
+    Answer, Arrival, Contract, Contracts, Counter, DeadLetters, FORMAT_VERSION, Keeper, Letter, LetterHeader, Method,
+    Original, Publish, VhostContracts, Wait,
+};
+pub(crate) use in_force::InForce;
+pub(crate) use terms::{contract_of, wait};
+pub use variables::{Clash, variables};
+
+use crate::behaviour::Dialect;
+use crate::expand::Expansion;
+use crate::model::{QueueName, QueueType};
+use crate::spec::Spec;
+
+/// The contracts of all queues of a vhost that retry or have dead letters.
+pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> VhostContracts {
+    let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
+    let all = names.filter_map(|name| Some((name.clone(), contract(name, spec, expansion, dialect)?)));
+    let says_something = |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some();
+    VhostContracts { queues: all.filter(|(_, contract)| says_something(contract)).collect() }
+}
+
+/// The contract of one queue; `None` where nothing is known of it, and for streams, which retry nothing.
+pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Option<Contract> {
+    let in_force = InForce::of(name, spec, expansion, dialect)?;
+    (in_force.queue_type != QueueType::Stream).then(|| contract_of(&in_force))
+}

@@ -1,0 +1,158 @@
+//! The terms of one queue's contract: strategy by strategy.
+
+use super::beware::beware;
+use super::document::{
+    Answer, Arrival, Contract, Counter, Keeper, Letter, LetterHeader, Method, Original, Publish, Wait,
+};
+use super::in_force::InForce;
+use crate::expand::{Republish, Retry};
+use crate::model::naming;
+use crate::model::units::duration;
+use crate::model::{ExchangeName, QueueName};
+
+/// The header in which a worker counts.
+const RETRY_COUNT: &str = "x-retry-count";
+/// The header in which a quorum queue says how often it delivered before.
+const DELIVERY_COUNT: &str = "x-delivery-count";
+/// Headers in which a worker keeps what its copies lose.
+const ORIGINAL_EXCHANGE: &str = "x-original-exchange";
+const ORIGINAL_ROUTING_KEY: &str = "x-original-routing-key";
+
+/// Fails, or gives up, without another try.
+const NACK_AWAY: Answer = Answer { publish: None, method: Method::Nack, requeue: Some(false) };
+/// Fails, to be delivered again.
+const REJECT_BACK: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
+
+/// The contract of a queue.
+pub(crate) fn contract_of(it: &InForce<'_>) -> Contract {
+    let retries = it.retries();
+    let mut contract = Contract {
+        queue_type: it.queue_type,
+        strategy: it.retry.map(Retry::strategy),
+        max_retries: retries,
+        deliveries: retries.saturating_add(1),
+        delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| wait(*delay)).collect(),
+        jitter: None,
+        on_failure: NACK_AWAY,
+        give_up: NACK_AWAY,
+        counter: None,
+        retry_arrives: None,
+        original: None,
+        dead_letters: it.dead_letters.clone(),
+        letter: letter(it),
+        beware: beware(it),
+    };
+    match it.retry {
+        None => {}
+        Some(Retry::Ladder(_)) => ladder(&mut contract, it.name),
+        Some(Retry::Republish(republish)) => self::republish(&mut contract, republish),
+        Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_the_queue(&mut contract),
+    }
+    contract
+}
+
+/// A time in both shapes.
+pub(crate) fn wait(milliseconds: i64) -> Wait {
+    Wait { milliseconds, text: duration(milliseconds).unwrap_or_else(|| "0ms".to_owned()) }
+}
+
+fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
+    (1..=retries).map(|number| naming::retry_key(queue, number)).collect()
+}
+
+fn ladder(contract: &mut Contract, queue: &QueueName) {
+    contract.give_up = Answer { publish: Some(skip(queue, contract.max_retries)), method: Method::Ack, requeue: None };
+    let text = format!(
+        "on retry N the routing key is {}; any other key is the first attempt",
+        format_args!("{queue}.retry.N")
+    );
+    contract.counter = Some(Counter { kept_by: Keeper::Broker, header: None, text });
+    contract.retry_arrives = Some(Arrival {
+        exchange: naming::return_exchange(queue),
+        routing_keys: retry_keys(queue, contract.max_retries),
+    });
+    // Of all entries of a pair the first death's exchange and keys stay (`rabbit_dead_letter`, all versions).
+    let entry = format!("x-death[queue={queue}, reason=rejected]");
+    contract.original = Some(Original {
+        kept_by: Keeper::Broker,
+        exchange: format!("{entry}.exchange"),
+        routing_key: format!("{entry}.routing-keys[0]"),
+    });
+}
+
+/// Past the ladder, to its end.
+fn skip(queue: &QueueName, retries: u32) -> Publish {
+    Publish { exchange: naming::retry_exchange(queue), routing_keys: vec![naming::retry_key(queue, retries)] }
+}
+
+fn republish(contract: &mut Contract, republish: &Republish) {
+    let queue = &republish.queue;
+    let back = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
+    let (publish, arrival) = match &republish.tiers {
+        Some(tiers) => {
+            let routing_keys = (1..=tiers.last()).map(|number| number.to_string()).collect();
+            let arrival =
+                Arrival { exchange: naming::return_exchange(queue), routing_keys: retry_keys(queue, tiers.last()) };
+            (Publish { exchange: naming::retry_exchange(queue), routing_keys }, arrival)
+        }
+        None => (back.clone(), Arrival { exchange: back.exchange, routing_keys: back.routing_keys }),
+    };
+    contract.on_failure = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
+    contract.jitter = republish.jitter.map(wait);
+    contract.counter = Some(Counter {
+        kept_by: Keeper::Worker,
+        header: Some(RETRY_COUNT.to_owned()),
+        text: format!(
+            "{RETRY_COUNT} is the number of retries so far, none is 0; the copy gets one more; at {} give up",
+            contract.max_retries
+        ),
+    });
+    contract.retry_arrives = Some(arrival);
+    contract.original = Some(Original {
+        kept_by: Keeper::Worker,
+        exchange: ORIGINAL_EXCHANGE.to_owned(),
+        routing_key: ORIGINAL_ROUTING_KEY.to_owned(),
+    });
+}
+
+fn counted_by_the_queue(contract: &mut Contract) {
+    contract.on_failure = REJECT_BACK;
+    contract.counter = Some(Counter {
+        kept_by: Keeper::Broker,
+        header: Some(DELIVERY_COUNT.to_owned()),
+        text: format!("{DELIVERY_COUNT} is the number of retries so far; none, or 0, is the first attempt"),
+    });
+}
+
+/// What a good dead letter says of itself, and where a worker that writes it publishes it.
+fn letter(it: &InForce<'_>) -> Option<Letter> {
+    let dead_letters = it.dead_letters.as_ref()?;
+    let header = |name: &str, meaning: &str, value: Option<String>| LetterHeader {
+        name: name.to_owned(),
+        meaning: meaning.to_owned(),
+        value,
+    };
+    let mut headers = vec![
+        header("x-source-queue", "the queue in which it failed", Some(it.name.to_string())),
+        header("x-first-failed-at", "when it failed first (RFC 3339)", None),
+        header("x-last-failed-at", "when it failed last (RFC 3339)", None),
+        header(RETRY_COUNT, "how often it was tried again", None),
+        header("x-last-error", "what the last attempt failed with", None),
+        header("x-consumer-version", "the version of the worker that failed last", None),
+    ];
+    if matches!(it.retry, Some(Retry::Republish(_))) {
+        headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was published first", None));
+        headers.push(header(ORIGINAL_ROUTING_KEY, "the key with which it was published first", None));
+    }
+    let direct = |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
+    let publish = match it.retry {
+        Some(Retry::Ladder(ladder)) => Some(skip(it.name, ladder.tiers.last())),
+        // Who publishes to an internal exchange is refused.
+        Some(_) | None if it.is_internal => dead_letters.queue.as_ref().map(direct),
+        Some(_) | None => {
+            let key = dead_letters.routing_key.clone().unwrap_or_else(|| it.name.to_string());
+            Some(Publish { exchange: dead_letters.exchange.clone(), routing_keys: vec![key] })
+        }
+    };
+    Some(Letter { publish, headers })
+}

@@ -1,0 +1,159 @@
+//! Contracts of small specs; that they are kept is `tests/live/contract.rs`'s affair.
+
+use super::*;
+use crate::expand::expand;
+use crate::model::{BrokerVersion, VhostName};
+use crate::spec::{SourceFile, Variables, parse};
+use std::collections::BTreeMap;
+
+/// All contracts of a spec that goes on like this.
+fn all(yaml: &str, version: BrokerVersion) -> Contracts {
+    let text = format!("version: 1\nvhost: v\n{yaml}");
+    let file = SourceFile { name: "t.yaml".to_owned(), text };
+    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let dialect = Dialect::of(version);
+    let expansion = expand(&spec, &dialect).unwrap();
+    let vhosts = BTreeMap::from([(VhostName::new("v"), contracts(&spec, &expansion, &dialect))]);
+    Contracts { format_version: FORMAT_VERSION, broker_version: version, vhosts }
+}
+
+fn newest(yaml: &str) -> BTreeMap<QueueName, Contract> {
+    all(yaml, BrokerVersion::NEWEST_KNOWN).vhosts.remove(&VhostName::new("v")).unwrap().queues
+}
+
+/// The contract of a queue `q` with these keys.
+fn one(keys: &str) -> Contract {
+    let yaml = format!("queues: {{q: {{{keys}}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
+    newest(&yaml).remove(&QueueName::new("q")).unwrap()
+}
+
+fn to(exchange: &str, keys: &[&str]) -> Option<Publish> {
+    let routing_keys = keys.iter().map(|key| (*key).to_owned()).collect();
+    Some(Publish { exchange: exchange.into(), routing_keys })
+}
+
+#[test]
+fn a_ladder_asks_for_nothing_but_a_nack() {
+    let contract = one("type: quorum, retry: {delays: [5s, 90s]}, maxRetries: 3, deadLetter: dead");
+    assert_eq!((contract.max_retries, contract.deliveries), (3, 4));
+    let waits: Vec<_> = contract.delays.iter().map(|wait| (wait.milliseconds, wait.text.as_str())).collect();
+    assert_eq!(waits, [(5000, "5s"), (90_000, "1m30s"), (90_000, "1m30s")]);
+    assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Nack, requeue: Some(false) });
+    assert_eq!(contract.give_up.publish, to("q.retry", &["q.retry.3"]));
+    assert_eq!((contract.give_up.method, contract.give_up.requeue), (Method::Ack, None));
+    assert_eq!(contract.retry_arrives.unwrap().exchange.as_str(), "q.return");
+    assert_eq!(contract.original.unwrap().routing_key, "x-death[queue=q, reason=rejected].routing-keys[0]");
+    assert_eq!(contract.letter.unwrap().publish, contract.give_up.publish);
+    let dead_letters = contract.dead_letters.unwrap();
+    assert_eq!((dead_letters.queue, dead_letters.exchange.as_str()), (Some("dead".into()), "dead.dlx"));
+}
+
+#[test]
+fn republishing_names_a_key_for_each_retry() {
+    let tiers = one("type: classic, retry: {strategy: republish, delays: [5s, 6s], jitter: 1s}, deadLetter: dead");
+    assert_eq!(tiers.on_failure.publish, to("q.retry", &["1", "2"]));
+    assert_eq!((tiers.on_failure.method, tiers.give_up.requeue), (Method::Ack, Some(false)));
+    assert_eq!(tiers.jitter.unwrap().milliseconds, 1000);
+    assert_eq!(tiers.counter.unwrap().header.as_deref(), Some("x-retry-count"));
+    assert_eq!(tiers.retry_arrives.unwrap().routing_keys, ["q.retry.1", "q.retry.2"]);
+    let back = one("type: classic, maxRetries: 1000000, retry: {strategy: republish}, deadLetter: dead");
+    assert_eq!(back.on_failure.publish, to("", &["q"]));
+    assert_eq!(back.retry_arrives.unwrap().routing_keys, ["q"]);
+    assert!(back.delays.is_empty());
+}
+
+#[test]
+fn a_queue_that_counts_wants_rejections() {
+    for keys in ["maxRetries: 3", "retry: {strategy: delayed, delays: [1s, 2s, 3s]}"] {
+        let contract = one(&format!("type: quorum, {keys}"));
+        assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Reject, requeue: Some(true) });
+        assert_eq!(contract.max_retries, 3);
+        assert!(contract.beware[0].starts_with("basic.nack with requeue=true is not counted by RabbitMQ 4.3"));
+        assert_eq!(contract.beware.last().unwrap(), "what is given up is dropped: there is no dead-letter exchange");
+        assert_eq!((contract.letter, contract.retry_arrives, contract.original), (None, None, None));
+    }
+}
+
+#[test]
+fn dead_letters_are_found_however_they_are_wired() {
+    let letters = |yaml: &str| {
+        let contract = newest(yaml).remove(&QueueName::new("q")).unwrap();
+        let letters = contract.dead_letters.unwrap();
+        let queue = letters.queue.map(|queue| queue.to_string());
+        (queue, letters.exchange.to_string(), contract.letter.unwrap().publish)
+    };
+    let dead = Some("dead".to_owned());
+    let internal = "queues: {q: {type: classic, deadLetter: {queue: dead, wiring: policy}}}\n\
+                    deadLetterQueues: {dead: {type: classic, exchange: {name: x, internal: true}}}\n";
+    assert_eq!(letters(internal), (dead.clone(), "x".to_owned(), to("", &["dead"])));
+    let by_policy = "queues: {q: {type: classic}, dead: {type: classic, bindings: [{exchange: x}]}}\n\
+                     exchanges: {x: {type: fanout}}\n\
+                     policies: {p: {pattern: '^q$', definition: {deadLetterExchange: x}}}\n";
+    assert_eq!(letters(by_policy), (dead.clone(), "x".to_owned(), to("x", &["q"])));
+    let straight =
+        "queues: {q: {type: classic, deadLetter: {exchange: '', routingKey: dead}}, dead: {type: classic}}\n";
+    assert_eq!(letters(straight), (dead, String::new(), to("", &["dead"])));
+    let elsewhere = "queues: {q: {type: classic, deadLetter: {exchange: corp, routingKey: k}}}\n\
+                     exchanges: {corp: {external: true}}\n";
+    assert_eq!(letters(elsewhere), (None, "corp".to_owned(), to("corp", &["k"])));
+}
+
+#[test]
+fn queues_without_failures_have_no_contract() {
+    let yaml = "queues: {plain: {type: classic}, log: {type: stream}, theirs: {external: true}}\n\
+                deadLetterQueues: {dead: {type: classic}}\n";
+    assert_eq!(newest(yaml), BTreeMap::new());
+}
+
+#[test]
+fn variables_say_the_same() {
+    let yaml = "queues:\n  orders.work: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}\n  \
+                \"1 é,$(x)'\": {type: classic, maxRetries: 1, retry: {strategy: republish}, deadLetter: dead}\n\
+                deadLetterQueues: {dead: {type: quorum}}\n";
+    let groups = variables(&all(yaml, BrokerVersion::new(3, 10, 0))).unwrap();
+    let lines: Vec<String> = groups.concat().iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        lines,
+        [
+            "_1_____X___QUEUE=1 é,$(x)'",
+            "_1_____X___STRATEGY=republish",
+            "_1_____X___MAX_RETRIES=1",
+            "_1_____X___DELIVERIES=2",
+            "_1_____X___COUNT_HEADER=x-retry-count",
+            "_1_____X___ON_FAILURE=basic.ack",
+            "_1_____X___ON_FAILURE_EXCHANGE=",
+            "_1_____X___ON_FAILURE_ROUTING_KEY=1 é,$(x)'",
+            "_1_____X___GIVE_UP=basic.nack",
+            "_1_____X___GIVE_UP_REQUEUE=false",
+            "_1_____X___DEAD_LETTER_EXCHANGE=dead.dlx",
+            "_1_____X___DEAD_LETTER_QUEUE=dead",
+            "ORDERS_WORK_QUEUE=orders.work",
+            "ORDERS_WORK_STRATEGY=ladder",
+            "ORDERS_WORK_MAX_RETRIES=2",
+            "ORDERS_WORK_DELIVERIES=3",
+            "ORDERS_WORK_DELAYS_MS=5000,30000",
+            "ORDERS_WORK_ON_FAILURE=basic.nack",
+            "ORDERS_WORK_ON_FAILURE_REQUEUE=false",
+            "ORDERS_WORK_GIVE_UP=basic.ack",
+            "ORDERS_WORK_GIVE_UP_EXCHANGE=orders.work.retry",
+            "ORDERS_WORK_GIVE_UP_ROUTING_KEY=orders.work.retry.2",
+            "ORDERS_WORK_DEAD_LETTER_EXCHANGE=dead.dlx",
+            "ORDERS_WORK_DEAD_LETTER_QUEUE=dead",
+        ]
+    );
+}
+
+#[test]
+fn variables_that_would_meet_are_an_error() {
+    let clash = |names: [&str; 2]| {
+        let [a, b] = names.map(|name| format!("{name}: {{type: classic, deadLetter: dead}}"));
+        let yaml = format!("queues: {{{a}, {b}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
+        variables(&all(&yaml, BrokerVersion::NEWEST_KNOWN)).err().map(|clash| clash.to_string())
+    };
+    let said = "A_B_QUEUE would be said by two queues: `a-b` and `a.b`";
+    assert_eq!(clash(["a.b", "a-b"]).as_deref(), Some(said));
+    // `A_GIVE_UP` of the one is a variable of the other.
+    let said = "A_DEAD_LETTER_QUEUE would be said by two queues: `a` and `a.dead-letter`";
+    assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(said));
+    assert_eq!(clash(["a", "b"]), None);
+}

@@ -1,0 +1,143 @@
+//! What holds for a queue that is to retry: what it says itself, and what the policy of the spec says that governs it.
+
+use super::Expander;
+use super::case::Case;
+use crate::behaviour::{Effective, Governed, Policies, Source, effective};
+use crate::model::{ArgumentValue, QueueName, QueueType};
+use crate::spec::{Diagnostic, Location, QueueSpec};
+use std::collections::BTreeMap;
+
+/// By policy key, for each policy that may be the one that governs it.
+pub(super) type Holds = Vec<BTreeMap<String, Effective>>;
+
+/// A setting that holds, and where it is said.
+pub(super) struct Said<'a> {
+    /// What it says.
+    pub(super) value: &'a ArgumentValue,
+    at: Location,
+    policy: Option<String>,
+}
+
+impl Expander<'_> {
+    /// What holds for a queue, as far as the spec says it.
+    pub(super) fn holds(&self, name: &QueueName, written: &QueueSpec, policies: &Policies<'_>) -> Holds {
+        let mut queue = self.queue(name, written);
+        // What the retries set themselves is not known yet.
+        queue.arguments.retain(|argument, _| argument == "x-queue-type" || written.arguments.contains_key(argument));
+        let governing = policies.governing(name.as_str(), Governed::from(&queue));
+        governing.possible().iter().map(|policy| effective(&queue, *policy, None, self.dialect)).collect()
+    }
+}
+
+impl Case<'_> {
+    /// What is said for a policy's key, whichever policy governs the queue; nothing where that decides.
+    pub(super) fn said(&self, key: &str) -> Option<Said<'_>> {
+        let each: Option<Vec<Said<'_>>> = self.holds.iter().map(|holds| self.said_by(key, holds.get(key)?)).collect();
+        each?.into_iter().next()
+    }
+
+    /// Whether the queue refuses what is new when it is full; else it drops the oldest.
+    pub(super) fn rejects(&self) -> Option<Said<'_>> {
+        self.said("overflow").filter(|said| match said.value.as_text() {
+            Some("reject-publish") => true,
+            // A quorum queue takes the word, and drops.
+            Some("reject-publish-dlx") => self.queue_type.value == QueueType::Classic,
+            Some(_) | None => false,
+        })
+    }
+
+    fn said_by<'s>(&'s self, key: &str, holds: &'s Effective) -> Option<Said<'s>> {
+        let (at, policy) = match &holds.source {
+            Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
+            Source::Policy(name) => {
+                let written = self.policies.get(name)?.definition.get(key)?;
+                (written.key_at, Some(name.to_string()))
+            }
+            Source::Default | Source::OperatorPolicy(_) => return None,
+        };
+        Some(Said { value: &holds.value, at, policy })
+    }
+}
+
+impl Said<'_> {
+    /// An error about it, beside the retries of a queue.
+    pub(super) fn error(&self, message: String, case: &Case<'_>) -> Diagnostic {
+        let diagnostic = Diagnostic::error("retry-strategy", message, self.at);
+        match &self.policy {
+            None => diagnostic,
+            Some(policy) => diagnostic.also(case.queue.at, format!("policy `{policy}` governs queue `{}`", case.name)),
+        }
+        .also(case.at(), format!("the retries of queue `{}`", case.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::behaviour::Dialect;
+    use crate::expand::expand;
+    use crate::expand::tests::spec;
+
+    /// The error for a queue with these keys beside these policies, with all its places; empty where it is fine.
+    fn refused(version: &str, keys: &str, policies: &str) -> String {
+        let text = format!(
+            "queues: {{w: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\npolicies: {{{policies}}}\n"
+        );
+        let whole = format!("version: 1\nvhost: shop\n{text}");
+        let dialect = Dialect::of(version.parse().unwrap());
+        let Err(found) = expand(&spec(&text), &dialect) else { return String::new() };
+        let one = found.iter().next().expect("an error");
+        let also = one.secondary.iter().map(|(at, label)| format!("\n{}: {label}", &whole[at.start..at.end]));
+        format!("{}: {}{}", &whole[one.primary.start..one.primary.end], one.message, also.collect::<String>())
+    }
+
+    const LADDER: &str = "type: classic, retry: {delays: [1s]}";
+
+    #[test]
+    fn a_policy_is_refused_beside_a_ladder_as_the_argument_is() {
+        let found = refused("3.10.8", LADDER, "ttl: {pattern: '^w', definition: {messageTtl: 1h}}");
+        assert_eq!(
+            found,
+            "messageTtl: a ladder on RabbitMQ 3.10.8 cannot stand beside `messageTtl`: a message that dies by it after a retry \
+             would be dropped as a cycle, which is guarded against from 3.13 on\n\
+             w: policy `ttl` governs queue `w`\n\
+             delays: the retries of queue `w`"
+        );
+        for (keys, definition) in [
+            (LADDER, "maxLength: 5"),
+            (LADDER, "maxLengthBytes: 1KiB"),
+            ("type: quorum, retry: {delays: [1s]}", "deliveryLimit: 5"),
+            // The policy wins on a quorum queue.
+            ("type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}", "overflow: drop-head"),
+        ] {
+            let policy = format!("p: {{pattern: '^w$', definition: {{{definition}}}}}");
+            assert!(refused("3.10.8", keys, &policy).contains("cannot stand beside"), "{keys} with {definition}");
+            assert_eq!(refused("3.13.0", keys, &policy), "", "{keys} with {definition}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_does_not_hold_refuses_nothing() {
+        for policies in [
+            "p: {pattern: '^x', definition: {messageTtl: 1h}}",
+            "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', priority: 1, definition: {expires: 1h}}",
+            "p: {pattern: '^w', definition: {maxLength: 5, deliveryLimit: 5}}",
+            // Either of them may be the one.
+            "p: {pattern: '^w', definition: {messageTtl: 1h}}, q: {pattern: '^w', definition: {expires: 1h}}",
+            "p: {pattern: '^w', applyTo: exchanges, definition: {messageTtl: 1h}}",
+        ] {
+            assert_eq!(refused("3.10.8", LADDER, policies), "", "{policies}");
+        }
+    }
+
+    #[test]
+    fn a_policy_may_not_let_a_classic_queue_refuse_its_retries() {
+        let policy = "full: {pattern: '^w$', definition: {maxLength: 5, overflow: reject-publish}}";
+        let found = refused("4.3.0", LADDER, policy);
+        assert!(
+            found.starts_with("overflow: queue `w` refuses messages when it is full, and a classic queue would lose")
+        );
+        assert!(found.contains("\nw: policy `full` governs queue `w`\n"), "{found}");
+        // The argument wins on a classic queue.
+        assert_eq!(refused("4.3.0", &format!("overflow: drop-head, {LADDER}"), policy), "");
+    }
+}

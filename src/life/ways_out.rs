@@ -1,0 +1,135 @@
+//! Every way out of a queue, and where each leads.
+
+use super::document::WayOut;
+use super::{Teller, time};
+use crate::contract::{Answer, Contract};
+use crate::expand::Retry;
+use crate::model::QueueType;
+use crate::model::units::size;
+
+impl Teller<'_> {
+    pub(super) fn ways_out(&self) -> Vec<WayOut> {
+        let mut ways = Vec::new();
+        let mut add = |way: &'static str, by: String, to: String| ways.push(WayOut { way, by, to });
+        match &self.contract {
+            Some(_) if self.is_dead_letter_queue() => {
+                add(
+                    "taken",
+                    "basic.ack, after a replay or a look".to_owned(),
+                    "done: the broker deletes it".to_owned(),
+                );
+                add("looked at", "a look that puts it back".to_owned(), self.requeued());
+            }
+            Some(contract) => self.worked(contract, &mut add),
+            None => {
+                add("read", "reading does not remove".to_owned(), "stays".to_owned());
+            }
+        }
+        self.limits(&mut add);
+        ways
+    }
+
+    /// What a worker can do.
+    fn worked(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
+        add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
+        let is_counted_by_queue = matches!(self.in_force.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
+        let reason = if is_counted_by_queue { "delivery_limit" } else { "rejected" };
+        let last = self.end(reason);
+        let failed = match contract.deliveries {
+            1 => last.clone(),
+            many => format!("the next attempt; from attempt {many}, {last}"),
+        };
+        add("failed", method(&contract.on_failure), failed);
+        if contract.give_up != contract.on_failure {
+            let end = self.in_force.dead_letters.as_ref().map(super::ended);
+            let to = match (&contract.give_up.publish, end) {
+                (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
+                (Some(_) | None, _) => self.end("rejected"),
+            };
+            add("given up", method(&contract.give_up), to);
+        }
+        if is_counted_by_queue {
+            let counted = "delivered again at once: one attempt less".to_owned();
+            add("crashed", "the worker's channel or connection closes".to_owned(), counted);
+            if self.in_force.dialect.version.is_at_least(4, 3) {
+                let to = "delivered again, not counted: for ever".to_owned();
+                add("requeued", "basic.nack requeue=true".to_owned(), to);
+            }
+        } else {
+            let by = "requeue=true, or the worker's channel or connection closes".to_owned();
+            add("requeued", by, self.requeued());
+        }
+    }
+
+    /// What becomes of a message that is put back.
+    fn requeued(&self) -> String {
+        let again = if self.is_dead_letter_queue() { "stays" } else { "delivered again at once, no retry" };
+        match self.in_force.delivery_limit() {
+            Some(limit) => {
+                let but =
+                    if self.in_force.dialect.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
+                format!("{again}; after {limit} times{but}, {}", self.end("delivery_limit"))
+            }
+            None => format!("{again}, however often"),
+        }
+    }
+
+    /// What the broker does by itself.
+    fn limits(&self, add: &mut impl FnMut(&'static str, String, String)) {
+        let it = &self.in_force;
+        if it.queue_type == QueueType::Stream {
+            if let Some(age) = it.holds.get("max-age") {
+                add("too old", format!("maxAge {}", age.value), "deleted with its segment".to_owned());
+            }
+        } else {
+            self.expired(add);
+        }
+        let longest = [
+            it.number("max-length").map(|most| format!("maxLength {most}")),
+            it.number("max-length-bytes")
+                .map(|most| format!("maxLengthBytes {}", size(most).unwrap_or(most.to_string()))),
+        ];
+        let longest: Vec<String> = longest.into_iter().flatten().collect();
+        if !longest.is_empty() {
+            let to = match (it.queue_type, it.rejects_when_full()) {
+                (QueueType::Stream, _) => "the oldest segment is deleted".to_owned(),
+                (_, true) => "what is published is refused: the publisher gets basic.nack".to_owned(),
+                (_, false) => format!("the oldest message goes: {}", self.end("maxlen")),
+            };
+            add("overflow", longest.join(", "), to);
+        }
+        if let Some(expires) = it.number("expires") {
+            let by = format!("expires {}: nobody uses the queue for so long", time(expires));
+            add("queue gone", by, "lost with the queue; not a dead letter".to_owned());
+        }
+    }
+
+    fn expired(&self, add: &mut impl FnMut(&'static str, String, String)) {
+        let version = self.in_force.dialect.version;
+        if self.in_force.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
+            return;
+        }
+        // Below 3.13 nothing keeps what expires out of the tiers, and it is dropped when it comes back.
+        let is_unguarded = matches!(self.in_force.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
+        let to = if is_unguarded {
+            "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
+        } else {
+            self.end("expired")
+        };
+        let by = match self.in_force.number("message-ttl") {
+            Some(ttl) => format!("messageTtl {}, or its own `expiration`", time(ttl)),
+            None => "its own `expiration`, if it has one".to_owned(),
+        };
+        add("expired", by, to);
+    }
+}
+
+/// What a worker calls.
+fn method(answer: &Answer) -> String {
+    let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
+    let method = answer.method.as_str();
+    match &answer.publish {
+        Some(_) => format!("publish a copy, {method}"),
+        None => format!("{method}{flag}"),
+    }
+}

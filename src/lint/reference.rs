@@ -1,0 +1,52 @@
+//! The rules as a page for people, `docs/rules.md`: a test keeps the committed page true, `TOPO_UPDATE=1` writes it.
+
+use super::RULES;
+use std::fmt::Write as _;
+
+const INTRODUCTION: &str = "\
+# Rules
+
+What `topo validate` finds in a spec that is correct, and what `topo plan` says of it beside the plan. This page is written from the rules
+themselves. An error stops `validate`; a warning is probably not what was meant; an info is good to know. A rule can be milder or stricter
+for a version of RabbitMQ, or for the way in which a thing is said: its page says so.
+
+| rule | severity | what it finds |
+|---|---|---|
+";
+
+/// The page.
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for rule in RULES {
+        let file = rule.name.replace('-', "_");
+        let link = format!("[{}](../src/lint/rules/{file}.md)", rule.name);
+        let _ = writeln!(page, "| {link} | {} | {} |", rule.severity.as_str(), rule.summary);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_committed_page_is_this_one() {
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
+        let printed = reference();
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(&committed, &printed).unwrap();
+        }
+        let text = std::fs::read_to_string(committed).unwrap_or_default();
+        assert!(text == printed, "docs/rules.md is old: run the tests with TOPO_UPDATE=1");
+    }
+
+    #[test]
+    fn every_link_leads_to_a_page() {
+        for rule in RULES {
+            let file = format!("src/lint/rules/{}.md", rule.name.replace('-', "_"));
+            let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap_or_default();
+            assert_eq!(page, rule.page, "{file}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Retries that only count what a worker says: a worker that crashes says nothing, and its message comes back for ever.
+
+use crate::expand::Retry;
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "crash-loop-not-counted",
+    severity: Severity::Info,
+    summary: "a message that crashes its worker is delivered again for ever",
+    check,
+    page: include_str!("crash_loop_not_counted.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled() {
+        let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
+        let strategy = match retry {
+            Retry::Ladder(_) | Retry::Republish(_) => retry.strategy(),
+            // The queue counts.
+            Retry::Redeliver(_) | Retry::Delayed(_) => continue,
+        };
+        if queue.delivery_limit().is_some() {
+            continue;
+        }
+        let (why, hint) = if !queue.is_quorum() {
+            ("a classic queue does not count deliveries", "use `type: quorum`, which lets go of it in the end")
+        } else if subject.is_at_least(4, 0) {
+            ("this queue has no delivery limit", "take `deliveryLimit: -1` away")
+        } else {
+            (
+                "quorum queues have no delivery limit by themselves before RabbitMQ 4.0",
+                "set a `deliveryLimit`, where the strategy can stand beside one",
+            )
+        };
+        let text = format!("a message that crashes its worker comes back for ever, uncounted by `{strategy}`: {why}");
+        let at = queue.written.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
+        findings.extend(at.map(|at| RULE.at(subject, &queue, at, text).hint(hint)));
+    }
+    findings
+}

@@ -1,0 +1,107 @@
+//! Dead letters that would come back to the queue where they died, without a rejection in between: the broker drops them
+//! (`rabbit_dead_letter:detect_cycles`). Simulated, by TTLs alone; what cannot be told is not said.
+
+use crate::behaviour::routing::{Arrivals, Deaths, Message, Reason};
+use crate::behaviour::{Routing, Source};
+use crate::lint::settled::Settled;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::QueueName;
+use crate::spec::Severity;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) static RULE: Rule = Rule {
+    name: "dead-letter-cycle-dropped",
+    severity: Severity::Warning,
+    summary: "dead letters that come back without a rejection are dropped by the broker",
+    check,
+    page: include_str!("dead_letter_cycle_dropped.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let routing = subject.routing();
+    let arrivals = Arrivals::new(&routing, subject.generated_exchanges());
+    let settled = subject.settled();
+    let by_name: BTreeMap<&QueueName, &Settled<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
+    let mut findings = Vec::new();
+    // A circle of several queues is found from each of them, and told once.
+    let mut told: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
+    for queue in settled.iter().filter(|queue| queue.has_dead_letter_exchange()) {
+        for (reason, key) in deaths(queue) {
+            let circles = arrivals.at_queue(queue.name).into_iter().map(Message::with).find_map(|message| {
+                let mut walk = Walk { subject, routing: &routing, by_name: &by_name, home: queue.name };
+                walk.circle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
+            });
+            let Some(path) = circles else { continue };
+            if told.insert(path.iter().cloned().chain([queue.name.clone()]).collect()) {
+                findings.push(finding(subject, queue, reason, key, &path));
+            }
+        }
+    }
+    findings
+}
+
+/// How messages die in a queue with nobody's help, and the key that says so. The delivery limit that a broker has by
+/// itself is left out: every retry by hand would be one finding more.
+fn deaths(queue: &Settled<'_>) -> Vec<(Reason, &'static str)> {
+    let expired = queue.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
+    let dropped = queue.limit().filter(|_| !queue.rejects()).map(|key| (Reason::Maxlen, key));
+    let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
+    expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
+}
+
+/// The way of a dead letter, until it is home again.
+struct Walk<'w, 'a> {
+    subject: &'w Subject<'a>,
+    routing: &'w Routing<'a>,
+    by_name: &'w BTreeMap<&'a QueueName, &'w Settled<'a>>,
+    home: &'w QueueName,
+}
+
+impl Walk<'_, '_> {
+    /// The queues on the way of a message back to where it died first, if it surely comes back and is dropped there.
+    fn circle(
+        &mut self,
+        message: &Message,
+        queue: &QueueName,
+        reason: Reason,
+        deaths: &Deaths,
+        path: &mut Vec<QueueName>,
+    ) -> Option<Vec<QueueName>> {
+        let [Some(to)] = &self.routing.dead_lettering(queue)[..] else { return None };
+        let letter = self.routing.as_dead_letter(message, queue, reason, to);
+        let mut deaths = deaths.clone();
+        deaths.record(queue, reason, self.subject.dialect.version);
+        for target in self.routing.route(&to.exchange, &letter).surely {
+            if target == *self.home && deaths.is_cycle(&target) {
+                return Some(path.clone());
+            }
+            // From there it goes on by itself only when its time is up.
+            let waits = self.by_name.get(&target).is_some_and(|it| it.get("message-ttl").is_some());
+            if waits && target != *self.home && !path.contains(&target) {
+                path.push(target.clone());
+                let found = self.circle(&letter, &target, Reason::Expired, &deaths, path);
+                if found.is_some() {
+                    return found;
+                }
+                path.pop();
+            }
+        }
+        None
+    }
+}
+
+fn finding(subject: &Subject<'_>, queue: &Settled<'_>, reason: Reason, key: &str, path: &[QueueName]) -> Finding {
+    let dies = match reason {
+        Reason::Expired => "expires here",
+        Reason::Maxlen => "is too much here",
+        Reason::DeliveryLimit => "is delivered too often here",
+        Reason::Rejected => "is rejected here",
+    };
+    let way: Vec<String> = path.iter().map(|queue| format!("`{queue}`")).collect();
+    let way = if way.is_empty() { "straight back".to_owned() } else { format!("by way of {}", way.join(", ")) };
+    let text =
+        format!("a message that {dies} comes back {way}, and the broker drops it then: nobody rejected it on the way");
+    let hint = "only what a consumer rejects may come back; let what dies otherwise go to a dead-letter queue, or take the \
+                setting away";
+    RULE.about(subject, queue, key, text).hint(hint)
+}

@@ -1,0 +1,45 @@
+//! Dead-letter queues whose letters go by themselves, or with the queue: nothing consumes such a queue, so time is all that
+//! passes there.
+
+use super::policy_on_generated_queue::beyond_dead_letters;
+use crate::lint::settled::Settled;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::units::duration;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "dead-letter-queue-expires",
+    severity: Severity::Warning,
+    summary: "dead letters are deleted by time alone",
+    check,
+    page: include_str!("dead_letter_queue_expires.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let settled = subject.settled();
+    let beyond = beyond_dead_letters(subject, &settled);
+    // Of a policy that reaches too far, its own rule speaks.
+    let holds = |queue: &Settled<'_>, key: &str| {
+        queue.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
+    };
+    for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue) {
+        let shown = |key| queue.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        if holds(queue, "expires") {
+            let text =
+                format!("the queue is deleted with all dead letters when nobody consumes it for {}", shown("expires"));
+            let hint = "take `expires` away: nobody consumes a dead-letter queue";
+            findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
+        }
+        if holds(queue, "message-ttl") && queue.loses_in_silence() {
+            let text = format!(
+                "dead letters are deleted after {}, whether somebody has seen them or not",
+                shown("message-ttl")
+            );
+            let hint =
+                "if that is meant, say `deadLetter: none` here; else take the TTL away, or name another place for them";
+            findings.push(RULE.about(subject, queue, "message-ttl", text).hint(hint));
+        }
+    }
+    findings
+}

@@ -1,0 +1,111 @@
+//! Dead letters that the broker drops because their exchange leads them to no queue: simulated, for every key with which
+//! messages come to the queue. What cannot be told is not said.
+
+use crate::behaviour::Routing;
+use crate::behaviour::routing::{Answer, Arrivals, DeadLettering, Keys, Message, Reason};
+use crate::lint::settled::Settled;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "dead-letters-reach-nothing",
+    severity: Severity::Warning,
+    summary: "the dead-letter exchange leads to no queue",
+    check,
+    page: include_str!("dead_letters_reach_nothing.md"),
+};
+
+const REASONS: [Reason; 4] = [Reason::Rejected, Reason::Expired, Reason::Maxlen, Reason::DeliveryLimit];
+/// So many keys are shown.
+const MOST_KEYS: usize = 3;
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let routing = subject.routing();
+    let arrivals = Arrivals::new(&routing, subject.generated_exchanges());
+    let mut findings = Vec::new();
+    for queue in subject.settled() {
+        let [Some(to)] = &routing.dead_lettering(queue.name)[..] else { continue };
+        if subject.retries_of(&queue.id).is_some() {
+            continue;
+        }
+        let keys = arrivals.at_queue(queue.name);
+        let is_lost = |keys: &&Keys| {
+            let message = Message::with((*keys).clone());
+            // Whoever tells the reasons apart knows which of them they want.
+            REASONS.iter().all(|reason| reaches_nothing(&routing, &message, &queue, *reason, to))
+        };
+        let lost: Vec<&Keys> = keys.iter().filter(is_lost).collect();
+        if !lost.is_empty() {
+            findings.push(finding(subject, &queue, to, &lost, lost.len() == keys.len()));
+        }
+    }
+    findings
+}
+
+fn reaches_nothing(
+    routing: &Routing<'_>,
+    message: &Message,
+    queue: &Settled<'_>,
+    reason: Reason,
+    to: &DeadLettering,
+) -> bool {
+    let letter = routing.as_dead_letter(message, queue.name, reason, to);
+    routing.route(&to.exchange, &letter).answer() == Answer::ReachesNothing
+}
+
+fn finding(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost: &[&Keys], is_all: bool) -> Finding {
+    let exchange = match to.exchange.as_str() {
+        "" => "the default exchange".to_owned(),
+        name => format!("exchange `{name}`"),
+    };
+    let fate = match queue.text("dead-letter-strategy") {
+        Some("at-least-once") if queue.rejects() => "they stay in the queue and are never delivered again",
+        Some(_) | None => "the broker drops them",
+    };
+    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| shown(keys)).collect();
+    let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };
+    let which = match &to.routing_key {
+        Some(key) => format!("dead letters get the key {key:?}, which"),
+        None if is_all && lost == [&Keys::any()] => "dead letters keep their own keys, which".to_owned(),
+        None => format!("dead letters keep their own key {}{more}, which", shown.join(", ")),
+    };
+    let text = format!("{which} {exchange} leads to no queue: {fate}");
+    let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
+    let is_wildcard = |key: &str| key.split('.').any(|word| word == "#" || word == "*");
+    let bindings = &subject.expansion.topology.bindings;
+    let has_wildcard = bindings.iter().any(|it| it.source == to.exchange && is_wildcard(&it.routing_key));
+    let hint = match (kind, to.exchange.as_str()) {
+        (Some("direct"), _) if has_wildcard => {
+            "`#` and `*` are plain keys to a direct exchange: let it be a fanout, or a topic exchange".to_owned()
+        }
+        (_, "") => "the default exchange takes the name of a queue as the key: say it with `routingKey`, or name an entry of \
+                    `deadLetterQueues`"
+            .to_owned(),
+        _ => "bind a queue to it that takes these keys; or name an entry of `deadLetterQueues`; or say `deadLetter: none`, \
+              if they may be lost"
+            .to_owned(),
+    };
+    RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint)
+}
+
+fn shown(keys: &Keys) -> String {
+    match keys {
+        Keys::One(key) => format!("{key:?}"),
+        Keys::Like(pattern) if pattern == "#" => "(any)".to_owned(),
+        Keys::Like(pattern) => format!("(like `{pattern}`)"),
+    }
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn routing(&self) -> Routing<'a> {
+        Routing::new(&self.expansion.topology, [], &self.expansion.scope.external, self.dialect)
+    }
+
+    /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with
+    /// the keys of that family.
+    pub(super) fn generated_exchanges(&self) -> std::collections::BTreeSet<crate::model::ExchangeName> {
+        let names = self.expansion.topology.exchanges.keys();
+        names.filter(|name| self.retries_of(&ObjectId::Exchange((*name).clone())).is_some()).cloned().collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! Queues that are deleted when nobody consumes them, while their messages wait for the next try.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::units::duration;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "expires-on-delayed",
+    severity: Severity::Warning,
+    summary: "the queue can be deleted while its messages wait for a retry",
+    check,
+    page: include_str!("expires_on_delayed.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled().iter().filter(|queue| queue.get("expires").is_some()) {
+        let retry = subject.expansion.retries.get(queue.name).filter(|retry| !retry.delays().is_empty());
+        let delays = retry.is_none() && matches!(queue.text("delayed-retry-type"), Some("all" | "failed" | "returned"));
+        if retry.is_none() && !delays {
+            continue;
+        }
+        let after = queue.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
+        let what = match retry.map(|retry| retry.objects(subject.dialect).queues.is_empty()) {
+            Some(false) => "what waits in its tiers comes back to nothing",
+            Some(true) | None => "what waits in it for a retry goes with it",
+        };
+        let text = format!("when no worker is there for {after} the queue is deleted, and {what}");
+        findings.push(RULE.about(subject, queue, "expires", text).hint("take `expires` away"));
+    }
+    findings
+}

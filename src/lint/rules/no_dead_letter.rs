@@ -1,0 +1,34 @@
+//! Queues that are made to let go of messages, and do not say where these go. Where no setting makes messages die, nothing
+//! is said: most queues are like that.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "no-dead-letter",
+    severity: Severity::Warning,
+    summary: "messages can fail for good, and nothing says what becomes of them",
+    check,
+    page: include_str!("no_dead_letter.md"),
+};
+
+const HINT: &str = "name an entry of `deadLetterQueues`; or say `deadLetter: none`, if they may be lost";
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled().iter().filter(|queue| !queue.is_dead_letter_queue && queue.loses_in_silence()) {
+        if let Some((retries, at)) = queue.max_retries() {
+            let text = match retries {
+                0 => "a message that fails is lost".to_owned(),
+                1 => "a message that fails again after its retry is lost".to_owned(),
+                retries => format!("a message that still fails after {retries} retries is lost"),
+            };
+            findings.push(RULE.at(subject, queue, at, text).hint(HINT));
+        } else if let Some(key) = queue.limit().filter(|_| !queue.rejects()) {
+            let text = "when the queue is full, its oldest messages are lost";
+            let finding = RULE.about(subject, queue, key, text).severity(Severity::Info);
+            findings.push(finding.hint(format!("{HINT}; or let it refuse new ones: `overflow: reject-publish`")));
+        }
+    }
+    findings
+}

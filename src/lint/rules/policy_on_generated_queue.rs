@@ -1,0 +1,97 @@
+//! Policies that reach further than they were meant to: onto tiers, which keep a message for their own time and no other,
+//! and onto dead-letter queues.
+
+use crate::behaviour::Effective;
+use crate::lint::settled::Settled;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ObjectId, PolicyName};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "policy-on-generated-queue",
+    severity: Severity::Warning,
+    summary: "a policy changes what a tier or a dead-letter queue does",
+    check,
+    page: include_str!("policy_on_generated_queue.md"),
+};
+
+const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-bytes", "overflow", "delivery-limit"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let settled = subject.settled();
+    let beyond = beyond_dead_letters(subject, &settled);
+    let mut findings = Vec::new();
+    for queue in &settled {
+        let is_tier = subject.retries_of(&queue.id).is_some();
+        if !is_tier && !queue.is_dead_letter_queue {
+            continue;
+        }
+        for key in KEYS {
+            let Some((name, holds)) = queue.by_policy(key) else { continue };
+            let what = if is_tier { on_tier(queue, key, holds) } else { on_dead_letter_queue(queue, key) };
+            // A policy that is for dead-letter queues alone is meant for them.
+            if let Some(what) = what.filter(|_| is_tier || beyond.contains(name)) {
+                findings.push(finding(subject, queue, name, key, is_tier, what));
+            }
+        }
+    }
+    findings
+}
+
+/// The policies that also hold for queues which are neither tiers nor dead-letter queues.
+pub(super) fn beyond_dead_letters(subject: &Subject<'_>, settled: &[Settled<'_>]) -> BTreeSet<PolicyName> {
+    let mut names = BTreeSet::new();
+    for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && subject.retries_of(&queue.id).is_none()) {
+        names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
+    }
+    names
+}
+
+fn on_tier(queue: &Settled<'_>, key: &str, holds: &Effective) -> Option<&'static str> {
+    match key {
+        "message-ttl" => Some("it cuts the wait short"),
+        "expires" => Some("it deletes the tier with all that waits there, for nobody consumes it"),
+        "max-length" | "max-length-bytes" => Some("a full tier hands messages back too early, or takes no more"),
+        // A quorum tier refuses so that nothing is lost on the way back; without a limit it is never full.
+        "overflow" if queue.is_quorum() && holds.value.as_text() != Some("reject-publish") => {
+            Some("what comes back can be lost on the way then")
+        }
+        _ => None,
+    }
+}
+
+fn on_dead_letter_queue(queue: &Settled<'_>, key: &str) -> Option<&'static str> {
+    match key {
+        "message-ttl" => Some("dead letters are deleted after that time"),
+        "expires" => Some("the queue is deleted with all dead letters, for nobody consumes it"),
+        "max-length" | "max-length-bytes" => Some("dead letters are lost when it is full"),
+        "delivery-limit" if queue.delivery_limit().is_some() => Some("to look at a dead letter too often deletes it"),
+        _ => None,
+    }
+}
+
+fn finding(
+    subject: &Subject<'_>,
+    queue: &Settled<'_>,
+    policy: &PolicyName,
+    key: &str,
+    is_tier: bool,
+    what: &str,
+) -> Finding {
+    let kind = if is_tier { "tier" } else { "dead-letter queue" };
+    let text = format!("policy `{policy}` sets `{key}` on this {kind}: {what}");
+    let mut finding = RULE.about(subject, queue, key, text);
+    if is_tier && queue.written.is_none() {
+        let retries = subject.place(&queue.id, key);
+        finding.also = vec![(retries.at, "the tiers of these retries".to_owned())];
+    }
+    let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
+    let wanted = ObjectId::Policy(policy.clone());
+    let hint = if pattern.is_empty() {
+        format!("{wanted} needs a pattern that does not match it")
+    } else {
+        format!("let the pattern `{pattern}` not match it: end it with `$`, or name the queues")
+    };
+    finding.hint(hint)
+}

@@ -1,0 +1,27 @@
+//! Retries that come back to a full quorum queue that refuses: their tier tries again every three minutes only
+//! (`dead_letter_worker_publisher_confirm_timeout`; measured: 179 s with free space all that time).
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "reject-publish-with-tiers",
+    severity: Severity::Info,
+    summary: "a retry that comes back to a full queue waits up to three minutes",
+    check,
+    page: include_str!("reject_publish_with_tiers.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled().iter().filter(|queue| queue.is_quorum() && queue.rejects()) {
+        let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
+        let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.dialect).queues.is_empty()) else { continue };
+        let text = format!(
+            "a retry that comes back while the queue is full (`{limit}`) waits up to 3 minutes more, even when there is room again"
+        );
+        let hint = "make the limit large enough, or take it away";
+        findings.push(RULE.about(subject, queue, "overflow", text).hint(hint));
+    }
+    findings
+}

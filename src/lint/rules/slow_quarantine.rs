@@ -1,0 +1,37 @@
+//! Queues that try so often that a poison message is met again and again before anybody sees it.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "slow-quarantine",
+    severity: Severity::Warning,
+    summary: "a message that always fails is tried more than 20 times",
+    check,
+    page: include_str!("slow_quarantine.md"),
+};
+
+/// The delivery limit that RabbitMQ itself has since 4.0.
+const MANY: u32 = 20;
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled() {
+        let Some((retries, at)) = queue.max_retries().filter(|(retries, _)| *retries > MANY) else { continue };
+        let waits = subject.expansion.retries.get(queue.name).is_some_and(|retry| !retry.delays().is_empty());
+        let (severity, text) = if waits {
+            (
+                Severity::Info,
+                format!("a message that always fails is tried {retries} times more before it is put aside"),
+            )
+        } else {
+            let text = format!(
+                "a message that always fails is tried {retries} times more at once, and takes the workers' time from others"
+            );
+            (Severity::Warning, text)
+        };
+        let hint = "3 to 5 retries tell a poison message from bad luck; longer waits outlast longer outages";
+        findings.push(RULE.at(subject, &queue, at, text).severity(severity).hint(hint));
+    }
+    findings
+}

@@ -1,0 +1,40 @@
+//! Queues whose first failure is final: a short outage of what the worker needs makes dead letters of healthy messages.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "trigger-happy",
+    severity: Severity::Info,
+    summary: "the first failure makes a dead letter of a message",
+    check,
+    page: include_str!("trigger_happy.md"),
+};
+
+const HINT: &str = "a few retries outlast a short outage: `retry: {delays: [5s, 30s, 5m]}`";
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled().iter().filter(|queue| queue.has_dead_letter_exchange()) {
+        let limit = queue.delivery_limit().map(|(limit, _)| limit);
+        let finding = match (queue.max_retries(), limit) {
+            // A connection that is lost counts, too.
+            (Some((0, at)), Some(0)) => {
+                let text =
+                    "a message is a dead letter after one delivery, even when only its consumer's connection is lost";
+                RULE.at(subject, queue, at, text).severity(Severity::Warning)
+            }
+            (None, Some(0)) => {
+                let text =
+                    "a message is a dead letter after one delivery, even when only its consumer's connection is lost";
+                RULE.about(subject, queue, "delivery-limit", text).severity(Severity::Warning)
+            }
+            (Some((0, at)), _) => {
+                RULE.at(subject, queue, at, "a message is a dead letter as soon as a worker fails at it once")
+            }
+            (Some(_) | None, _) => continue,
+        };
+        findings.push(finding.hint(HINT));
+    }
+    findings
+}

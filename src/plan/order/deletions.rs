@@ -1,0 +1,73 @@
+//! What is taken away at the end of a plan: unwanted bindings, and unwanted objects one by one.
+
+use super::super::draft::Draft;
+use super::super::{Action, Guard};
+use super::Layout;
+use crate::model::{Binding, Object, ObjectId, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The unwanted bindings that are taken away by themselves. Those of an exchange that is retired go with it, once the
+/// tiers have handed back what is in them; but what leads into a tier goes at once.
+pub(super) fn unbound(draft: &Draft) -> BTreeSet<Binding> {
+    let retired = retiring(draft);
+    let mut unbound = draft.unwanted_bindings();
+    unbound.retain(|binding| {
+        let leads_into_tier = retired.contains_key(&binding.destination.id());
+        leads_into_tier || !retired.contains_key(&ObjectId::Exchange(binding.source.clone()))
+    });
+    unbound
+}
+
+/// The queues and exchanges that are retired, by the queue for whose retries they were.
+pub(super) fn retiring(draft: &Draft) -> BTreeMap<ObjectId, QueueName> {
+    let retired = draft.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
+    retired.filter(|(id, _)| !matches!(id, ObjectId::Binding(_))).collect()
+}
+
+impl Layout<'_> {
+    /// One by one, each verified before the next. Tiers come first, because what they hand back needs what is deleted
+    /// after them: the exchanges of their retries, and the queue.
+    pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
+        let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
+        let deletion = |object: &Object| match object {
+            Object::Queue(name, _) => Some(Action::DeleteQueue { name: name.clone(), guard: guard(&object.id()) }),
+            Object::Exchange(name, _) => Some(Action::DeleteExchange { name: name.clone() }),
+            Object::Policy(name, _) => Some(Action::DeletePolicy { name: name.clone() }),
+            Object::Vhost(_) | Object::Binding(_) => None,
+        };
+        let is_retired = |id: &ObjectId| retired.contains_key(id);
+        let rank = |object: &Object| match object {
+            Object::Binding(_) => 0,
+            Object::Queue(..) if is_retired(&object.id()) => 1,
+            // The way in before what it leads to: who still publishes is told, and loses nothing.
+            Object::Exchange(..) if is_retired(&object.id()) => 2,
+            Object::Queue(..) => 3,
+            Object::Exchange(..) => 4,
+            Object::Policy(..) => 5,
+            Object::Vhost(_) => 6,
+        };
+        let mut ordered: Vec<&Object> = deletions.iter().collect();
+        ordered.sort_by_key(|object| {
+            let (rank, id) = (rank(object), object.id());
+            let forward = (rank == 2).then(|| id.clone());
+            (rank, forward, std::cmp::Reverse(id))
+        });
+        let mut tiers: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
+        for object in ordered {
+            let Some(action) = deletion(object) else { continue };
+            let family = retired.get(&object.id()).or(match object {
+                Object::Queue(name, _) => Some(name),
+                Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => None,
+            });
+            self.wave(|layout| layout.push(action, None));
+            let Some(step) = self.steps.last_mut() else { continue };
+            match (family, &step.action) {
+                (Some(queue), Action::DeleteQueue { guard: Guard::Drained, .. }) => {
+                    tiers.entry(queue).or_default().push(step.id);
+                }
+                (Some(queue), _) => step.after.extend(tiers.get(queue).into_iter().flatten()),
+                (None, _) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A live tier that would have to change in more than its delay stays as it is and is retired; another generation of it
+//! takes its place: `orders.work.retry.1.5s~2`. So tiers are never in conflict, and never recreated with messages in them.
+
+use super::super::document::Wanted;
+use super::super::situation::Situation;
+use super::super::verdict::{Verdict, verdict};
+use crate::behaviour::as_stored;
+use crate::diff::{Field, fields};
+use crate::model::naming::TierName;
+use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A tier of whatever generation, and the generations of it that are live, oldest first.
+type Generations = BTreeMap<TierName, Vec<u32>>;
+
+/// What is wanted, with the tiers of the generations that fit what is live.
+pub(in super::super) fn adapted<'a>(situation: &Situation<'a>) -> Cow<'a, Wanted> {
+    let wanted = situation.wanted;
+    let members = wanted.scope.families.iter().flat_map(|family| &family.members);
+    let tiers = members.filter_map(|id| match id {
+        ObjectId::Queue(name) => Some(name),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+    });
+    let mut live = Generations::new();
+    for tier in situation.current.queues.keys().filter_map(TierName::parse) {
+        live.entry(first_of(&tier)).or_default().push(tier.generation);
+    }
+    live.values_mut().for_each(|generations| generations.sort_unstable());
+    let renamed: BTreeMap<QueueName, QueueName> = tiers
+        .filter_map(|name| {
+            let fitting = fitting(situation, &live, name)?;
+            (fitting != *name).then(|| (name.clone(), fitting))
+        })
+        .collect();
+    if renamed.is_empty() { Cow::Borrowed(wanted) } else { Cow::Owned(with_names(wanted, &renamed)) }
+}
+
+fn first_of(tier: &TierName) -> TierName {
+    TierName { generation: 1, ..tier.clone() }
+}
+
+/// The generation that is live and as wanted, or else the first that is not live.
+fn fitting(situation: &Situation<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
+    let wanted = situation.wanted.topology.queues.get(name)?;
+    let first = first_of(&TierName::parse(name)?);
+    let named = |generation: &u32| TierName { generation: *generation, ..first.clone() }.name();
+    let live = live.get(&first).map_or(&[][..], Vec::as_slice);
+    let as_wanted = live.iter().map(named).find(|it| is_equal(situation, it, (name, wanted)));
+    as_wanted.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
+}
+
+/// Whether the live queue needs no change to be the wanted one, by what the wanted one is called in the spec.
+fn is_equal(situation: &Situation<'_>, name: &QueueName, (called, wanted): (&QueueName, &Queue)) -> bool {
+    let Some(live) = situation.current.queues.get(name) else { return false };
+    let scope = &situation.wanted.scope;
+    let wanted = as_stored(wanted, situation.dialect).into_owned();
+    let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), wanted));
+    let may_lack = |field: &Field| match field {
+        Field::Argument(argument) => scope.is_optional(called, argument),
+        Field::Type
+        | Field::Durable
+        | Field::AutoDelete
+        | Field::Internal
+        | Field::Pattern
+        | Field::ApplyTo
+        | Field::Priority
+        | Field::Definition(_)
+        | Field::Description
+        | Field::DefaultQueueType => false,
+    };
+    fields(&before, &after).iter().all(|change| {
+        change.before.is_none() && may_lack(&change.field)
+            || matches!(verdict(change, &before, &after, situation.dialect), Verdict::Equal | Verdict::Unknown)
+    })
+}
+
+fn with_names(wanted: &Wanted, renamed: &BTreeMap<QueueName, QueueName>) -> Wanted {
+    let queue = |name: &QueueName| renamed.get(name).unwrap_or(name).clone();
+    let binding = |binding: &Binding| Binding {
+        destination: match &binding.destination {
+            Destination::Queue(name) => Destination::Queue(queue(name)),
+            Destination::Exchange(_) => binding.destination.clone(),
+        },
+        ..binding.clone()
+    };
+    let id = |id: &ObjectId| match id {
+        ObjectId::Queue(name) => ObjectId::Queue(queue(name)),
+        ObjectId::Binding(it) => ObjectId::Binding(binding(it)),
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) => id.clone(),
+    };
+    let mut wanted = wanted.clone();
+    let topology = &mut wanted.topology;
+    topology.queues = std::mem::take(&mut topology.queues).into_iter().map(|(name, it)| (queue(&name), it)).collect();
+    topology.bindings = topology.bindings.iter().map(binding).collect();
+    let scope = &mut wanted.scope;
+    scope.optional = std::mem::take(&mut scope.optional).into_iter().map(|(name, it)| (queue(&name), it)).collect();
+    for family in &mut scope.families {
+        family.members = family.members.iter().map(id).collect();
+    }
+    for (source, _) in &mut wanted.sources {
+        *source = id(source);
+    }
+    wanted.sources.sort();
+    wanted
+}

@@ -1,0 +1,126 @@
+//! Live retries that the spec does not want so (any more): they are retired.
+//!
+//! A tier that is not wanted is taken off the exchange that leads to it, hands back what waits in it, and is deleted when
+//! it has run empty, never before: a retirement that an apply does not finish is shown by the next plan and finished by
+//! the next apply. The exchanges go after the last tier. What is retired is no "undeclared" object, whoever owns it.
+
+mod contract;
+mod generations;
+mod leftovers;
+mod switches;
+
+use super::QueueActivity;
+use super::document::{ChangeKind, Options, Wanted};
+use super::draft::Draft;
+use super::hazard::HazardKind;
+use super::recreate;
+use super::situation::Situation;
+use crate::diff::DeleteReason;
+use crate::model::naming::{self, TierName};
+use crate::model::units::duration;
+use crate::model::{Object, ObjectId, ObjectKind, QueueName, Topology};
+use leftovers::{Sides, leftovers};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) use contract::hazards;
+pub(super) use generations::adapted;
+pub(super) use switches::{Switch, switches};
+
+#[cfg(test)]
+mod tests;
+
+/// Whether anything is to be retired, as far as that can be told without the broker's own word on what is whose.
+pub(super) fn is_any_left(current: &Topology, wanted: &Wanted) -> bool {
+    !leftovers(&Sides { current, wanted, untouchable: &BTreeSet::new() }).is_empty()
+}
+
+/// Plans to retire what is left over of the retries of queues; takes it out of what is `removed` or undeclared.
+pub(super) fn retire(
+    draft: &mut Draft,
+    situation: &Situation<'_>,
+    options: &Options,
+    removals: &mut Vec<(Object, DeleteReason)>,
+) {
+    let Situation { current, wanted, untouchable, .. } = *situation;
+    for (queue, left) in leftovers(&Sides { current, wanted, untouchable }) {
+        let is_declared = wanted.topology.queues.contains_key(&queue);
+        let is_removed = wanted.scope.removed.contains(&ObjectId::Queue(queue.clone()));
+        let is_retired = is_declared || is_removed || options.prune.contains(&ObjectKind::Queue);
+        // With a live queue that is undeclared and stays, its retries stay, and the queue stands for them.
+        if is_retired || current.queues.contains_key(&queue) {
+            removals.retain(|(object, _)| !left.contains(&object.id()));
+        }
+        if is_retired {
+            retire_family(draft, situation, &queue, &left);
+        }
+    }
+}
+
+fn retire_family(draft: &mut Draft, situation: &Situation<'_>, queue: &QueueName, left: &BTreeSet<ObjectId>) {
+    for id in left {
+        let Some(object) = situation.current.object(id) else { continue };
+        let address = situation.address(id);
+        if id.name().is_some_and(|name| situation.wanted.scope.protects(name)) {
+            draft.note(
+                &address,
+                format!("{id} is no longer needed for the retries of {queue}, and protected: it stays"),
+            );
+            continue;
+        }
+        if let ObjectId::Exchange(_) = id {
+            let is_foreign = |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
+            let foreign = recreate::bindings_of(situation, id).filter(is_foreign).count();
+            if foreign > 0 {
+                let bindings = if foreign == 1 { "a binding".to_owned() } else { format!("{foreign} bindings") };
+                let text =
+                    format!("{id} is no longer needed for the retries of {queue}, and {bindings} of others go with it");
+                draft.hazard(HazardKind::RoutingGap, &address, text, None);
+            }
+        }
+        let live = situation.live(id);
+        if let ObjectId::Queue(name) = id
+            && let Some(text) = what_waits(name, live)
+        {
+            draft.note(&address, text);
+        }
+        let mut planned = situation.change(ChangeKind::Delete, Some(object), None);
+        planned.live = live.cloned();
+        planned.reason = Some(DeleteReason::Retired);
+        planned.retires = Some(queue.clone());
+        draft.changes.push(planned);
+    }
+}
+
+/// What is in a tier that is to go; `None` where nothing is.
+fn what_waits(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> {
+    let within = TierName::parse(name).and_then(|tier| duration(tier.delay));
+    let within = within.map_or_else(String::new, |delay| format!(" within {delay}"));
+    let messages = live.and_then(|live| live.messages);
+    let held = match messages {
+        Some(0) => return None,
+        Some(1) => "1 message waits in it, and comes back".to_owned(),
+        Some(messages) => format!("{messages} messages wait in it, and come back"),
+        None => "what waits in it comes back".to_owned(),
+    };
+    Some(format!("{held}{within}; it is deleted when it is empty, by this apply or the next"))
+}
+
+/// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue
+/// and its policy. Half of it would lose messages, or send them two ways.
+pub(super) fn families(draft: &Draft, wanted: &Wanted) -> Vec<BTreeSet<ObjectId>> {
+    let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
+    for family in wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
+        families.entry(&family.queue).or_default().extend(family.members.iter().cloned());
+    }
+    for change in &draft.changes {
+        if let Some(queue) = &change.retires {
+            families.entry(queue).or_default().extend(change.id());
+        }
+    }
+    let with_queue = |(queue, mut family): (&QueueName, BTreeSet<ObjectId>)| {
+        family.insert(ObjectId::Queue(queue.clone()));
+        family.insert(ObjectId::Policy(naming::dead_letter_policy(queue)));
+        family
+    };
+    families.into_iter().map(with_queue).collect()
+}

@@ -1,0 +1,359 @@
+//! What is retired and how, and above all what is not.
+
+use super::super::simulate::run;
+use super::super::{Action, HazardKind, Step};
+use super::super::{Activity, Situation, VhostPlan, Wanted, plan_vhost};
+use super::Options;
+use crate::behaviour::Dialect;
+use crate::expand::expand;
+use crate::model::retry::counted;
+use crate::model::{Destination, Glob, ObjectId, Topology, Vhost};
+use crate::spec::{SourceFile, Variables, parse};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod moments;
+mod others;
+
+const LADDER: &str = "retry: {delays: [5s, 30s]}";
+const REPUBLISH: &str = "retry: {strategy: republish, delays: [5s, 30s]}";
+
+fn dialect() -> Dialect {
+    Dialect::of("4.0.5".parse().unwrap())
+}
+
+fn wanted(text: &str) -> Wanted {
+    let text = format!("version: 1\nvhost: shop\n{text}");
+    let file = SourceFile { name: "topology.yaml".to_owned(), text };
+    let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let expansion = expand(&specs[0], &dialect()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
+}
+
+/// A queue `work` with these keys, and what else the spec says.
+fn work(keys: &str, rest: &str) -> Wanted {
+    wanted(&format!(
+        "defaults: {{queue: {{type: quorum}}}}\nqueues:\n  work: {{{keys}, deadLetter: dead}}\n\
+         deadLetterQueues: {{dead: {{}}}}\n{rest}"
+    ))
+}
+
+fn planned(live: &Topology, wanted: &Wanted, targets: &[&str]) -> VhostPlan {
+    let (activity, keys, untouchable, operator) =
+        (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
+    let situation = Situation {
+        current: &live,
+        wanted,
+        activity: &activity,
+        properties_keys: &keys,
+        untouchable: &untouchable,
+        operator_policies: &operator,
+        dialect: &dialect(),
+    };
+    let targets = targets.iter().map(|target| Glob::new(*target)).collect();
+    plan_vhost(&situation, &Options { targets, ..Options::default() })
+}
+
+/// What a plan retires, in a few words.
+fn retired(live: &Topology, wanted: &Wanted) -> String {
+    let plan = planned(live, wanted, &[]);
+    let defects: Vec<_> = plan.blocks.iter().filter(|block| block.text.contains("defect")).collect();
+    assert!(defects.is_empty(), "{defects:?}");
+    let retired = plan.changes.iter().filter(|change| change.retires.is_some()).filter_map(|change| change.id());
+    counted(&retired.collect())
+}
+
+/// The steps of a plan, a line each; with a blank line between waves.
+fn steps(live: &Topology, wanted: &Wanted) -> String {
+    let plan = planned(live, wanted, &[]);
+    assert_eq!(plan.blocks, []);
+    let step = |step: &Step| match &step.action {
+        Action::Bind { binding } => format!("+ {binding}\n"),
+        Action::Unbind { binding, .. } => format!("- {binding}\n"),
+        Action::DeclareQueue { name, .. } => format!("+ {name}\n"),
+        Action::DeclareExchange { name, .. } => format!("+ {name}\n"),
+        Action::DeleteQueue { name, guard } => format!("- {name} if {guard:?}\n"),
+        Action::DeleteExchange { name } => format!("- {name}\n"),
+        Action::PutPolicy { name, .. } => format!("+ {name}\n"),
+        Action::DeletePolicy { name } => format!("- {name}\n"),
+        Action::PutVhost { .. } => "vhost\n".to_owned(),
+    };
+    let waves = plan.steps.chunk_by(|one, other| one.wave == other.wave);
+    waves.map(|wave| wave.iter().map(step).collect::<String>()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_retired() {
+    for (before, after, expected) in [
+        (LADDER, LADDER, ""),
+        (LADDER, "retry: {delays: [5s, 30s, 5m]}", ""),
+        (LADDER, "retry: {delays: [5s]}", "1 tier queue, 1 binding"),
+        (LADDER, "retry: {delays: [5s, 1m]}", "1 tier queue, 1 binding"),
+        (REPUBLISH, "retry: {strategy: republish, delays: [5s, 1m]}", "1 tier queue, 1 binding"),
+        (LADDER, "retry: none", "7 exchanges, 2 tier queues, 7 bindings"),
+        (REPUBLISH, "maxRetries: 3", "4 exchanges, 2 tier queues, 4 bindings"),
+        // Tiers are the same whoever counts, and so are the exchanges that both have.
+        (LADDER, REPUBLISH, "3 exchanges, 6 bindings"),
+        (REPUBLISH, LADDER, "3 bindings"),
+    ] {
+        assert_eq!(retired(&work(before, "").topology, &work(after, "")), expected, "{before} → {after}");
+    }
+}
+
+#[test]
+fn a_tier_is_exchanged_at_one_moment() {
+    let live = work("retry: {delays: [5s, 30s]}", "").topology;
+    assert_eq!(
+        steps(&live, &work("retry: {delays: [1s, 1m, 1h]}", "")),
+        "\
++ work.retry.1.1s
++ work.retry.2.1m
++ work.retry.3.1h
+
++ work.retry ─ work.retry.2 → work.retry.3.1h
+
++ work.retry.switch ─ work.retry.1 → work.retry.2.1m
++ work.retry.first.switch ─ \"\" → work.retry.1.1s
+
+- work.retry ─ work.retry.1 → work.retry.2.30s
+- work.retry.first ─ \"\" → work.retry.1.5s
+
++ work.retry ─ work.retry.1 → work.retry.2.1m
++ work.retry.first ─ \"\" → work.retry.1.1s
+
+- work.retry.switch ─ work.retry.1 → work.retry.2.1m
+- work.retry.first.switch ─ \"\" → work.retry.1.1s
+
+- work.retry.2.30s if Drained
+
+- work.retry.1.5s if Drained
+"
+    );
+}
+
+#[test]
+fn retries_that_end_are_taken_down_from_the_way_in() {
+    let keys = |retry: &str| format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}");
+    let of = |retry: &str| {
+        wanted(&format!(
+            "defaults: {{queue: {{type: classic}}}}\nqueues: {{work: {{{}}}}}\ndeadLetterQueues: {{dead: {{}}}}\n",
+            keys(retry)
+        ))
+    };
+    let (ladder, none) = (of("retry: {delays: [5s]}"), of("retry: none"));
+    assert_eq!(
+        steps(&ladder.topology, &none),
+        "\
++ work.topo.dead-letter
+
+- work.retry.first ─ \"\" → work.retry.1.5s
+
+- work.retry.1.5s if Drained
+
+- work.dlx
+
+- work.retry
+
+- work.retry.first
+
+- work.retry.first.switch
+
+- work.retry.over
+
+- work.retry.switch
+
+- work.return
+"
+    );
+    let plan = planned(&ladder.topology, &none, &[]);
+    let tier = plan.steps.iter().find(|step| matches!(step.action, Action::DeleteQueue { .. })).unwrap().id;
+    for step in &plan.steps[3..] {
+        assert!(step.after.contains(&tier), "{} waits for the tier", step.address);
+    }
+    // The way in is whole before the queue is wired to it.
+    let up = steps(&none.topology, &ladder);
+    assert!(up.ends_with("work.return ─ \"\" → work\n\n+ work.topo.dead-letter\n"), "{up}");
+}
+
+/// A run can be cut off after any step: the next one does the rest, and never more.
+#[test]
+fn a_change_that_was_cut_off_is_finished() {
+    for (before, after) in [
+        (LADDER, "retry: {delays: [1s, 1m, 1h]}"),
+        (LADDER, "retry: {delays: [1s]}"),
+        (REPUBLISH, "retry: {strategy: republish, delays: [1s, 30s, 1m]}"),
+        (REPUBLISH, "retry: {strategy: republish, delays: [30s]}"),
+    ] {
+        let (live, wanted) = (work(before, "").topology, work(after, ""));
+        let plan = planned(&live, &wanted, &[]);
+        for done in 0..=plan.steps.len() {
+            let between = run(&live, &plan.steps[..done]).unwrap();
+            let rest = planned(&between, &wanted, &[]);
+            assert_eq!(rest.blocks, [], "{before} → {after} after {done} steps");
+            let end = run(&between, &rest.steps).unwrap();
+            assert_eq!(end, wanted.topology, "{before} → {after} after {done} steps");
+            assert_eq!(rest.steps.is_empty(), done == plan.steps.len(), "{before} → {after} after {done} steps");
+        }
+    }
+}
+
+#[test]
+fn another_end_is_other_bindings() {
+    let text = |end: &str| {
+        format!(
+            "queues: {{work: {{type: quorum, {LADDER}, deadLetter: {end}}}}}\n\
+             deadLetterQueues: {{dead: {{type: classic}}, other: {{type: classic}}}}\n"
+        )
+    };
+    assert_eq!(retired(&wanted(&text("dead")).topology, &wanted(&text("other"))), "4 bindings");
+}
+
+#[test]
+fn a_tier_that_must_be_another_gets_another_generation() {
+    let of = |kind: &str| {
+        wanted(&format!(
+            "queues: {{work: {{type: {kind}, {LADDER}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n"
+        ))
+    };
+    let (classic, quorum) = (of("classic"), of("quorum"));
+    let mut live = classic.topology.clone();
+    // The queue itself was migrated before.
+    live.queues.insert("work".into(), quorum.topology.queues[&"work".into()].clone());
+    let up = steps(&live, &quorum);
+    assert!(up.starts_with("+ work.retry.1.5s~2\n+ work.retry.2.30s~2\n"), "{up}");
+    assert!(up.ends_with("- work.retry.2.30s if Drained\n\n- work.retry.1.5s if Drained\n"), "{up}");
+    let first = run(&live, &planned(&live, &quorum, &[]).steps).unwrap();
+    assert!(first.queues.contains_key(&"work.retry.1.5s~2".into()) && first.queues.len() == 4, "{first:?}");
+    assert_eq!(steps(&first, &quorum), "", "the generation that is there stays");
+    let saved = planned(&live, &quorum, &[]).wanted;
+    assert_eq!(planned(&live, &saved, &[]).steps, planned(&live, &quorum, &[]).steps, "a saved plan is the same plan");
+    // And back: the first generation is free again.
+    let mut back = first;
+    back.queues.insert("work".into(), classic.topology.queues[&"work".into()].clone());
+    let end = run(&back, &planned(&back, &classic, &[]).steps).unwrap();
+    assert_eq!(end.queues, classic.topology.queues);
+}
+
+#[test]
+fn workers_must_know_of_another_way() {
+    let said = |before: &str, after: &str| -> Vec<String> {
+        let plan = planned(&work(before, "").topology, &work(after, ""), &[]);
+        let contract = plan.hazards.into_iter().filter(|hazard| hazard.kind == HazardKind::ContractChange);
+        contract.map(|hazard| hazard.text).collect()
+    };
+    let (redeliver, delayed) = ("maxRetries: 3", "maxRetries: 2, deliveryLimit: 7, retry: {strategy: republish}");
+    assert_eq!(
+        said(LADDER, redeliver),
+        [
+            "queue work retries by redeliver instead of ladder: workers must call basic.reject with requeue=true when they \
+          fail, and no longer basic.nack with requeue=false"
+        ]
+    );
+    assert_eq!(
+        said(redeliver, LADDER),
+        [
+            "queue work retries by ladder instead of redeliver: workers must call basic.nack with requeue=false when they \
+          fail, and no longer basic.reject with requeue=true"
+        ]
+    );
+    assert_eq!(
+        said(LADDER, "retry: none"),
+        ["queue work no longer retries by ladder: the first basic.nack with requeue=false is final"]
+    );
+    assert_eq!(said(REPUBLISH, LADDER).len(), 1);
+    assert_eq!(said(redeliver, "retry: none").len(), 1);
+    for (before, after) in [
+        (LADDER, "retry: {delays: [1s]}"),
+        (redeliver, "maxRetries: 5"),
+        ("retry: none", LADDER),
+        (delayed, delayed),
+        (delayed, "deliveryLimit: 7, maxLength: 5, maxRetries: 2, retry: {strategy: republish}"),
+    ] {
+        assert_eq!(said(before, after), [""; 0], "{before} → {after}");
+    }
+}
+
+/// An apply can be cut off anywhere: whatever is there of what is wanted stops nothing.
+#[test]
+fn a_part_of_what_is_wanted_is_no_change() {
+    for keys in [LADDER, REPUBLISH, "maxRetries: 2", "retry: none"] {
+        let wanted = work(keys, "");
+        let whole = &wanted.topology;
+        assert_eq!(retired(whole, &wanted), "", "{keys}");
+        let names = |topology: &Topology| -> Vec<ObjectId> {
+            let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
+            let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
+            exchanges.chain(queues).chain(topology.bindings.iter().cloned().map(ObjectId::Binding)).collect()
+        };
+        let all = names(whole);
+        let keep = |kept: &BTreeSet<&ObjectId>| {
+            let mut part = whole.clone();
+            part.exchanges.retain(|name, _| kept.contains(&ObjectId::Exchange(name.clone())));
+            part.queues.retain(|name, _| kept.contains(&ObjectId::Queue(name.clone())));
+            let ends = (part.exchanges.clone(), part.queues.clone());
+            part.bindings.retain(|binding| {
+                let has_end = match &binding.destination {
+                    Destination::Exchange(name) => ends.0.contains_key(name),
+                    Destination::Queue(name) => ends.1.contains_key(name),
+                };
+                has_end && ends.0.contains_key(&binding.source) && kept.contains(&ObjectId::Binding(binding.clone()))
+            });
+            part
+        };
+        for cut in 0..all.len() {
+            let until: BTreeSet<&ObjectId> = all.iter().take(cut).collect();
+            let without: BTreeSet<&ObjectId> = all.iter().filter(|id| **id != all[cut]).collect();
+            for part in [keep(&until), keep(&without)] {
+                assert_eq!(retired(&part, &wanted), "", "{keys} without {}", all[cut]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_spec_says_of_it_counts() {
+    let live = work(LADDER, "").topology;
+    let fewer = "retry: {delays: [5s]}";
+    assert_ne!(retired(&live, &work(fewer, "")), "");
+    // Somebody else's queue has somebody else's retries.
+    let external = wanted("queues: {work: {external: true}}\n");
+    assert_eq!(retired(&live, &external), "");
+    assert_eq!(retired(&live, &work("retry: none", "ignore: [\"work.*\"]\n")), "");
+    assert_eq!(retired(&live, &wanted("queues: {other: {type: quorum}}\n")), "");
+    // To delete them while messages may be in them is not made safe by a word in the spec.
+    let removed = work(fewer, "removed: {queues: [work.retry.2.30s]}\n");
+    assert!(steps(&live, &removed).contains("- work.retry.2.30s if Drained"));
+    // Not against the spec's own word.
+    let protected = work(fewer, "protect: [\"*.retry.*\"]\n");
+    assert_eq!(retired(&live, &protected), "1 binding");
+}
+
+#[test]
+fn a_queue_that_goes_takes_its_retries_along() {
+    let live = work(LADDER, "").topology;
+    let dead = "deadLetterQueues: {dead: {type: quorum}}\n";
+    let removed = wanted(&format!("removed: {{queues: [work]}}\n{dead}"));
+    assert_eq!(retired(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
+    let down = steps(&live, &removed);
+    assert!(down.contains("- work.return\n\n- work if Empty\n"), "{down}");
+    // Undeclared and owned, the queue stands for its retries.
+    let owned = wanted(&format!("owns: [\"work*\"]\n{dead}"));
+    let plan = planned(&live, &owned, &[]);
+    let undeclared: Vec<String> = plan.undeclared.iter().map(|it| it.object.to_string()).collect();
+    assert_eq!((undeclared, plan.changes.len()), (vec!["queue work".to_owned()], 0));
+}
+
+#[test]
+fn a_target_takes_a_queues_retries_as_a_whole() {
+    let live = work(LADDER, "").topology;
+    let changed = work("retry: {delays: [5s, 1m]}", "exchanges: {orders: {type: topic}}\n");
+    let all = planned(&live, &changed, &[]).steps.len();
+    for (target, expected) in [
+        ("exchanges/shop/orders", 1),
+        ("queues/shop/work", all - 1),
+        ("queues/shop/work.retry.2.1m", all - 1),
+        ("queues/shop/work.retry.2.30s", all - 1),
+    ] {
+        assert_eq!(planned(&live, &changed, &[target]).steps.len(), expected, "{target}");
+    }
+}

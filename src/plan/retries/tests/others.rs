@@ -1,0 +1,84 @@
+//! What others made, by names that topo would give.
+
+use super::{LADDER, REPUBLISH, retired, wanted, work};
+use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
+
+fn exchange(kind: &str) -> Exchange {
+    let arguments = Arguments::new();
+    Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments }
+}
+
+fn bind(live: &mut Topology, source: &str, routing_key: &str, destination: Destination) {
+    let (routing_key, arguments) = (routing_key.to_owned(), Arguments::new());
+    live.bindings.insert(Binding { source: source.into(), destination, routing_key, arguments });
+}
+
+fn to_queue(name: &str) -> Destination {
+    Destination::Queue(name.into())
+}
+
+/// What others call by such names, or hang on what is generated.
+#[test]
+fn what_is_no_part_of_retries_stays() {
+    type Others = fn(&mut Topology);
+    let cases: [(&str, Others); 7] = [
+        ("dead letters by hand", |live| {
+            live.exchanges.insert("work.dlx".into(), exchange("fanout"));
+            bind(live, "work.dlx", "", to_queue("dead"));
+        }),
+        ("retries by hand, back through the default exchange", |live| {
+            live.exchanges.insert("work.retry".into(), exchange("direct"));
+            for (name, back) in [("work.retry.1.5s", ""), ("work.retry.2.30s", "work.back")] {
+                let arguments: Arguments = [("x-dead-letter-exchange".to_owned(), back.into())].into();
+                let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
+                live.queues.insert(name.into(), queue);
+                bind(live, "work.retry", "1", to_queue(name));
+            }
+        }),
+        ("a shop's returns", |live| {
+            live.exchanges.insert("work.return".into(), exchange("fanout"));
+            bind(live, "work.return", "", to_queue("work"));
+        }),
+        ("headers by hand", |live| {
+            live.exchanges.insert("work.dlx".into(), exchange("headers"));
+            live.exchanges.insert("work.retry.first".into(), exchange("topic"));
+        }),
+        ("retries of another queue", |live| {
+            let text = "queues: {work.too: {type: quorum, retry: {delays: [7s]}, deadLetter: dead}}\n\
+                        deadLetterQueues: {dead: {type: quorum}}\n";
+            let other = wanted(text).topology;
+            live.queues.extend(other.queues);
+            live.exchanges.extend(other.exchanges);
+            live.bindings.extend(other.bindings);
+        }),
+        ("a queue that is called like a tier", |live| {
+            let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments: Arguments::new() };
+            live.queues.insert("work.retry.9.1h".into(), queue);
+        }),
+        ("a queue whose dead letters come with a key of their own", |live| {
+            live.exchanges.insert("work.retry".into(), exchange("direct"));
+            live.exchanges.insert("elsewhere".into(), exchange("fanout"));
+            bind(live, "work.retry", "work.retry.9", Destination::Exchange("elsewhere".into()));
+        }),
+    ];
+    for (what, others) in cases {
+        for keys in ["retry: none", "maxRetries: 2"] {
+            let wanted = work(keys, "");
+            let mut live = wanted.topology.clone();
+            others(&mut live);
+            assert_eq!(retired(&live, &wanted), "", "{what}, {keys}");
+        }
+    }
+    for keys in [LADDER, REPUBLISH] {
+        let wanted = work(keys, "");
+        let mut live = wanted.topology.clone();
+        // Taps and ways in.
+        for tap in ["work.retry", "work.return"] {
+            live.exchanges.insert("parked".into(), exchange("fanout"));
+            bind(&mut live, tap, "work.retry.1", to_queue("dead"));
+            bind(&mut live, "parked", "", Destination::Exchange(tap.into()));
+            bind(&mut live, "parked", "", to_queue("work.retry.1.5s"));
+        }
+        assert_eq!(retired(&live, &wanted), "", "{keys}");
+    }
+}

@@ -1,0 +1,239 @@
+//! Contracts on a screen: a line a queue where there are several, then for each what its workers must know.
+
+use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, count, deliveries, retries, wrap};
+use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
+use crate::model::{ExchangeName, QueueName, Strategy};
+use std::fmt::Write;
+
+/// Where what stands behind the labels begins.
+const INDENT: usize = 14;
+
+/// After so many keys or waits a line is cut.
+const MOST_LISTED: usize = 12;
+
+/// All of them.
+pub fn contracts(contracts: &Contracts, specs: &str, width: usize) -> String {
+    let mut text = String::new();
+    for (vhost, of_vhost) in &contracts.vhosts {
+        let parts = [
+            format!("vhost {}", clean(vhost.as_str())),
+            format!("RabbitMQ {}", contracts.broker_version.series()),
+            format!("spec {}", clean(specs)),
+        ];
+        for line in wrap(&parts, " · ", width) {
+            let _ = writeln!(text, "{}", Painted(BOLD, line));
+        }
+        text.push('\n');
+        if of_vhost.queues.is_empty() {
+            text.push_str("No queue retries or has dead letters.\n\n");
+        }
+        if of_vhost.queues.len() > 1 {
+            overview(&mut text, of_vhost, width);
+        }
+        for (name, contract) in &of_vhost.queues {
+            of_queue(&mut text, name, contract, width);
+            text.push('\n');
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+/// A table: as wide as what is in it; the dead letters stand below a line that would be too long.
+fn overview(text: &mut String, of_vhost: &VhostContracts, width: usize) {
+    let rows: Vec<[String; 5]> = of_vhost.queues.iter().map(|(name, contract)| row(name, contract)).collect();
+    let heads = ["queue", "deliveries", "strategy", "on failure", "dead letters"].map(str::to_owned);
+    let widest = |column: usize| rows.iter().chain([&heads]).map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3, 4].map(widest);
+    let is_narrow = widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width;
+    for (index, row) in [&heads].into_iter().chain(&rows).enumerate() {
+        let [first @ .., last] = row;
+        let mut line = String::new();
+        for (cell, width) in first.iter().zip(widths) {
+            let _ = write!(line, "{cell}{}  ", " ".repeat(width.saturating_sub(columns(cell))));
+        }
+        let line = if is_narrow {
+            let below = if index == 0 { String::new() } else { format!("\n    ▶ {last}") };
+            format!("{}{below}", line.trim_end())
+        } else {
+            format!("{line}{last}")
+        };
+        let _ = match index {
+            0 => writeln!(text, "{}", Painted(DIM, line)),
+            _ => writeln!(text, "{line}"),
+        };
+    }
+    text.push('\n');
+}
+
+fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
+    [
+        clean(name.as_str()),
+        contract.deliveries.to_string(),
+        contract.strategy.map_or("-", Strategy::as_str).to_owned(),
+        match &contract.on_failure.publish {
+            Some(_) => "publish, basic.ack".to_owned(),
+            None => method(&contract.on_failure),
+        },
+        contract.dead_letters.as_ref().map_or_else(|| "none: dropped".to_owned(), letters_end),
+    ]
+}
+
+fn letters_end(dead_letters: &DeadLetters) -> String {
+    match &dead_letters.queue {
+        Some(queue) => clean(queue.as_str()),
+        None => exchange(&dead_letters.exchange),
+    }
+}
+
+/// Lines with labels.
+struct Lines<'a> {
+    text: &'a mut String,
+    width: usize,
+}
+
+impl Lines<'_> {
+    fn line(&mut self, label: &str, sentence: &str) {
+        let words: Vec<String> = sentence.split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
+        let lines = wrap(&words, " ", self.width.saturating_sub(INDENT));
+        for (index, line) in lines.iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            let _ = writeln!(self.text, "  {} {line}", Painted(BOLD, format!("{label:<11}")));
+        }
+    }
+}
+
+/// What the workers of one queue must know.
+fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usize) {
+    let how = contract.strategy.map_or("no retry", Strategy::as_str);
+    let tries = match contract.strategy {
+        Some(_) => format!("{}, {}", retries(contract.max_retries.into()), deliveries(contract.deliveries.into())),
+        None => deliveries(1),
+    };
+    let _ = writeln!(text, "{} · {} · {how} · {tries}", Painted(BOLD, clean(name.as_str())), contract.queue_type);
+    terms(text, contract, width);
+}
+
+/// The terms of a contract, a label each; also part of the life of a message.
+pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
+    let mut lines = Lines { text, width };
+    lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
+    lines.line("give up", &answer(&contract.give_up, true));
+    if !contract.delays.is_empty() {
+        lines.line("waits", &waits(&contract.delays));
+    }
+    if let Some(jitter) = &contract.jitter {
+        lines.line("jitter", &format!("up to {} less, by the `expiration` of the copy", with_number(jitter)));
+    }
+    if let Some(counter) = &contract.counter {
+        lines.line("attempt", &clean(&counter.text));
+    }
+    if let Some(arrival) = &contract.retry_arrives {
+        let (exchange, keys) = (exchange(&arrival.exchange), keys(&arrival.routing_keys, true));
+        lines.line("a retry", &format!("comes from {exchange} with {keys}"));
+    } else if contract.max_retries > 0 {
+        lines.line("a retry", "comes as the message came first, with the flag `redelivered`");
+    }
+    if let Some(original) = &contract.original {
+        let glued = |field: &str| clean(field).replace(' ', "\u{a0}");
+        let by = match original.kept_by {
+            crate::contract::Keeper::Broker => "",
+            crate::contract::Keeper::Worker => "headers that the worker writes: ",
+        };
+        lines.line("original", &format!("{by}{} {}", glued(&original.exchange), glued(&original.routing_key)));
+    }
+    match &contract.dead_letters {
+        Some(dead_letters) => lines.line("letters", &letters(dead_letters)),
+        None => lines.line("letters", "none: what is given up is dropped"),
+    }
+    if let Some(letter) = &contract.letter {
+        let names: Vec<&str> = letter.headers.iter().map(|header| header.name.as_str()).collect();
+        lines.line("headers", &names.join(", "));
+        if let Some(publish) = letter.publish.as_ref().filter(|it| Some(*it) != contract.give_up.publish.as_ref()) {
+            lines.line(
+                "",
+                &format!("who writes them publishes the letter to {}, then basic.ack", target(publish, true)),
+            );
+        }
+    }
+    for (index, sentence) in contract.beware.iter().enumerate() {
+        let label = if index == 0 { "beware" } else { "" };
+        for (index, line) in folded(sentence, lines.width).iter().enumerate() {
+            let label = Painted(YELLOW, format!("{:<11}", if index == 0 { label } else { "" }));
+            let _ = writeln!(lines.text, "  {label} {line}");
+        }
+    }
+}
+
+fn folded(sentence: &str, width: usize) -> Vec<String> {
+    let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
+    wrap(&words, " ", width.saturating_sub(INDENT))
+}
+
+/// `basic.nack requeue=false`.
+pub(super) fn method(answer: &Answer) -> String {
+    let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
+    format!("{}{flag}", answer.method.as_str())
+}
+
+/// The same with what is published before.
+fn answer(answer: &Answer, is_one_key: bool) -> String {
+    let method = method(answer).replace(' ', "\u{a0}");
+    match &answer.publish {
+        None => method,
+        Some(publish) => format!("publish a copy to {}, then {method}", target(publish, is_one_key)),
+    }
+}
+
+/// `the default exchange with key orders.work`.
+pub(super) fn with_keys(publish: &Publish) -> String {
+    target(publish, true)
+}
+
+fn target(publish: &Publish, is_one_key: bool) -> String {
+    format!("{} with {}", exchange(&publish.exchange), keys(&publish.routing_keys, !is_one_key))
+}
+
+pub(super) fn exchange(name: &ExchangeName) -> String {
+    match name.as_str() {
+        "" => "the default exchange".to_owned(),
+        name => format!("exchange\u{a0}{}", clean(name)),
+    }
+}
+
+fn keys(keys: &[String], one_each: bool) -> String {
+    let shown: Vec<String> = keys.iter().map(|key| clean(key)).collect();
+    match &shown[..] {
+        [] => "no key".to_owned(),
+        [only] => format!("key\u{a0}{only}"),
+        [.., last] if !one_each => format!("key\u{a0}{last}"),
+        [first, second] => format!("key {first}, then {second}"),
+        [first, .., last] => format!("key {first} to {last}, one a retry"),
+    }
+}
+
+fn waits(delays: &[Wait]) -> String {
+    let listed = |of: fn(&Wait) -> String| {
+        let mut shown: Vec<String> = delays.iter().take(MOST_LISTED).map(of).collect();
+        if delays.len() > MOST_LISTED {
+            shown.push(format!("… {} in all", count(delays.len() as u64, "wait")));
+        }
+        shown.join(", ")
+    };
+    format!("{} ({} ms)", listed(|it| it.text.clone()), listed(|it| it.milliseconds.to_string()))
+}
+
+fn with_number(wait: &Wait) -> String {
+    format!("{} ({} ms)", wait.text, wait.milliseconds)
+}
+
+fn letters(dead_letters: &DeadLetters) -> String {
+    let by = exchange(&dead_letters.exchange);
+    let key =
+        dead_letters.routing_key.as_ref().map_or_else(String::new, |key| format!(" with key\u{a0}{}", clean(key)));
+    match &dead_letters.queue {
+        Some(queue) => format!("{}, through {by}{key}", clean(queue.as_str())),
+        None => format!("to {by}{key}"),
+    }
+}

@@ -1,0 +1,259 @@
+//! The life of a message on a screen: drawn from top to bottom, with times; then every way out, what the worker calls, what
+//! a dead letter carries, and who says each setting.
+
+use super::contract_table::{terms, with_keys};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
+use crate::contract::Wait;
+use crate::life::{Carried, Life, Place, Replay, Source, State, Step, Story, TierStory, WayOut};
+use crate::model::QueueName;
+use anstyle::Style;
+use std::fmt::Write;
+
+/// Where times begin in the drawing.
+const TIMES: usize = 17;
+
+/// The story of a name.
+pub fn story(story: &Story, width: usize) -> String {
+    let mut text = String::new();
+    match story {
+        Story::Queue(life) => of_queue(&mut text, life, width),
+        Story::Tier(tier) => of_tier(&mut text, tier, width),
+    }
+    text
+}
+
+fn heading(text: &mut String, parts: &[String], width: usize) {
+    let parts: Vec<String> = parts.iter().map(|part| clean(part)).collect();
+    for line in wrap(&parts, " · ", width) {
+        let _ = writeln!(text, "{}", Painted(BOLD, line));
+    }
+}
+
+fn title(text: &mut String, title: &str) {
+    let _ = writeln!(text, "\n{}", Painted(BOLD, title));
+}
+
+/// A sentence in lines that fit, behind an indent.
+fn sentence(text: &mut String, first: &str, sentence: &str, width: usize) {
+    let indent = " ".repeat(columns(first));
+    let words: Vec<String> = clean(sentence).split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
+    for (index, line) in wrap(&words, " ", width.saturating_sub(columns(first))).iter().enumerate() {
+        let _ = writeln!(text, "{}{line}", if index == 0 { first } else { &indent });
+    }
+}
+
+fn listed(queues: &[QueueName]) -> String {
+    queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn shown(place: &Place) -> String {
+    format!("{}:{}", place.file, place.line)
+}
+
+fn of_queue(text: &mut String, life: &Life, width: usize) {
+    let kind = match (life.queue_type, life.is_dead_letter_queue) {
+        (crate::model::QueueType::Stream, _) => "stream".to_owned(),
+        (queue_type, true) => format!("{queue_type} dead-letter queue"),
+        (queue_type, false) => format!("{queue_type} queue"),
+    };
+    let parts = [
+        life.queue.to_string(),
+        kind,
+        format!("vhost {}", life.vhost),
+        format!("RabbitMQ {}", life.broker_version.series()),
+        shown(&life.at),
+    ];
+    heading(text, &parts, width);
+    if !life.letters_of.is_empty() {
+        sentence(text, "", &format!("The letters of {} end here.", listed(&life.letters_of)), width);
+    } else if life.is_dead_letter_queue {
+        sentence(text, "", "No queue of the spec sends its dead letters here.", width);
+    }
+    let always = life.contract.as_ref().is_some_and(|_| !life.is_dead_letter_queue);
+    title(text, if always { "A message that always fails (the attempts' own time comes on top)" } else { "A message" });
+    drawing(text, &life.steps, width);
+    title(text, "Ways out");
+    ways_out(text, &life.ways_out, width);
+    if let Some(contract) = life.contract.as_ref().filter(|_| !life.is_dead_letter_queue) {
+        title(text, "The worker");
+        terms(text, contract, width);
+    }
+    if let Some(letter) = &life.letter {
+        title(text, "A dead letter whose retries are used up");
+        carried(text, letter, width);
+    }
+    if let Some(replay) = &life.replay {
+        title(text, "Replay");
+        replayed(text, replay, width);
+    } else if let [first, ..] = &life.letters_of[..] {
+        title(text, "Replay");
+        let hint = "x-death says of which queue a letter is; `topo explain` of that queue says how it is replayed:";
+        sentence(text, "  ", hint, width);
+        let _ = writeln!(text, "  topo explain {}", super::shell::quoted(first.as_str()));
+    }
+    title(text, "Settings");
+    settings(text, &life.settings, width);
+}
+
+fn drawing(text: &mut String, steps: &[Step], width: usize) {
+    for (index, step) in steps.iter().enumerate() {
+        let time = step.after.as_ref().map_or_else(|| "behind what is in the queue".to_owned(), at);
+        match &step.state {
+            State::Published { ways_in } => {
+                for (index, way_in) in ways_in.iter().enumerate() {
+                    let (sign, word) = if index == 0 { ("○", "published") } else { ("│", "") };
+                    let first = format!("  {sign} {word:<w$}", w = TIMES - 4);
+                    sentence(text, &first, &format!("to {way_in}"), width);
+                }
+            }
+            State::Attempt { number } => state(text, (BOLD, "●"), &format!("attempt {number}"), &time, width),
+            State::Attempts { from, to } => {
+                state(
+                    text,
+                    (DIM, "⋮"),
+                    &format!("attempts {from} to {to}"),
+                    &format!("from {time}, as those before"),
+                    width,
+                );
+            }
+            State::Waiting { queue, wait } => {
+                let place = queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}"));
+                state(text, (DIM, "◌"), &format!("waits {}", wait.text), &place, width);
+            }
+            State::Kept { until } => state(text, (BOLD, "■"), "stays", until, width),
+            State::DeadLetter { place } => {
+                let time = step.after.as_ref().map_or_else(String::new, |after| format!(", {}", at(after)));
+                state(text, (RED, "■"), "dead letter", &format!("{place}{time}"), width);
+            }
+            State::Dropped => state(text, (RED, "✗"), "dropped", &time, width),
+        }
+        if index + 1 < steps.len() {
+            let rail = "  │   ";
+            match step.then.as_str() {
+                "" => text.push_str("  │\n"),
+                then => edge(text, rail, then, width),
+            }
+        }
+    }
+}
+
+fn state(text: &mut String, (style, sign): (Style, &str), word: &str, rest: &str, width: usize) {
+    let mut line = String::new();
+    let gap = " ".repeat((TIMES - 4).saturating_sub(columns(word)).max(1));
+    sentence(&mut line, &format!("  {sign} {word}{gap}"), rest, width);
+    text.push_str(&line.replacen(sign, &Painted(style, sign).to_string(), 1));
+}
+
+/// What leads on; the rail goes on beside it.
+fn edge(text: &mut String, rail: &str, then: &str, width: usize) {
+    let words: Vec<String> = clean(then).split(' ').map(str::to_owned).collect();
+    for line in wrap(&words, " ", width.saturating_sub(columns(rail))) {
+        let _ = writeln!(text, "{rail}{}", Painted(DIM, line));
+    }
+}
+
+fn at(wait: &Wait) -> String {
+    if wait.milliseconds == 0 { "at 0".to_owned() } else { format!("at +{}", wait.text) }
+}
+
+fn ways_out(text: &mut String, ways: &[WayOut], width: usize) {
+    for way in ways {
+        let first = format!("  {:<w$}", way.way, w = TIMES - 2);
+        let mut lines = String::new();
+        sentence(&mut lines, &first, &format!("{} ─▶ {}", way.by, way.to), width);
+        let style = if way.way == "acked" { GREEN } else { BOLD };
+        text.push_str(&lines.replacen(way.way, &Painted(style, way.way).to_string(), 1));
+    }
+}
+
+fn carried(text: &mut String, letter: &Carried, width: usize) {
+    let key = letter
+        .routing_key
+        .as_ref()
+        .map_or_else(|| "the key that it came with first".to_owned(), |key| format!("key {key}"));
+    let exchange = super::contract_table::exchange(&letter.exchange);
+    sentence(text, "  has            ", &format!("{exchange}, {key}"), width);
+    for (index, death) in letter.x_death.iter().enumerate() {
+        let label = if index == 0 { "x-death" } else { "" };
+        let entry = format!("queue={} reason={} count={}", death.queue, death.reason, death.count);
+        sentence(text, &format!("  {label:<w$}", w = TIMES - 2), &entry, width);
+    }
+    if letter.may_have_more {
+        sentence(text, "                 ", "and those that the copies bring, up to RabbitMQ 3.13", width);
+    }
+}
+
+fn replayed(text: &mut String, replay: &Replay, width: usize) {
+    let without = replay.without_headers.join(", ");
+    let how = format!(
+        "publish its body and properties to {}, without {without}; then basic.ack the letter",
+        with_keys(&replay.publish)
+    );
+    sentence(text, "  ", &how, width);
+    for beware in &replay.beware {
+        let mut lines = String::new();
+        sentence(&mut lines, "  beware         ", beware, width);
+        text.push_str(&lines.replacen("beware", &Painted(YELLOW, "beware").to_string(), 1));
+    }
+}
+
+/// A table as wide as what is in it; where that is too wide, who says it stands below.
+fn settings(text: &mut String, settings: &[Source], width: usize) {
+    let rows: Vec<[String; 4]> = settings
+        .iter()
+        .map(|it| {
+            let at = it.at.as_ref().map_or_else(String::new, shown);
+            [it.key.clone(), it.value.clone(), it.said_by.clone(), at].map(|cell| clean(&cell))
+        })
+        .collect();
+    let widest = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(widest);
+    let is_narrow = widths.iter().sum::<usize>() + 2 * widths.len() > width;
+    for [key, value, said_by, at] in &rows {
+        let pad = |cell: &str, width: usize| " ".repeat(width.saturating_sub(columns(cell)));
+        let key = format!("  {key}{}  ", pad(key, widths[0]));
+        if is_narrow {
+            sentence(text, &key, value, width);
+            let below = " ".repeat(columns(&key) + 2);
+            let parts = [said_by.clone(), at.clone()].into_iter().filter(|part| !part.is_empty());
+            sentence(text, &below, &parts.collect::<Vec<_>>().join(", "), width);
+        } else {
+            let line = format!("{key}{value}{}  {said_by}{}  {at}", pad(value, widths[1]), pad(said_by, widths[2]));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+    }
+}
+
+fn of_tier(text: &mut String, tier: &TierStory, width: usize) {
+    let parts = [tier.tier.to_string(), format!("tier of {}", tier.queue), format!("vhost {}", tier.vhost)];
+    heading(text, &parts, width);
+    text.push('\n');
+    let (queue, wait) = (&tier.queue, &tier.wait.text);
+    let waits = format!(
+        "A message of {queue} that failed {} waits here for {wait} before retry {}. Then it expires and comes back \
+         through {} with key {}. Nobody consumes a tier, and nobody should.",
+        times(tier.retry),
+        tier.retry,
+        tier.exchange,
+        tier.routing_key
+    );
+    sentence(text, "  ", &waits, width);
+    if !tier.is_made {
+        let retired = format!(
+            "The spec as it is makes no such tier: {queue} retries in another way now, or not at all. Where one is live, it \
+             is left over from before, takes nothing new, and drains by itself."
+        );
+        sentence(text, "  ", &retired, width);
+    }
+    let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", shown(at)));
+    sentence(text, "  ", &format!("How {queue} retries{at}:"), width);
+    let _ = writeln!(text, "  topo explain {}", super::shell::quoted(queue.as_str()));
+}
+
+fn times(number: u32) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        many => format!("{many} times"),
+    }
+}

@@ -1,0 +1,105 @@
+//! `topo contract`: each format through the real binary.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::expect_file;
+use crate::support::{Output, Topo, valid_contract};
+
+const SPEC: &str = "\
+version: 1
+vhost: shop
+exchanges: {orders: {type: topic}, legacy: {external: true}}
+queues:
+  orders.work:
+    type: quorum
+    retry: {delays: [5s, 30s]}
+    deadLetter: orders.dead
+    bindings: [{exchange: orders, routingKey: \"order.#\"}]
+  mail's: {type: classic, maxRetries: 2, retry: {strategy: republish}, deadLetter: {exchange: legacy}}
+  plain: {type: classic}
+  log: {type: stream}
+  theirs: {external: true}
+deadLetterQueues:
+  orders.dead: {type: quorum}
+";
+
+fn topo() -> Topo {
+    Topo::offline().spec(SPEC)
+}
+
+fn run(arguments: &[&str]) -> Output {
+    topo().run(["contract"].into_iter().chain(arguments.iter().copied()))
+}
+
+#[test]
+fn the_table_at_80_columns() {
+    let output = topo().env("COLUMNS", "80").run(["contract"]).expect_code(0);
+    assert_eq!(output.stderr, "");
+    expect_file(&output, "contract-80.txt");
+}
+
+#[test]
+fn the_table_at_120_columns() {
+    let output = topo().env("COLUMNS", "120").run(["contract", "--queue", "orders.work"]).expect_code(0);
+    expect_file(&output, "contract-120.txt");
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    let json = run(&["--format", "json"]).expect_code(0).json();
+    valid_contract(&json);
+    assert_eq!(json["formatVersion"], 1);
+    assert_eq!(json["brokerVersion"], "4.3.0");
+    let queues = json["vhosts"]["shop"]["queues"].as_object().unwrap();
+    assert_eq!(queues.keys().collect::<Vec<_>>(), ["mail's", "orders.work"]);
+    assert_eq!(queues["orders.work"]["maxRetries"], 2);
+    let yaml = run(&["--format", "yaml"]).expect_code(0).stdout;
+    let read: Value = serde_yaml::from_str(&yaml).unwrap();
+    assert_eq!(read, json);
+    assert!(yaml.starts_with("formatVersion: 1\nbrokerVersion: \"4.3.0\"\nvhosts:\n  shop:\n"), "{yaml}");
+    assert_eq!(run(&["--format", "json", "--broker-version", "3.8"]).json()["brokerVersion"], "3.8.0");
+}
+
+#[test]
+fn a_shell_reads_the_variables() {
+    let script = format!(
+        "set -e; set -a; eval \"$({} contract --format env)\"; \
+         echo \"$ORDERS_WORK_MAX_RETRIES $ORDERS_WORK_DELAYS_MS $MAIL_S_QUEUE <$MAIL_S_ON_FAILURE_EXCHANGE>\"",
+        env!("CARGO_BIN_EXE_topo")
+    );
+    let output = Topo::of(Path::new("/bin/bash")).spec(SPEC).run(["-c", &script]).expect_code(0);
+    assert_eq!(output.stdout, "2 5000,30000 mail's <>\n");
+    let lines = run(&["--format", "env", "--queue", "orders.work"]).expect_code(0).stdout;
+    assert!(
+        lines.starts_with("ORDERS_WORK_QUEUE=orders.work\nORDERS_WORK_STRATEGY=ladder\nORDERS_WORK_MAX_RETRIES=2\n")
+    );
+    let met = Topo::offline()
+        .spec("queues: {a.b: {type: quorum, maxRetries: 1}, a-b: {type: quorum, maxRetries: 1}}\n")
+        .run(["contract", "--format", "env"]);
+    let met =
+        met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be said by two queues: `a-b` and `a.b`");
+    met.expect_text("--queue NAME");
+}
+
+#[test]
+fn queues_are_named() {
+    // Asked for, it is said, also where there is little to say.
+    let plain = run(&["--queue", "plain"]).expect_code(0);
+    plain.expect_text("letters     none: what is given up is dropped");
+    let both = run(&["--queue", "plain", "--queue", "orders.work", "--format", "json"]).expect_code(0).json();
+    assert_eq!(both["vhosts"]["shop"]["queues"].as_object().unwrap().len(), 2);
+    run(&["--queue", "log"]).expect_code(64).expect_no_result().expect_error("`log` is a stream");
+    run(&["--queue", "theirs"]).expect_code(64).expect_no_result().expect_error("`theirs` is external");
+    let unknown = run(&["--queue", "orders.wrok"]).expect_code(64).expect_no_result();
+    unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
+    let none = Topo::offline().spec("queues: {plain: {type: classic}}\n").run(["contract"]).expect_code(0);
+    assert!(none.stdout.ends_with("No queue retries or has dead letters.\n"), "{none}");
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let schema = Topo::offline().run(["schema", "--kind", "contract"]).expect_code(0);
+    assert_eq!(schema.json()["title"], "topo contract");
+}

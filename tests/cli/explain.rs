@@ -1,0 +1,103 @@
+//! `topo explain`: the life of a message, word for word, and what is said of other names.
+
+use super::expect_file;
+use crate::support::{Output, Topo};
+
+const SPEC: &str = "\
+version: 1
+vhost: shop
+retryPolicies:
+  slow: {delays: [5s, 30s]}
+exchanges: {orders: {type: topic}}
+queues:
+  orders.work:
+    type: quorum
+    messageTtl: 1h
+    retry: slow
+    deadLetter: orders.dead
+    bindings: [{exchange: orders, routingKey: \"order.#\"}]
+  jobs: {type: quorum, maxRetries: 2}
+  theirs: {external: true}
+  lazy-mode: {type: classic}
+deadLetterQueues:
+  orders.dead: {type: classic}
+";
+
+fn at(columns: &str, arguments: &[&str]) -> Output {
+    let topo = Topo::offline().env("COLUMNS", columns).spec(SPEC);
+    topo.run(["explain"].into_iter().chain(arguments.iter().copied()))
+}
+
+#[test]
+fn the_life_on_a_ladder_at_80_columns() {
+    let output = at("80", &["orders.work"]).expect_code(0);
+    assert_eq!(output.stderr, "");
+    expect_file(&output, "explain-ladder-80.txt");
+}
+
+#[test]
+fn the_life_of_what_the_queue_counts_at_120_columns() {
+    let output = at("120", &["jobs", "--broker-version", "4.0"]).expect_code(0);
+    expect_file(&output, "explain-redeliver-120.txt");
+}
+
+#[test]
+fn a_dead_letter_queue_says_whose_letters_it_has() {
+    let output = at("80", &["orders.dead", "topology.yaml"]).expect_code(0);
+    expect_file(&output, "explain-dead-letters-80.txt");
+}
+
+#[test]
+fn a_tier_says_whose_it_is() {
+    let output = at("80", &["orders.work.retry.2.30s", "-f", "topology.yaml"]).expect_code(0);
+    expect_file(&output, "explain-tier-80.txt");
+    let old = at("80", &["orders.work.retry.2.1m"]).expect_code(0);
+    old.expect_text("The spec as it is makes no such tier");
+}
+
+#[test]
+fn nothing_is_wider_than_the_screen() {
+    for columns in [80, 120] {
+        for queue in ["orders.work", "jobs", "orders.dead", "lazy-mode", "orders.work.retry.1.5s"] {
+            let output = at(&columns.to_string(), &[queue, "-f", "topology.yaml"]).expect_code(0);
+            assert!(output.stdout.lines().all(|line| line.chars().count() <= columns), "{output}");
+            assert!(!output.stdout.contains('\u{1b}'), "{output}");
+        }
+    }
+    let coloured = at("80", &["jobs", "--color", "always"]).expect_code(0);
+    assert!(coloured.stdout.contains('\u{1b}'), "{coloured}");
+}
+
+#[test]
+fn other_names_are_answered() {
+    let unknown = at("80", &["orders.wrok"]).expect_code(64).expect_no_result();
+    unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
+    at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
+    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("there is no spec");
+    Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE");
+}
+
+#[test]
+fn a_rule_has_a_page_and_needs_no_spec() {
+    let page = Topo::offline().run(["explain", "transient-queue"]).expect_code(0);
+    assert!(page.stdout.starts_with("# transient-queue"), "{page}");
+    // A queue that has the name of a rule: whoever names a spec means the queue.
+    assert!(at("80", &["lazy-mode"]).expect_code(0).stdout.starts_with("# lazy-mode"));
+    at("80", &["lazy-mode", "-f", "topology.yaml"]).expect_code(0).expect_text("lazy-mode · classic queue");
+    at("80", &["transient-queue", "-f", "topology.yaml"]).expect_code(0).expect_text("# transient-queue");
+    let json = Topo::offline().run(["explain", "transient-queue", "--format", "json"]).expect_code(0).json();
+    assert_eq!(json["stories"][0]["kind"], "rule");
+}
+
+#[test]
+fn machines_read_the_same() {
+    let json = at("80", &["orders.work", "--format", "json"]).expect_code(0).json();
+    assert_eq!(json["formatVersion"], 1);
+    let story = &json["stories"][0];
+    assert_eq!((&story["kind"], &story["queue"]), (&"queue".into(), &"orders.work".into()));
+    assert_eq!(story["steps"][1]["state"]["name"], "attempt");
+    assert_eq!(story["contract"]["deliveries"], 3);
+    assert_eq!(story["letter"]["xDeath"][0]["count"], 3);
+    let tier = at("80", &["orders.work.retry.1.5s", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
+}

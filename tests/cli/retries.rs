@@ -1,0 +1,142 @@
+//! Retry strategies that a queue type or a version cannot carry: `topo validate --broker-version` names those that can, and
+//! it is right about them.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Output, Topo};
+
+const STRATEGIES: [&str; 4] = ["ladder", "republish", "redeliver", "delayed"];
+const VERSIONS: [&str; 5] = ["3.8.9", "3.10.8", "3.13.7", "4.0.5", "4.3.6"];
+
+/// A retry of a queue, as the spec says it.
+#[derive(Clone, Copy)]
+struct Retry<'a> {
+    kind: &'a str,
+    count: u32,
+    /// Other keys of the queue.
+    keys: &'a str,
+    /// The schedule, as keys of `retry`: empty for none.
+    schedule: &'a str,
+}
+
+impl Retry<'_> {
+    fn validated(self, topo: &Topo, strategy: &str, version: &str) -> Output {
+        let Self { kind, count, keys, schedule } = self;
+        topo.rewrite(&format!(
+            "queues: {{work: {{type: {kind}, {keys}deadLetter: dead, maxRetries: {count}, retry: {{strategy: {strategy}{schedule}}}}}}}\n\
+             deadLetterQueues: {{dead: {{type: classic}}}}\n"
+        ));
+        topo.run(["validate", "--broker-version", version])
+    }
+}
+
+/// The strategies of `` `strategy: ladder` or `strategy: republish` would work here``; nothing without such a hint.
+fn named(output: &Output, before: &str) -> Option<BTreeSet<String>> {
+    let hint = output.stderr.lines().find_map(|line| line.trim().strip_prefix("= help: "))?;
+    let list = hint.strip_suffix(" would work here")?.strip_prefix(before)?;
+    Some(
+        list.split(" or ").map(|it| it.trim_matches('`').strip_prefix("strategy: ").unwrap_or(it).to_owned()).collect(),
+    )
+}
+
+/// What each strategy says to that.
+fn all_validated(retry: Retry<'_>, topo: &Topo, version: &str) -> [(&'static str, Output); 4] {
+    STRATEGIES.map(|strategy| (strategy, retry.validated(topo, strategy, version)))
+}
+
+fn works(outputs: &[(&str, Output)]) -> BTreeSet<String> {
+    outputs.iter().filter(|it| it.1.code == Some(0)).map(|it| it.0.to_owned()).collect()
+}
+
+/// Every strategy on every type and version with every kind of schedule: what is refused for its strategy names all those
+/// that validate instead, and no other.
+#[test]
+fn a_refused_strategy_names_exactly_those_that_validate() {
+    let topo = Topo::offline();
+    let [mut as_it_is, mut without_delays] = [0, 0];
+    for kind in ["classic", "quorum"] {
+        for (count, keys, schedule) in [
+            (3, "", ""),
+            (3, "", ", delays: [1s, 2s, 3s]"),
+            (3, "", ", delays: [1s, 5s]"),
+            (3, "maxLength: 5, ", ", delays: [1s, 2s, 3s]"),
+            (101, "", ", delays: [1s, 5s]"),
+        ] {
+            for version in VERSIONS {
+                let retry = Retry { kind, count, keys, schedule };
+                let outputs = all_validated(retry, &topo, version);
+                let expected = works(&outputs);
+                for (strategy, output) in &outputs {
+                    let case = format!("{kind} {count} {keys}{schedule} {strategy} on {version}");
+                    if let Some(named) = named(output, "without delays, ") {
+                        assert!(expected.is_empty(), "{case}: {output}");
+                        let bare = all_validated(Retry { schedule: "", ..retry }, &topo, version);
+                        assert_eq!(named, works(&bare), "{case}: {output}");
+                        without_delays += 1;
+                    } else if let Some(named) = named(output, "") {
+                        assert_eq!(named, expected, "{case}: {output}");
+                        as_it_is += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(as_it_is > 20 && without_delays > 10, "{as_it_is} and {without_delays} hints were looked at");
+}
+
+/// Each sentence that a type or a version is the reason for.
+#[test]
+fn a_type_or_a_version_that_cannot_is_named() {
+    let topo = Topo::offline();
+    let even = ", delays: [1s, 2s]";
+    let (classic, quorum) =
+        ("a queue that counts deliveries, and queue `work` is a classic queue", "needs RabbitMQ 4.3, and this is");
+    for (version, kind, strategy, schedule, sentence, named) in [
+        ("4.3.6", "classic", "redeliver", "", classic, "`strategy: republish`"),
+        ("4.3.6", "classic", "delayed", even, classic, "`strategy: ladder` or `strategy: republish`"),
+        ("4.0.5", "quorum", "delayed", even, quorum, "`strategy: ladder` or `strategy: republish`"),
+        ("4.2.0", "quorum", "delayed", even, quorum, "`strategy: ladder` or `strategy: republish`"),
+        ("3.8.9", "quorum", "delayed", even, quorum, "`strategy: ladder` or `strategy: republish`"),
+    ] {
+        let output = Retry { kind, count: 3, keys: "", schedule }.validated(&topo, strategy, version).expect_code(65);
+        output.expect_text(sentence).expect_text(&format!("{named} would work here"));
+    }
+    // A count alone, which a classic queue does not keep.
+    topo.rewrite("queues: {work: {type: classic, maxRetries: 3, deadLetter: none}}\n");
+    let refused = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(65);
+    refused.expect_text("which does not count deliveries").expect_text("or use `type: quorum`");
+    // Consuming does not take anything out of a stream.
+    for keys in ["maxRetries: 3", "retry: {delays: [1s]}", "deadLetter: none"] {
+        for version in ["3.10.8", "4.3.6"] {
+            topo.rewrite(&format!("queues: {{work: {{type: stream, {keys}}}}}\n"));
+            let key = keys.split(':').next().unwrap_or_default();
+            let refused = topo.run(["validate", "--broker-version", version]).expect_code(65);
+            assert!(refused.stderr.contains(key) && refused.stderr.contains("stream"), "{refused}");
+        }
+    }
+    // What is said for all queues is not meant for streams.
+    topo.rewrite("defaults: {maxRetries: 3, deadLetter: none}\nqueues: {work: {type: stream}}\n");
+    topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(0);
+}
+
+/// A ladder's letters keep their keys, so they need an exchange that takes every key.
+#[test]
+fn a_direct_dead_letter_exchange_is_refused_under_a_ladder_alone() {
+    let topo = Topo::offline();
+    for (keys, code) in [
+        ("retry: {delays: [1s]}", 65),
+        ("retry: {strategy: republish, delays: [1s]}", 0),
+        ("maxRetries: 3", 0),
+        ("retry: {strategy: delayed, delays: [1s]}", 0),
+        ("maxRetries: 0", 0),
+    ] {
+        topo.rewrite(&format!(
+            "queues: {{work: {{type: quorum, {keys}, deadLetter: dead}}}}\n\
+             deadLetterQueues: {{dead: {{type: classic, exchange: {{type: direct}}}}}}\n"
+        ));
+        let output = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(code);
+        if code != 0 {
+            output.expect_text("which direct exchange `dead.dlx` would not know").expect_text("let it be a fanout");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The contract is kept: workers that know nothing but what `topo contract --format json` says see what it promises, for
+//! each strategy that the broker carries.
+
+use std::time::Duration;
+
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldTable};
+use serde_json::Value;
+
+use crate::support::worker::{as_number, as_text, found, header};
+use crate::support::{Amqp, Message, Node, Outcome, Topo, Vhost, Work, Worker, until, valid_contract};
+
+/// How messages are published.
+const FIRST: (&str, &str) = ("orders", "order.created");
+/// Later than this is too late.
+const LATE: Duration = Duration::from_secs(1);
+/// So long nothing more comes, beyond the longest wait.
+const QUIET: Duration = Duration::from_millis(700);
+
+/// A queue with these keys.
+struct Case {
+    name: &'static str,
+    kind: &'static str,
+    keys: &'static str,
+    /// Where its dead letters go, and what is behind that.
+    dead_letter: &'static str,
+    dead: &'static str,
+}
+
+const FANOUT: (&str, &str) = ("dead", "{type: classic}");
+const INTERNAL: (&str, &str) =
+    ("{queue: dead, wiring: policy}", "{type: classic, exchange: {name: all, internal: true}}");
+const DIRECT: (&str, &str) = ("dead", "{type: quorum, exchange: {name: dlx, type: direct}}");
+
+/// All that this broker carries.
+fn cases() -> Vec<Case> {
+    let case = |name, kind, keys, (dead_letter, dead)| Case { name, kind, keys, dead_letter, dead };
+    let mut cases = Vec::new();
+    for kind in ["classic", "quorum"] {
+        cases.extend([
+            case("ladder", kind, "retry: {delays: [300ms, 600ms]}, maxRetries: 3", FANOUT),
+            case("ladder by policy", kind, "retry: {delays: [300ms]}", INTERNAL),
+            case("tiers", kind, "retry: {strategy: republish, delays: [300ms, 600ms]}", FANOUT),
+            case("tiers by policy", kind, "retry: {strategy: republish, delays: [300ms]}", INTERNAL),
+            case("to the back", kind, "maxRetries: 2, retry: {strategy: republish}", DIRECT),
+            case("no retry", kind, "maxRetries: 0", DIRECT),
+            case("no retry by policy", kind, "maxLength: 10", INTERNAL),
+        ]);
+    }
+    cases.push(case("redeliver", "quorum", "maxRetries: 2", FANOUT));
+    cases.push(case("redeliver by policy", "quorum", "maxRetries: 1", INTERNAL));
+    if Node::shared().at_least(4, 3) {
+        cases.push(case("delayed", "quorum", "retry: {strategy: delayed, delays: [300ms, 600ms]}", DIRECT));
+    }
+    cases
+}
+
+impl Case {
+    /// Applies it, and reads the contract of `work` for the broker that it is, and what its letters are said to carry.
+    fn contract(&self, vhost: &Vhost<'_>) -> (Value, Value) {
+        let Self { kind, keys, dead_letter, dead, .. } = self;
+        // 3.8 and 3.10 have no guard for what overflows on a ladder, so only queues without one have a limit.
+        let spec = format!(
+            "exchanges: {{orders: {{type: topic}}}}\n\
+             queues:\n  work: {{type: {kind}, {keys}, deadLetter: {dead_letter}, \
+             bindings: [{{exchange: orders, routingKey: \"order.#\"}}]}}\n\
+             deadLetterQueues: {{dead: {dead}}}\n"
+        );
+        let topo = Topo::new(vhost).spec(&spec);
+        topo.run(["apply", "-y"]).expect_code(0);
+        topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
+        let version = vhost.node().version();
+        let line = ["contract", "--format", "json", "--broker-version", version];
+        let document = topo.run(line).expect_code(0).json();
+        valid_contract(&document);
+        let explained =
+            topo.run(["explain", "work", "--format", "json", "--broker-version", version]).expect_code(0).json();
+        (document["vhosts"][vhost.name()]["queues"]["work"].clone(), explained["stories"][0].clone())
+    }
+}
+
+fn publish(amqp: &Amqp) {
+    let mut headers = FieldTable::default();
+    headers.insert("tenant".into(), AMQPValue::LongString("a".into()));
+    let properties = AMQPProperties::default()
+        .with_delivery_mode(2)
+        .with_message_id("m-1".into())
+        .with_content_type("text/plain".into())
+        .with_headers(headers);
+    assert_eq!(amqp.publish_with(FIRST.0, FIRST.1, "poison", properties), Outcome::Routed);
+}
+
+/// A worker's life, with what it does about each message in turn; the last one repeats.
+struct Run<'a> {
+    amqp: &'a Amqp,
+    contract: &'a Value,
+    case: &'a Case,
+}
+
+impl Run<'_> {
+    fn letters(&self) -> u32 {
+        self.amqp.ready(self.contract["deadLetters"]["queue"].as_str().expect("a queue"))
+    }
+
+    fn longest(&self) -> Duration {
+        let delays = self.contract["delays"].as_array().expect("delays").iter();
+        Duration::from_millis(delays.filter_map(|wait| wait["milliseconds"].as_u64()).max().unwrap_or(0))
+    }
+
+    /// What comes until there is a dead letter and then nothing more.
+    fn until_dead(
+        &self,
+        first: (&str, &str),
+        mut act: impl FnMut(&Worker<'_>, Work),
+    ) -> Vec<(std::time::Instant, String, String, bool)> {
+        let mut worker = Worker::of(self.amqp, "work", self.contract);
+        let mut came = Vec::new();
+        loop {
+            match worker.next(self.longest() + QUIET) {
+                Some(work) => {
+                    assert_eq!(work.retry, came.len() as u64, "{} on a {} queue", self.case.name, self.case.kind);
+                    self.arrived(&work, first);
+                    let delivery = &work.delivery;
+                    came.push((
+                        work.at,
+                        delivery.exchange.to_string(),
+                        delivery.routing_key.to_string(),
+                        delivery.redelivered,
+                    ));
+                    act(&worker, work);
+                }
+                None if self.letters() > 0 => return came,
+                None => {}
+            }
+        }
+    }
+
+    /// A retry comes as the contract says, and says where it was first.
+    fn arrived(&self, work: &Work, first: (&str, &str)) {
+        let about = format!("{} on a {} queue: {work:?}", self.case.name, self.case.kind);
+        let (arrives, original) = (&self.contract["retryArrives"], &self.contract["original"]);
+        let now = (work.delivery.exchange.to_string(), work.delivery.routing_key.to_string());
+        let first = (first.0.to_owned(), first.1.to_owned());
+        if work.retry == 0 || arrives.is_null() {
+            assert_eq!(now, first, "{about}");
+            assert_eq!(work.delivery.redelivered, work.retry > 0, "{about}");
+            return;
+        }
+        let keys = arrives["routingKeys"].as_array().unwrap();
+        let key = &keys[(work.retry as usize - 1).min(keys.len() - 1)];
+        assert_eq!(
+            (arrives["exchange"].as_str(), key.as_str()),
+            (Some(now.0.as_str()), Some(now.1.as_str())),
+            "{about}"
+        );
+        let of = |field: &str| found(&work.delivery.properties, original[field].as_str().unwrap());
+        assert_eq!(of("exchange").zip(of("routingKey")), Some(first), "{about}");
+    }
+
+    /// The one dead letter, as it was published; nothing is left anywhere.
+    fn letter(&self, vhost: &Vhost<'_>) -> Message {
+        let about = format!("{} on a {} queue", self.case.name, self.case.kind);
+        assert_eq!(self.letters(), 1, "{about}");
+        let queue = self.contract["deadLetters"]["queue"].as_str().unwrap();
+        let letter = self.amqp.get(queue).unwrap();
+        assert_eq!(letter.body, b"poison", "{about}");
+        assert_eq!(letter.properties.message_id().as_ref().map(ToString::to_string).as_deref(), Some("m-1"), "{about}");
+        assert_eq!(header(&letter.properties, "tenant").and_then(as_text).as_deref(), Some("a"), "{about}");
+        for queue in vhost.names("queues") {
+            until(&format!("{queue} to be empty"), || (self.amqp.ready(&queue) == 0).then_some(()));
+        }
+        letter
+    }
+}
+
+/// What the broker wrote on a letter whose retries were used up.
+fn carries(letter: &Message, said: &Value, about: &str) {
+    let key = said["routingKey"].as_str().unwrap_or(FIRST.1);
+    assert_eq!(
+        (letter.exchange.as_str(), letter.routing_key.as_str()),
+        (said["exchange"].as_str().unwrap(), key),
+        "{about}"
+    );
+    let deaths = header(&letter.properties, "x-death").and_then(AMQPValue::as_array).expect("deaths");
+    let field = |death: &FieldTable, name: &str| death.inner().get(name).and_then(as_text).unwrap_or_default();
+    let count = |death: &FieldTable| death.inner().get("count").and_then(as_number).unwrap_or_default();
+    let seen: Vec<(String, String, i64)> = deaths
+        .as_slice()
+        .iter()
+        .filter_map(AMQPValue::as_field_table)
+        .map(|death| (field(death, "queue"), field(death, "reason"), count(death)))
+        .collect();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let expected: Vec<(String, String, i64)> = said["xDeath"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|death| (text(&death["queue"]), text(&death["reason"]), death["count"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(seen.first(), expected.first(), "{about}");
+    assert!(expected.iter().all(|death| seen.contains(death)), "{about}: {seen:?}");
+    assert!(said["mayHaveMore"] == true || seen.len() == expected.len(), "{about}: {seen:?}");
+}
+
+fn replay(amqp: &Amqp, letter: &Message, how: &Value) {
+    let mut headers = FieldTable::default();
+    for (name, value) in letter.properties.headers().iter().flat_map(|headers| headers.inner()) {
+        if !how["withoutHeaders"].as_array().unwrap().iter().any(|without| without == name.as_str()) {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    let properties = letter.properties.clone().with_headers(headers);
+    let (exchange, key) = (how["publish"]["exchange"].as_str().unwrap(), &how["publish"]["routingKeys"][0]);
+    assert_eq!(amqp.publish_with(exchange, key.as_str().unwrap(), "poison", properties), Outcome::Routed);
+}
+
+#[test]
+fn a_worker_may_shorten_a_wait_by_the_jitter() {
+    let (dead_letter, dead) = FANOUT;
+    let keys = "retry: {strategy: republish, delays: [3s], jitter: 2500ms}";
+    for kind in ["classic", "quorum"] {
+        let vhost = Node::shared().vhost("jitter");
+        let case = Case { name: "jitter", kind, keys, dead_letter, dead };
+        let (contract, _) = case.contract(&vhost);
+        let amqp = vhost.amqp();
+        let run = Run { amqp: &amqp, contract: &contract, case: &case };
+        publish(&amqp);
+        let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
+        let waited = came[1].0 - came[0].0;
+        assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(3), "{kind}: {waited:?}");
+        assert_eq!(came.len(), 2, "{kind}");
+        run.letter(&vhost);
+    }
+}
+
+/// What `topo explain` warns of: a letter that goes back with the key that it has.
+#[test]
+fn a_letter_that_is_replayed_with_its_key_is_one_again() {
+    let vhost = Node::shared().vhost("replay");
+    let (dead_letter, dead) = FANOUT;
+    let keys = "retry: {delays: [200ms, 300ms]}";
+    let case = Case { name: "ladder", kind: "classic", keys, dead_letter, dead };
+    let (contract, story) = case.contract(&vhost);
+    let amqp = vhost.amqp();
+    let run = Run { amqp: &amqp, contract: &contract, case: &case };
+    let key = story["letter"]["routingKey"].as_str().unwrap();
+    assert_eq!(amqp.publish("work.return", key, "poison"), Outcome::Routed);
+    let mut worker = Worker::of(&amqp, "work", &contract);
+    let work = worker.next(QUIET).expect("it comes at once");
+    worker.fail(work);
+    until("the letter", || (run.letters() == 1).then_some(()));
+    assert!(worker.next(run.longest() + QUIET).is_none());
+}
+
+#[test]
+fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
+    for case in cases() {
+        let vhost = Node::shared().vhost("contract");
+        let (contract, story) = case.contract(&vhost);
+        let amqp = vhost.amqp();
+        let about = format!("{} on a {} queue", case.name, case.kind);
+        let run = Run { amqp: &amqp, contract: &contract, case: &case };
+        let deliveries = contract["deliveries"].as_u64().unwrap();
+
+        // One that always fails.
+        publish(&amqp);
+        let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
+        assert_eq!(came.len() as u64, deliveries, "{about}");
+        let delays = contract["delays"].as_array().unwrap();
+        assert!(delays.is_empty() || delays.len() as u64 + 1 == deliveries, "{about}");
+        for (pair, delay) in came.windows(2).zip(delays) {
+            let (waited, delay) =
+                (pair[1].0 - pair[0].0, Duration::from_millis(delay["milliseconds"].as_u64().unwrap()));
+            // A quorum queue of 4.3 counts its own delays in its own clock.
+            assert!(waited + Duration::from_millis(5) >= delay && waited < delay + LATE, "{about}: {waited:?}");
+        }
+        let letter = run.letter(&vhost);
+        carries(&letter, &story["letter"], &about);
+
+        // The same again, as the letter says that it is replayed.
+        replay(&amqp, &letter, &story["replay"]);
+        let own = story["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
+        let came = run.until_dead(("", own), |worker, work| worker.fail(work));
+        assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
+        run.letter(&vhost);
+
+        // One that gives up at once.
+        publish(&amqp);
+        assert_eq!(run.until_dead(FIRST, |worker, work| worker.give_up(work)).len(), 1, "{about}");
+        run.letter(&vhost);
+
+        // One that writes a good letter on the last attempt.
+        publish(&amqp);
+        run.until_dead(FIRST, |worker, work| {
+            if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
+        });
+        let letter = run.letter(&vhost);
+        for expected in contract["letter"]["headers"].as_array().unwrap() {
+            let name = expected["name"].as_str().unwrap();
+            let value = header(&letter.properties, name).and_then(as_text);
+            let value = value.unwrap_or_else(|| panic!("{about}: {name} is missing"));
+            assert!(expected["value"].is_null() || expected["value"] == value.as_str(), "{about}: {name}: {value}");
+        }
+    }
+}

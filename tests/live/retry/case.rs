@@ -1,0 +1,382 @@
+//! One queue with retries, one message, and what must become of it. Many cases share a vhost, each with a queue of its own,
+//! and run at once.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use lapin::protocol::basic::AMQPProperties;
+
+use super::control::{Control, NAME as CONTROL};
+use super::letter::{self, BODY, Death, death, deaths, original_expirations, unchanged};
+use super::worker::{self, Seen, Verb, channel, consume, next, publish, ready, take};
+use crate::support::{Amqp, Message, NONE, Node, Topo, Vhost, block_on, until};
+
+/// Later than this is too late.
+const LATE: Duration = Duration::from_secs(1);
+
+/// The clock of a broker has no smaller unit.
+const TICK: Duration = Duration::from_millis(1);
+
+/// So long after the end nothing more may come.
+const QUIET: Duration = Duration::from_millis(700);
+
+/// Longer than any case takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    Ladder,
+    Republish,
+    Redeliver,
+    Delayed,
+    /// No retry at all: the first failure is final.
+    Final,
+}
+
+impl Strategy {
+    /// Those that can carry a queue of that type on this broker.
+    pub(super) fn of(kind: &str) -> Vec<Self> {
+        let mut strategies = vec![Self::Ladder, Self::Republish];
+        if kind == "quorum" {
+            strategies.push(Self::Redeliver);
+            strategies.extend(Node::shared().at_least(4, 3).then_some(Self::Delayed));
+        }
+        strategies
+    }
+}
+
+/// What a queue's keys are, and what they promise.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) queue: String,
+    pub(super) kind: &'static str,
+    pub(super) strategy: Strategy,
+    /// Its keys beside type and dead letters, as YAML.
+    pub(super) keys: String,
+    /// Its `deadLetter`; without it, the name of its dead-letter queue.
+    pub(super) dead_letter: Option<String>,
+    /// Keys of its dead-letter queue beside the type.
+    pub(super) dead_keys: String,
+    /// Milliseconds, one a retry.
+    pub(super) waits: Vec<u64>,
+    /// By how many the worker shortens each.
+    pub(super) jitter: u64,
+    /// On which attempt the worker succeeds; none: it always fails.
+    pub(super) succeeds_on: Option<usize>,
+    pub(super) published: AMQPProperties,
+}
+
+/// What was seen of a case.
+pub(super) struct Story {
+    pub(super) seen: Vec<Seen>,
+    pub(super) letters: Vec<Message>,
+}
+
+impl Case {
+    /// A worker that always fails; the keys say the waits in the plainest way. Waits of 0 are none.
+    pub(super) fn new(queue: &str, kind: &'static str, strategy: Strategy, waits: &[u64]) -> Self {
+        let (count, delays) = (waits.len(), delays(waits));
+        let keys = match strategy {
+            Strategy::Ladder => format!("retry: {{delays: {delays}}}"),
+            Strategy::Republish if waits.iter().all(|wait| *wait == 0) => {
+                format!("maxRetries: {count}, retry: {{strategy: republish}}")
+            }
+            Strategy::Republish => format!("retry: {{strategy: republish, delays: {delays}}}"),
+            Strategy::Redeliver => format!("maxRetries: {count}, retry: {{strategy: redeliver}}"),
+            Strategy::Delayed => format!("retry: {{strategy: delayed, delays: {delays}}}"),
+            Strategy::Final => "maxRetries: 0".to_owned(),
+        };
+        Self {
+            queue: queue.to_owned(),
+            kind,
+            strategy,
+            keys,
+            dead_letter: None,
+            dead_keys: String::new(),
+            waits: waits.to_vec(),
+            jitter: 0,
+            succeeds_on: None,
+            published: letter::properties(2),
+        }
+    }
+
+    /// The same, said by other keys.
+    pub(super) fn keys(mut self, keys: &str) -> Self {
+        keys.clone_into(&mut self.keys);
+        self
+    }
+
+    pub(super) fn succeeds_on(mut self, attempt: usize) -> Self {
+        self.succeeds_on = Some(attempt);
+        self
+    }
+
+    pub(super) fn dead(&self) -> String {
+        format!("{}.dead", self.queue)
+    }
+
+    /// What the contract tells the worker.
+    pub(super) fn verb(&self) -> Verb {
+        match self.strategy {
+            Strategy::Ladder | Strategy::Final => Verb::NackAway,
+            Strategy::Redeliver | Strategy::Delayed => Verb::RejectBack,
+            Strategy::Republish => Verb::Republish {
+                retries: u32::try_from(self.waits.len()).expect("few retries"),
+                tiers: self.waits.iter().copied().filter(|wait| *wait > 0).collect(),
+                jitter: self.jitter,
+            },
+        }
+    }
+
+    /// Publishes the message and works until it is a dead letter, or done.
+    pub(super) async fn live(&self, amqp: &Amqp, key: &str) -> Story {
+        let channel = channel(amqp).await;
+        let mut consumer = consume(&channel, &self.queue, 1).await;
+        publish(&channel, "orders", key, BODY, self.published.clone()).await;
+        let (verb, dead) = (self.verb(), self.dead());
+        let mut story = Story { seen: Vec::new(), letters: Vec::new() };
+        let mut last = Instant::now();
+        let deadline = last + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await {
+                let succeeds = self.succeeds_on == Some(story.seen.len() + 1);
+                let seen = match succeeds {
+                    true => worker::ack(delivery).await,
+                    false => worker::fail(&channel, &self.queue, delivery, &verb).await,
+                };
+                story.seen.push(seen);
+                last = Instant::now();
+            } else if let Some(letter) = take(&channel, &dead).await {
+                story.letters.push(letter);
+                last = Instant::now();
+            } else {
+                let is_over = self.succeeds_on.map_or(!story.letters.is_empty(), |it| story.seen.len() >= it);
+                if is_over && last.elapsed() > QUIET {
+                    return story;
+                }
+            }
+        }
+        panic!("{}: no end after {:?}: {}", self.queue, PATIENCE, self.told(&story));
+    }
+
+    fn told(&self, story: &Story) -> String {
+        let waits: Vec<Duration> = waits_of(&story.seen).collect();
+        format!("{} deliveries, waits {waits:?}, {} dead letters", story.seen.len(), story.letters.len())
+    }
+
+    /// Whether all is as promised.
+    pub(super) fn judge(&self, story: &Story, key: &str, control: &Control) {
+        let context =
+            format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
+        let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
+        assert_eq!(story.seen.len(), attempts, "{context}");
+        for (pair, wait) in story.seen.windows(2).zip(&self.waits) {
+            let waited = pair[1].at - pair[0].failed;
+            let expected = Duration::from_millis(*wait - if *wait > 0 { self.jitter } else { 0 });
+            assert!(waited + TICK >= expected, "{waited:?} is too early for {expected:?}: {context}");
+            let allowed = LATE + control.lateness(pair[0].failed, pair[1].at);
+            assert!(waited < expected + allowed, "{waited:?} is too late for {expected:?} and {allowed:?}: {context}");
+        }
+        for (number, seen) in story.seen.iter().enumerate() {
+            let came = (seen.message.exchange.clone(), seen.message.routing_key.clone());
+            assert_eq!(came, self.comes_by(number, key), "attempt {} of {context}", number + 1);
+            let number = u32::try_from(number).expect("few retries");
+            let counted = if self.strategy == Strategy::Republish { number } else { 0 };
+            assert_eq!(worker::count(&seen.message.properties), counted, "{context}");
+            unchanged_on_the_way(&seen.message, &self.published, &context);
+        }
+        assert_eq!(story.letters.len(), usize::from(self.succeeds_on.is_none()), "{context}");
+        if let [letter] = &story.letters[..] {
+            unchanged(letter, &self.published, &context);
+            assert_eq!(deaths(letter), self.deaths(key), "{context}");
+            let mut expirations = original_expirations(letter);
+            expirations.sort();
+            assert_eq!(expirations, self.expirations(), "{context}");
+        }
+    }
+
+    /// The expirations that a dead letter tells of, in order: the publisher's, or the worker's.
+    fn expirations(&self) -> Vec<String> {
+        let mut expirations: Vec<String> = match self.strategy {
+            Strategy::Republish if self.jitter > 0 => {
+                self.known_tiers().map(|number| (self.waits[number - 1] - self.jitter).to_string()).collect()
+            }
+            Strategy::Republish => Vec::new(),
+            Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed | Strategy::Final => {
+                self.published.expiration().iter().map(ToString::to_string).collect()
+            }
+        };
+        expirations.sort();
+        expirations
+    }
+
+    /// The tiers of which a dead letter tells that was republished.
+    fn known_tiers(&self) -> RangeInclusive<usize> {
+        let retries = self.waits.len();
+        // What a publisher sends along is history until 3.13; from 4.0 on it is nothing (release notes of 4.0).
+        let first = if Node::shared().at_least(4, 0) { retries } else { 1 };
+        if self.has_tiers() { first..=retries } else { 1..=0 }
+    }
+
+    fn has_tiers(&self) -> bool {
+        matches!(self.strategy, Strategy::Ladder | Strategy::Republish) && self.waits.iter().any(|wait| *wait > 0)
+    }
+
+    /// The exchange and the key with which the attempt after so many retries comes.
+    fn comes_by(&self, retries: usize, key: &str) -> (String, String) {
+        let queue = &self.queue;
+        match self.strategy {
+            _ if retries == 0 => ("orders".to_owned(), key.to_owned()),
+            Strategy::Redeliver | Strategy::Delayed | Strategy::Final => ("orders".to_owned(), key.to_owned()),
+            Strategy::Ladder | Strategy::Republish if self.has_tiers() => {
+                (format!("{queue}.return"), format!("{queue}.retry.{retries}"))
+            }
+            Strategy::Ladder | Strategy::Republish => (String::new(), queue.clone()),
+        }
+    }
+
+    /// The deaths that a dead letter tells of.
+    fn deaths(&self, key: &str) -> BTreeSet<Death> {
+        let queue = self.queue.as_str();
+        let retries = self.waits.len();
+        let tier = |number: usize| format!("{queue}.retry.{number}.{}", written(self.waits[number - 1]));
+        let last = self.comes_by(retries, key);
+        match self.strategy {
+            Strategy::Final => [death(queue, "rejected", 1, "orders", key)].into(),
+            Strategy::Redeliver | Strategy::Delayed => [death(queue, "delivery_limit", 1, "orders", key)].into(),
+            Strategy::Ladder => {
+                let first = death(queue, "rejected", i64::try_from(retries).unwrap() + 1, "orders", key);
+                let in_tier = |number: usize| {
+                    let (_, key) = self.comes_by(number - 1, key);
+                    death(&tier(number), "expired", 1, &format!("{queue}.dlx"), &key)
+                };
+                (1..=retries).map(in_tier).chain([first]).collect()
+            }
+            Strategy::Republish => {
+                let at_last = death(queue, "rejected", 1, &last.0, &last.1);
+                let in_tier =
+                    |number: usize| death(&tier(number), "expired", 1, &format!("{queue}.retry"), &number.to_string());
+                self.known_tiers().map(in_tier).chain([at_last]).collect()
+            }
+        }
+    }
+}
+
+/// On the way the worker sees the application's own, too; a message that has not died still has its `expiration`.
+fn unchanged_on_the_way(message: &Message, published: &AMQPProperties, context: &str) {
+    let now = Message { properties: worker::without_expiration(&message.properties), ..message.clone() };
+    unchanged(&now, published, context);
+}
+
+fn waits_of(seen: &[Seen]) -> impl Iterator<Item = Duration> + '_ {
+    seen.windows(2).map(|pair| pair[1].at - pair[0].failed)
+}
+
+/// `[300ms, 1s]`.
+pub(super) fn delays(waits: &[u64]) -> String {
+    let written: Vec<String> = waits.iter().map(|wait| written(*wait)).collect();
+    format!("[{}]", written.join(", "))
+}
+
+/// As topo writes a duration below a minute.
+fn written(wait: u64) -> String {
+    match (wait / 1000, wait % 1000) {
+        (0, rest) => format!("{rest}ms"),
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, rest) => format!("{seconds}s{rest}ms"),
+    }
+}
+
+/// The key with which the message of that case is published.
+fn key_of(number: usize) -> String {
+    format!("case{number}.created")
+}
+
+fn spec(cases: &[Case]) -> String {
+    let mut queues = String::new();
+    let mut dead = String::new();
+    for (number, case) in cases.iter().enumerate() {
+        let Case { queue, kind, keys, .. } = case;
+        let (name, end) = (serde_json::json!(queue), serde_json::json!(case.dead()));
+        let dead_letter = case.dead_letter.clone().unwrap_or_else(|| end.to_string());
+        queues += &format!(
+            "  {name}: {{type: {kind}, {keys}, deadLetter: {dead_letter}, bindings: [{{exchange: orders, routingKey: \"case{number}.*\"}}]}}\n"
+        );
+        dead += &format!("  {end}: {{type: {kind}{}}}\n", case.dead_keys);
+    }
+    format!("exchanges: {{orders: {{type: topic}}}}\nqueues:\n{queues}deadLetterQueues:\n{dead}")
+}
+
+/// Applies all of them, lives through all of them at once, and judges each.
+pub(super) fn prove(hint: &str, cases: &[Case]) {
+    prove_with(hint, cases, "");
+}
+
+/// The same, with more in the spec.
+pub(super) fn prove_with(hint: &str, cases: &[Case], more: &str) {
+    let vhost = Node::shared().vhost(hint);
+    applied(&vhost, &format!("{}{more}", spec(cases)));
+    let amqp = vhost.amqp();
+    let control = Control::new(&amqp);
+    let lives = cases.iter().enumerate().map(async |(number, case)| case.live(&amqp, &key_of(number)).await);
+    let stories = watched(&control, &amqp, join_all(lives));
+    for (number, (case, story)) in cases.iter().zip(&stories).enumerate() {
+        case.judge(story, &key_of(number), &control);
+    }
+    assert!(control.watched() > 0, "the control saw nothing");
+    nothing_left(&vhost);
+}
+
+/// Applies a spec, after which nothing is left to do.
+pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
+    let topo = Topo::new(vhost).spec(spec).timeout(Duration::from_secs(150));
+    topo.run(["apply", "-y"]).expect_code(0);
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
+    topo
+}
+
+/// Does something, and watches the control meanwhile.
+pub(super) fn watched<T>(control: &Control, amqp: &Amqp, doing: impl Future<Output = T>) -> T {
+    block_on(async {
+        tokio::select! {
+            done = doing => done,
+            () = control.watch(amqp) => unreachable!("it ends with the cases"),
+        }
+    })
+}
+
+/// Waits until every queue is empty. What is under way out of a quorum tier is in no queue's ready messages, only in the
+/// statistics, which are as old as the last tick of a queue, 5 s.
+pub(super) fn nothing_left(vhost: &Vhost<'_>) {
+    let amqp = vhost.amqp();
+    let names: Vec<String> = vhost.names("queues").into_iter().filter(|name| !name.starts_with(CONTROL)).collect();
+    let began = Instant::now();
+    block_on(async {
+        let channel = channel(&amqp).await;
+        for queue in &names {
+            while ready(&channel, queue).await > 0 {
+                assert!(began.elapsed() < PATIENCE, "{queue} does not become empty");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    });
+    let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
+    until("the statistics of empty queues", || {
+        let listed = vhost.http().get(&path);
+        // The answer to a node's first question may be a 500.
+        let listed = listed.body.as_array().filter(|_| listed.status == 200)?;
+        let mine = listed.iter().filter(|queue| names.iter().any(|name| queue["name"] == *name));
+        let counts: Vec<Option<u64>> = mine.map(|queue| queue["messages"].as_u64()).collect();
+        let is_empty = counts.len() == names.len() && counts.iter().all(|count| *count == Some(0));
+        (is_empty && began.elapsed() > Duration::from_secs(6)).then_some(())
+    });
+}
+
+/// Whether this broker makes transient queues; some builds of 4.3 do not any more.
+pub(super) fn takes_transient() -> bool {
+    let vhost = Node::shared().vhost("transient");
+    let options = lapin::options::QueueDeclareOptions::default();
+    vhost.amqp().declare_queue_as("transient", options, NONE).is_ok()
+}

@@ -1,0 +1,334 @@
+//! Retries that are changed while messages are on their way: nothing lost, nothing twice, no try more than promised, and in
+//! the end nothing left of what was before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::stage::{PATIENCE, QUIET, Stage, at_once};
+use super::worker::{Verb, channel, consume, fail, next, publish_plain, take};
+use crate::support::{Amqp, Output, block_on, number};
+
+/// The worker of the stories gives up after so many retries at the latest.
+const MOST: u32 = 3;
+
+fn spec(kind: &str, retry: &str) -> String {
+    format!(
+        "exchanges: {{orders: {{type: topic}}}}\n\
+         queues:\n  work: {{type: {kind}, {retry}, bindings: [{{exchange: orders, routingKey: \"order.#\"}}]}}\n\
+         deadLetterQueues: {{dead: {{type: classic}}, other: {{type: classic}}}}\n"
+    )
+}
+
+/// A strategy, the delays that follow each other, and what the worker does.
+struct Story {
+    name: &'static str,
+    kind: &'static str,
+    strategy: &'static str,
+    delays: &'static [&'static str],
+}
+
+impl Story {
+    fn spec(&self, index: usize) -> String {
+        let Self { kind, strategy, delays, .. } = self;
+        spec(kind, &format!("retry: {{strategy: {strategy}, delays: [{}]}}, deadLetter: dead", delays[index]))
+    }
+
+    fn verb(&self) -> Verb {
+        match self.strategy {
+            "ladder" => Verb::NackAway,
+            _ => Verb::Republish { retries: MOST, tiers: vec![1; MOST as usize], jitter: 0 },
+        }
+    }
+
+    /// How many retries were promised at any time: the fewest and the most.
+    fn promised(&self) -> (usize, usize) {
+        let counts = || self.delays.iter().map(|delays| delays.split(", ").count());
+        (counts().min().unwrap(), counts().max().unwrap())
+    }
+}
+
+const STORIES: [Story; 4] = [
+    Story {
+        name: "ladder",
+        kind: "classic",
+        strategy: "ladder",
+        delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
+    },
+    Story {
+        name: "republish",
+        kind: "classic",
+        strategy: "republish",
+        delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
+    },
+    Story {
+        name: "quorum-ladder",
+        kind: "quorum",
+        strategy: "ladder",
+        delays: &["400ms, 600ms", "200ms, 600ms", "300ms"],
+    },
+    Story { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
+];
+
+/// Publishes without a pause until it is told to stop; how many.
+fn publish_until(amqp: &Amqp, stop: &AtomicBool) -> usize {
+    block_on(async {
+        let channel = channel(amqp).await;
+        let mut published = 0;
+        while !stop.load(Ordering::Relaxed) {
+            publish_plain(&channel, "orders", "order.created", &format!("message {published}")).await;
+            published += 1;
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        published
+    })
+}
+
+/// How often each message came.
+type Counts = BTreeMap<String, usize>;
+
+/// Fails at everything until it is told to stop and nothing more comes; how often each message came.
+fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> Counts {
+    let mut seen = Counts::new();
+    block_on(async {
+        let channel = channel(amqp).await;
+        let mut consumer = consume(&channel, "work", 50).await;
+        let mut last = Instant::now();
+        // The longest wait, and some.
+        while !stop.load(Ordering::Relaxed) || last.elapsed() < Duration::from_millis(600) + 2 * QUIET {
+            let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await else { continue };
+            let body = String::from_utf8(delivery.data.clone()).expect("bodies are text here");
+            *seen.entry(body).or_default() += 1;
+            fail(&channel, "work", delivery, verb).await;
+            last = Instant::now();
+        }
+    });
+    seen
+}
+
+fn letters(amqp: &Amqp, queue: &str) -> Counts {
+    let mut found = Counts::new();
+    block_on(async {
+        let channel = channel(amqp).await;
+        while let Some(letter) = take(&channel, queue).await {
+            *found.entry(String::from_utf8(letter.body).expect("bodies are text here")).or_default() += 1;
+        }
+    });
+    found
+}
+
+/// Applies each spec in its turn while messages fail, then waits for the end.
+fn played(story: &Story) {
+    let stage = Stage::new(story.name, &story.spec(0));
+    let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (published, seen) = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| publish_until(&stage.vhost.amqp(), &full));
+        let worker = scope.spawn(|| fail_until(&stage.vhost.amqp(), &story.verb(), &over));
+        for index in 1..story.delays.len() {
+            stage.topo.rewrite(&story.spec(index));
+            let applied = stage.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
+            assert!(applied.stdout.contains("the broker is as the spec says"), "{applied}");
+        }
+        full.store(true, Ordering::Relaxed);
+        let published = publisher.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        (published, worker.join().unwrap())
+    });
+    let found = letters(&stage.amqp, "dead");
+    println!("{}: {published} messages, {} deliveries", story.name, seen.values().sum::<usize>());
+    let (fewest, most) = story.promised();
+    for number in 0..published {
+        let body = format!("message {number}");
+        assert_eq!(found.get(&body), Some(&1), "{}: {body} came {:?} times", story.name, seen.get(&body));
+        let tries = seen.get(&body).copied().unwrap_or_default();
+        assert!((fewest + 1..=most + 1).contains(&tries), "{}: {body} was tried {tries} times", story.name);
+    }
+    assert_eq!(found.len(), published);
+    assert!(published > 100, "{published}: too few to prove anything");
+
+    stage.topo.run(["apply", "-y"]).expect_code(0);
+    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
+    // What a vhost has that had this spec and no other.
+    let fresh = Stage::new("fresh", &story.spec(story.delays.len() - 1));
+    for kind in ["queues", "exchanges"] {
+        assert_eq!(stage.vhost.names(kind), fresh.vhost.names(kind), "{}", story.name);
+    }
+    assert_eq!(bindings(&stage), bindings(&fresh), "{}", story.name);
+    stage.is_left_empty();
+}
+
+fn bindings(stage: &Stage) -> BTreeSet<String> {
+    let text = |binding: &serde_json::Value| {
+        format!("{} {} {} {}", binding["source"], binding["routing_key"], binding["destination"], binding["arguments"])
+    };
+    stage.vhost.list("bindings").iter().map(text).collect()
+}
+
+#[test]
+fn delays_and_counts_change_while_messages_wait() {
+    at_once(STORIES, |story| played(&story));
+}
+
+fn one_letter(stage: &Stage, worker: impl FnOnce()) {
+    worker();
+    let began = Instant::now();
+    let mut found = Counts::new();
+    while found.is_empty() && began.elapsed() < PATIENCE {
+        found = letters(&stage.amqp, "dead");
+    }
+    assert_eq!(found.values().sum::<usize>(), 1, "{found:?}");
+}
+
+fn failing(stage: &Stage, times: usize) {
+    block_on(async {
+        let channel = stage.channel().await;
+        super::stage::fail_times(&channel, "work", &Verb::NackAway, times).await;
+    });
+}
+
+fn planned(stage: &Stage, code: i32) -> Output {
+    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(code)
+}
+
+/// A tier whose message comes back in an hour only.
+#[test]
+fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
+    for kind in ["classic", "quorum"] {
+        let with = |delays: &str| spec(kind, &format!("retry: {{delays: [{delays}]}}, deadLetter: dead"));
+        let stage = Stage::new("unfinished", &with("1h, 200ms"));
+        block_on(async {
+            let channel = stage.channel().await;
+            publish_plain(&channel, "orders", "order.created", "waits").await;
+        });
+        failing(&stage, 1);
+        stage.vhost.until_counted("work.retry.1.1h", 1);
+
+        stage.topo.rewrite(&with("100ms"));
+        let report = stage.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
+        report
+            .expect_text("1 message waits in it, and comes back within 1h")
+            .expect_text("left queue work.retry.1.1h: ")
+            .expect_text("To finish it, later:");
+        assert!(!stage.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()), "the empty one went");
+        planned(&stage, 2).expect_text("- retired: 1 tier queue").expect_text("queue work                 unchanged");
+        let again = stage.topo.run(["apply", "-y", "--format=json", "--drain-timeout=0s"]).expect_code(0).json();
+        assert_eq!(
+            again["vhosts"][0]["waiting"][0]["address"].as_str().unwrap().rsplit('/').next(),
+            Some("work.retry.1.1h")
+        );
+        assert_eq!(again["result"], "applied");
+
+        // New failures take the new tier meanwhile; the old one comes back with a key that is over.
+        block_on(async {
+            let channel = stage.channel().await;
+            publish_plain(&channel, "orders", "order.created", "new").await;
+        });
+        one_letter(&stage, || failing(&stage, 2));
+        let back = stage.amqp.get("work.retry.1.1h").expect("it still waits");
+        assert_eq!(back.body, b"waits");
+        stage.vhost.until_counted("work.retry.1.1h", 0);
+        stage.topo.run(["apply", "-y"]).expect_code(0).expect_text("Read back: the broker is as the spec says.");
+        planned(&stage, 0).expect_text("No changes.");
+        stage.is_left_empty();
+    }
+}
+
+/// Wired by a policy, retries come and go in place; workers are told.
+#[test]
+fn retries_come_and_go_by_a_policy() {
+    let with = |retry: &str| spec("classic", &format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}"));
+    let ladder = with("retry: {delays: [300ms, 300ms]}");
+    let stage = Stage::new("comes-and-goes", &with("maxRetries: 0"));
+    let bare = (stage.vhost.names("queues"), stage.vhost.names("exchanges"), bindings(&stage));
+    stage.topo.rewrite(&ladder);
+    stage.topo.run(["apply", "-y"]).expect_code(0);
+    block_on(async {
+        let channel = stage.channel().await;
+        publish_plain(&channel, "orders", "order.created", "one").await;
+    });
+    failing(&stage, 1);
+
+    // Gone while a message is in a tier: it comes back, and its next failure is final.
+    stage.topo.rewrite(&with("maxRetries: 0"));
+    let refused = stage.topo.run(["apply", "-y"]).expect_code(3);
+    refused.expect_text("queue work no longer retries by ladder: the first basic.nack with requeue=false is final");
+    stage.topo.run(["apply", "-y", "--allow", "contract-change"]).expect_code(0);
+    one_letter(&stage, || failing(&stage, 1));
+    stage.topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!((stage.vhost.names("queues"), stage.vhost.names("exchanges"), bindings(&stage)), bare);
+    stage.is_left_empty();
+}
+
+/// Another strategy is a conflict of the queue's own arguments, and workers must call something else.
+#[test]
+fn another_strategy_is_a_conflict_with_both_verbs_named() {
+    let with = |retry: &str| spec("quorum", &format!("{retry}, deadLetter: dead"));
+    let stage = Stage::new("another-strategy", &with("retry: {delays: [200ms]}"));
+    stage.topo.rewrite(&with("maxRetries: 2"));
+    let refused = planned(&stage, 3).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in ["! contract-change queues/", "call basic.reject with requeue=true", "basic.nack with requeue=false"] {
+        assert!(refused.contains(told), "{told}: {refused}");
+    }
+    // Empty, it may be recreated; then the ladder goes.
+    let apply = [
+        "apply",
+        "-y",
+        "--recreate",
+        &format!("queues/{}/work=ifEmpty", stage.vhost.name()),
+        "--allow",
+        "contract-change,routing-gap",
+    ];
+    stage.topo.run(apply).expect_code(0);
+    planned(&stage, 0).expect_text("No changes.");
+    let names = stage.vhost.names("queues");
+    assert!(names.iter().all(|name| !name.starts_with("work.retry")), "{names:?}");
+    block_on(async {
+        let channel = stage.channel().await;
+        publish_plain(&channel, "orders", "order.created", "one").await;
+        super::stage::fail_times(&channel, "work", &Verb::RejectBack, 3).await;
+    });
+    one_letter(&stage, || {});
+}
+
+/// Killed anywhere in the middle, a change is finished by the next run.
+#[test]
+fn a_change_that_is_killed_is_finished_by_the_next_run() {
+    let seed = crate::support::seed();
+    let times = number("TOPO_KILLS").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 40 } else { 8 });
+    let story = &STORIES[0];
+    let stage = Stage::new("killed-change", &story.spec(0));
+    let mut random = crate::support::Random::new(seed);
+    let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (published, seen) = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| publish_until(&stage.vhost.amqp(), &full));
+        let worker = scope.spawn(|| fail_until(&stage.vhost.amqp(), &story.verb(), &over));
+        for round in 0..times {
+            stage.topo.rewrite(&story.spec(1 + usize::try_from(round).unwrap() % (story.delays.len() - 1)));
+            let running = stage.topo.start(["apply", "-y", "--drain-timeout=0s"]);
+            std::thread::sleep(Duration::from_millis(random.next() % 400));
+            running.signal("KILL");
+            running.wait();
+            let lock = stage.vhost.path("queues", &["topo.lock"]);
+            assert!(matches!(stage.vhost.http().delete(&lock).status, 204 | 404));
+        }
+        stage.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
+        full.store(true, Ordering::Relaxed);
+        let published = publisher.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        (published, worker.join().unwrap())
+    });
+    let found = letters(&stage.amqp, "dead");
+    println!("{times} kills, {published} messages, {} deliveries, seed {seed}", seen.values().sum::<usize>());
+    let (fewest, most) = story.promised();
+    for number in 0..published {
+        let body = format!("message {number}");
+        assert_eq!(found.get(&body), Some(&1), "{body} came {:?} times", seen.get(&body));
+        let tries = seen.get(&body).copied().unwrap_or_default();
+        assert!((fewest + 1..=most + 1).contains(&tries), "{body} was tried {tries} times");
+    }
+    stage.topo.run(["apply", "-y"]).expect_code(0);
+    planned(&stage, 0).expect_text("No changes.");
+    let names = stage.vhost.names("queues");
+    assert!(names.iter().all(|name| !name.contains('~')), "{names:?}");
+    stage.is_left_empty();
+}

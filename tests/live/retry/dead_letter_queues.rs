@@ -1,0 +1,200 @@
+//! Where dead letters go: every way of saying it, under every strategy that takes it.
+
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::AMQPValue;
+
+use super::case::{Case, Strategy, prove_with};
+use super::letter::{deaths, header};
+use super::stage::{PATIENCE, QUIET, Stage, deaths_in, fail_times, fail_until_dead, since, until_ready};
+use super::worker::{Verb, publish_plain, ready, take_next};
+use crate::support::{Argument, NONE, block_on, text};
+
+fn waits(strategy: Strategy) -> &'static [u64] {
+    match strategy {
+        Strategy::Ladder | Strategy::Republish | Strategy::Delayed => &[200, 400],
+        Strategy::Redeliver => &[0, 0],
+        Strategy::Final => &[],
+    }
+}
+
+/// Wired by a policy or by arguments, through each type of exchange, an internal one among them.
+#[test]
+fn dead_letters_arrive_however_they_are_wired() {
+    let mut cases = Vec::new();
+    for kind in ["classic", "quorum"] {
+        for strategy in [Strategy::of(kind), vec![Strategy::Final]].concat() {
+            for (what, wiring, dead_keys) in [
+                ("policy", "policy", ""),
+                ("topic", "arguments", ", exchange: {type: topic}"),
+                ("direct", "arguments", ", exchange: {type: direct}"),
+                ("key", "policy", ", exchange: {type: direct, routingKey: letters}"),
+                ("internal", "policy", ", exchange: {internal: true}"),
+                ("named", "arguments", ", exchange: {type: fanout, name: NAME}"),
+            ] {
+                if strategy == Strategy::Ladder && matches!(what, "direct" | "key") {
+                    // Refused: a ladder's letters keep their own keys.
+                    continue;
+                }
+                let queue = format!("{kind}.{strategy:?}.{what}").to_lowercase();
+                let case = Case::new(&queue, kind, strategy, waits(strategy));
+                let dead_letter = Some(format!("{{queue: {:?}, wiring: {wiring}}}", case.dead()));
+                let dead_keys = dead_keys.replace("NAME", &format!("\"all of {queue}\""));
+                cases.push(Case { dead_letter, dead_keys, published: AMQPProperties::default(), ..case });
+            }
+        }
+    }
+    // One that governs all queues, and gives way where a queue is wired by a policy of its own.
+    let policy = "policies: {all: {pattern: '.*', applyTo: queues, priority: 5, definition: {expires: 1h}}}\n";
+    prove_with("wired", &cases, policy);
+}
+
+/// One dead-letter queue of many queues, each of another strategy: the letter says whose it is.
+#[test]
+fn many_queues_may_share_one_dead_letter_queue() {
+    let stage = Stage::new(
+        "many",
+        "defaults: {deadLetter: {queue: all.dead-letters, wiring: policy}}\n\
+         queues:\n  ladder: {type: classic, retry: {delays: [200ms]}}\n  final: {type: classic, maxRetries: 0}\n  \
+           redeliver: {type: quorum, maxRetries: 1}\n  \
+           republish: {type: quorum, retry: {strategy: republish, delays: [200ms]}}\n\
+         deadLetterQueues: {all.dead-letters: {type: quorum, exchange: {name: all.dead, internal: true}}}\n",
+    );
+    assert_eq!(stage.vhost.exchange("all.dead")["internal"], true);
+    block_on(async {
+        let channel = stage.channel().await;
+        for (queue, verb, attempts, death) in [
+            ("ladder", Verb::NackAway, 2, "rejected 2"),
+            ("final", Verb::NackAway, 1, "rejected 1"),
+            ("redeliver", Verb::RejectBack, 2, "delivery_limit 1"),
+            ("republish", Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 }, 2, "rejected 1"),
+        ] {
+            publish_plain(&channel, "", queue, queue).await;
+            let (seen, letters) = fail_until_dead(&channel, queue, &verb, "all.dead-letters").await;
+            assert_eq!((seen.len(), letters.len()), (attempts, 1), "{queue}");
+            assert_eq!(deaths_in(&letters[0], queue), [death]);
+            assert_eq!(letters[0].body, queue.as_bytes());
+        }
+    });
+    stage.is_left_empty();
+}
+
+/// Somebody else's exchange, known to the spec or not, with a key where the strategy takes one.
+#[test]
+fn dead_letters_may_go_to_somebody_elses_exchange() {
+    let vhost = crate::support::Node::shared().vhost("external");
+    let amqp = vhost.amqp();
+    for (exchange, kind) in [("corp.dlx", "fanout"), ("corp.keys", "direct"), ("corp.topics", "topic")] {
+        amqp.declare_exchange(exchange, kind, NONE).unwrap();
+    }
+    for (queue, exchange, key) in
+        [("corp.dead", "corp.dlx", ""), ("billing.dead", "corp.keys", "billing"), ("topics.dead", "corp.topics", "#")]
+    {
+        amqp.declare_queue(queue, &[("x-queue-type", text("classic"))]).unwrap();
+        amqp.bind_queue(exchange, queue, key, NONE);
+    }
+    let spec = "exchanges: {corp.keys: {external: true}, corp.topics: {external: true}}\n\
+         queues:\n  ladder: {type: quorum, deadLetter: corp.dead, retry: {delays: [200ms]}}\n  \
+           topics: {type: classic, deadLetter: {exchange: corp.topics}, retry: {delays: [200ms]}}\n  \
+           keyed: {type: quorum, deadLetter: {exchange: corp.keys, routingKey: billing}, maxRetries: 1}\n  \
+           tiers: {type: classic, deadLetter: {exchange: corp.keys, routingKey: billing}, retry: {strategy: republish, delays: [200ms]}}\n\
+         deadLetterQueues: {corp.dead: {external: true, exchange: {name: corp.dlx}}}\n";
+    super::case::applied(&vhost, spec);
+    block_on(async {
+        let channel = super::worker::channel(&amqp).await;
+        let republish = Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 };
+        for (queue, verb, dead) in [
+            ("ladder", Verb::NackAway, "corp.dead"),
+            ("topics", Verb::NackAway, "topics.dead"),
+            ("keyed", Verb::RejectBack, "billing.dead"),
+            ("tiers", republish, "billing.dead"),
+        ] {
+            publish_plain(&channel, "", queue, "poison").await;
+            let (seen, letters) = fail_until_dead(&channel, queue, &verb, dead).await;
+            assert_eq!((seen.len(), letters.len()), (2, 1), "{queue}");
+            assert!(deaths(&letters[0]).iter().any(|it| it.queue == queue), "{queue}");
+        }
+    });
+    drop(amqp);
+    super::case::nothing_left(&vhost);
+}
+
+/// Said on purpose: a failed message is gone.
+#[test]
+fn without_a_dead_letter_queue_a_message_is_dropped() {
+    let spec = "queues:\n  none: {type: classic, deadLetter: none}\n  \
+                limited: {type: quorum, deadLetter: none, maxRetries: 1}\n  \
+                tiers: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [200ms]}}\n";
+    let stage = Stage::new("nowhere", spec);
+    block_on(async {
+        let channel = stage.channel().await;
+        let republish = Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 };
+        for (queue, verb, attempts) in
+            [("none", Verb::NackAway, 1), ("limited", Verb::RejectBack, 2), ("tiers", republish, 2)]
+        {
+            publish_plain(&channel, "", queue, "poison").await;
+            fail_times(&channel, queue, &verb, attempts).await;
+            tokio::time::sleep(QUIET).await;
+            assert_eq!(ready(&channel, queue).await, 0, "{queue}");
+        }
+    });
+    stage.is_left_empty();
+}
+
+/// None, where the broker knows a word for it; and the one that the spec says, which destroys a letter in the end.
+#[test]
+fn the_delivery_limit_of_a_dead_letter_queue_is_what_the_spec_says() {
+    let stage = Stage::new(
+        "limits",
+        "queues: {work: {type: quorum, deadLetter: kept}, other: {type: quorum, deadLetter: limited}}\n\
+         deadLetterQueues:\n  kept: {type: quorum}\n  plain: {type: classic}\n  limited: {type: quorum, deliveryLimit: 7}\n",
+    );
+    let limit = |queue: &str| stage.vhost.queue(queue)["arguments"]["x-delivery-limit"].as_i64();
+    assert_eq!(limit("kept"), since(4, 0).then_some(-1));
+    assert_eq!(limit("plain"), None);
+    assert_eq!(limit("limited"), Some(7));
+    block_on(async {
+        let channel = stage.channel().await;
+        publish_plain(&channel, "", "work", "letter").await;
+        fail_times(&channel, "work", &Verb::NackAway, 1).await;
+        fail_times(&channel, "kept", &Verb::RejectBack, 60).await;
+        until_ready(&channel, "kept", 1).await;
+        assert_eq!(take_next(&channel, "kept", PATIENCE).await.body, b"letter");
+        publish_plain(&channel, "", "other", "letter").await;
+        fail_times(&channel, "other", &Verb::NackAway, 1).await;
+        fail_times(&channel, "limited", &Verb::RejectBack, 8).await;
+        tokio::time::sleep(QUIET).await;
+        assert_eq!(ready(&channel, "limited").await, 0);
+    });
+    stage.is_left_empty();
+}
+
+/// A dead-letter queue may have dead letters of its own: here they expire into an archive.
+#[test]
+fn a_dead_letter_queue_may_hand_on() {
+    let stage = Stage::new(
+        "archive",
+        "queues: {work: {type: quorum, deadLetter: dead, retry: {delays: [200ms]}}}\n\
+         deadLetterQueues:\n  dead: {type: quorum, maxLength: 1, deadLetter: archive}\n  archive: {type: classic}\n",
+    );
+    block_on(async {
+        let channel = stage.channel().await;
+        for body in ["first", "second"] {
+            publish_plain(&channel, "", "work", body).await;
+            fail_times(&channel, "work", &Verb::NackAway, 2).await;
+            until_ready(&channel, "dead", 1).await;
+        }
+        let letter = take_next(&channel, "archive", PATIENCE).await;
+        assert_eq!(letter.body, b"first");
+        assert_eq!(
+            (deaths_in(&letter, "work"), deaths_in(&letter, "dead")),
+            (vec!["rejected 2".into()], vec!["maxlen 1".into()])
+        );
+        let first: Option<Argument> = header(&letter, "x-first-death-queue");
+        assert_eq!(
+            first.as_ref().and_then(AMQPValue::as_long_string).map(ToString::to_string).as_deref(),
+            Some("work")
+        );
+        assert_eq!(take_next(&channel, "dead", PATIENCE).await.body, b"second");
+    });
+    stage.is_left_empty();
+}

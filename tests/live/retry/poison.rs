@@ -1,0 +1,186 @@
+//! Poison among healthy messages, under a ladder: the healthy ones go on as if it were not there.
+//!
+//! `TOPO_LONG=1` sends 1,000 among 10,000, otherwise 100 among 1,000.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use lapin::message::Delivery;
+use lapin::options::{BasicAckOptions, BasicNackOptions, BasicPublishOptions};
+use lapin::protocol::basic::AMQPProperties;
+
+use super::case::watched;
+use super::control::Control;
+use super::stage::{Stage, at_once};
+use super::worker::{channel, consume, next};
+use crate::support::Amqp;
+
+/// One of so many is poison.
+const EVERY: usize = 11;
+
+/// So many are under way at once: a queue that is never long, so that a wait shows.
+const WINDOW: usize = 100;
+
+/// Longer than a message has to wait for a hundred others, much.
+const DELAYS: [u64; 2] = [3000, 2000];
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What became of the messages of one run.
+#[derive(Default)]
+struct Run {
+    sent: BTreeMap<usize, Instant>,
+    /// How long the healthy ones took, in the order in which they came.
+    healthy: Vec<(usize, Duration)>,
+    /// How often each poison came.
+    poison: BTreeMap<usize, usize>,
+    /// Healthy ones that came by another way than the publisher's.
+    astray: Vec<usize>,
+    took: Duration,
+}
+
+fn is_poison(number: usize, with_poison: bool) -> bool {
+    with_poison && number.is_multiple_of(EVERY)
+}
+
+impl Run {
+    /// Sends and works until all healthy ones are done and each poison came as often as it should.
+    async fn of(amqp: &Amqp, queue: &str, count: usize, with_poison: bool) -> Self {
+        let mut run = Self::default();
+        let sender = amqp.new_channel().await.expect("the connection is open");
+        let worker = channel(amqp).await;
+        let mut consumer = consume(&worker, queue, 50).await;
+        let poison = if with_poison { (0..count).filter(|it| is_poison(*it, true)).count() } else { 0 };
+        let (began, mut next_number) = (Instant::now(), 0);
+        loop {
+            let first_seen = run.healthy.len() + run.poison.len();
+            if next_number < count && next_number - first_seen < WINDOW {
+                let (body, options) = (next_number.to_string(), BasicPublishOptions::default());
+                let properties = AMQPProperties::default().with_delivery_mode(2);
+                run.sent.insert(next_number, Instant::now());
+                // Nobody waits for confirms: that each comes is counted.
+                let sent = sender.basic_publish("".into(), queue.into(), options, body.as_bytes(), properties).await;
+                drop(sent.expect("the channel is open"));
+                next_number += 1;
+                if let Some(delivery) = consumer.next().now() {
+                    run.work(delivery.expect("not cancelled").expect("open"), with_poison).await;
+                }
+                continue;
+            }
+            if run.healthy.len() + poison == count && run.took.is_zero() {
+                run.took = began.elapsed();
+            }
+            let is_done = run.healthy.len() + poison >= count && run.poison.values().sum::<usize>() >= poison * 3;
+            // After the end nothing more may come.
+            let patience = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
+            match next(&mut consumer, patience).await {
+                Some(delivery) => run.work(delivery, with_poison).await,
+                None if is_done => return run,
+                None => panic!("{queue}: {} healthy of {count} came, poison {:?}", run.healthy.len(), run.poison),
+            }
+            assert!(began.elapsed() < PATIENCE, "{queue}: {} healthy of {count}", run.healthy.len());
+        }
+    }
+
+    async fn work(&mut self, delivery: Delivery, with_poison: bool) {
+        let number: usize = std::str::from_utf8(&delivery.data).unwrap().parse().unwrap();
+        if is_poison(number, with_poison) {
+            *self.poison.entry(number).or_default() += 1;
+            let away = BasicNackOptions { requeue: false, ..Default::default() };
+            delivery.nack(away).await.expect("the channel is open");
+        } else {
+            self.healthy.push((number, self.sent[&number].elapsed()));
+            if !delivery.exchange.as_str().is_empty() || delivery.redelivered {
+                self.astray.push(number);
+            }
+            delivery.ack(BasicAckOptions::default()).await.expect("the channel is open");
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        self.healthy.iter().map(|it| it.1).max().unwrap_or_default()
+    }
+
+    fn median(&self) -> Duration {
+        let mut all: Vec<Duration> = self.healthy.iter().map(|it| it.1).collect();
+        all.sort();
+        all[all.len() / 2]
+    }
+}
+
+/// What is there already, without waiting.
+trait Now<T> {
+    fn now(self) -> Option<T>;
+}
+
+impl<T, F: Future<Output = T> + Unpin> Now<T> for F {
+    fn now(self) -> Option<T> {
+        futures_util::FutureExt::now_or_never(self)
+    }
+}
+
+#[test]
+fn poison_does_not_hold_up_healthy_messages() {
+    let count = if std::env::var_os("TOPO_LONG").is_some() { 11_000 } else { 1_100 };
+    at_once(["classic", "quorum"], |kind| {
+        let [first, second] = DELAYS;
+        let spec = format!(
+            "queues: {{work: {{type: {kind}, deadLetter: dead, retry: {{delays: [{first}ms, {second}ms]}}}}}}\n\
+             deadLetterQueues: {{dead: {{type: {kind}}}}}\n"
+        );
+        let stage = Stage::new("poison", &spec);
+        let control = Control::new(&stage.amqp);
+        let began = Instant::now();
+        let (without, with) = watched(&control, &stage.amqp, async {
+            let without = Run::of(&stage.amqp, "work", count, false).await;
+            (without, Run::of(&stage.amqp, "work", count, true).await)
+        });
+        let poison: BTreeSet<usize> = (0..count).filter(|it| is_poison(*it, true)).collect();
+        assert_eq!(poison.len(), count / EVERY);
+        for run in [&without, &with] {
+            let healthy: Vec<usize> = run.healthy.iter().map(|it| it.0).collect();
+            let expected = (0..count).filter(|it| !run.poison.contains_key(it));
+            assert!(healthy.into_iter().eq(expected), "{kind}: each healthy one comes once, in its order");
+            assert_eq!(run.astray, [0; 0], "{kind}: these came by a tier");
+            // What stalls the machine stalls the control, too.
+            let stalled = control.lateness(began, Instant::now());
+            let allowed = Duration::from_millis(second) + stalled;
+            assert!(run.longest() < allowed, "{kind}: a healthy one took {:?}, stalled {stalled:?}", run.longest());
+        }
+        assert_eq!(with.poison.keys().copied().collect::<BTreeSet<_>>(), poison, "{kind}");
+        assert!(with.poison.values().all(|times| *times == 3), "{kind}: three deliveries each: {:?}", with.poison);
+        let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+        println!(
+            "{kind}, {} healthy: median {:?} alone, {:?} among {} poison (×{:.2}); longest {:?}, {:?}; all {:?}, {:?} (×{:.2})",
+            with.healthy.len(),
+            without.median(),
+            with.median(),
+            poison.len(),
+            ratio(with.median(), without.median()),
+            without.longest(),
+            with.longest(),
+            without.took,
+            with.took,
+            ratio(with.took, without.took),
+        );
+        assert_eq!(letters(&stage, poison.len()), poison, "{kind}: each poison is one dead letter");
+        stage.is_left_empty();
+    });
+}
+
+/// Takes all dead letters out: each once.
+fn letters(stage: &Stage, count: usize) -> BTreeSet<usize> {
+    crate::support::block_on(async {
+        let channel = stage.channel().await;
+        let mut consumer = consume(&channel, "dead", 100).await;
+        let mut numbers = BTreeSet::new();
+        loop {
+            let patience = if numbers.len() < count { Duration::from_secs(20) } else { Duration::from_millis(700) };
+            let Some(delivery) = next(&mut consumer, patience).await else { return numbers };
+            delivery.ack(BasicAckOptions::default()).await.expect("the channel is open");
+            let number = std::str::from_utf8(&delivery.data).unwrap().parse().unwrap();
+            assert!(numbers.insert(number), "{number} came twice");
+        }
+    })
+}

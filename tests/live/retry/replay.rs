@@ -1,0 +1,185 @@
+//! Dead letters that are tried again by hand, and messages that a worker gives up early.
+
+use lapin::Channel;
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::FieldTable;
+
+use super::letter::{BODY, death, deaths, properties, unchanged};
+use super::stage::{
+    PATIENCE, QUIET, Stage, at_once, deaths_in, fail_all, fail_times, fail_until_dead, keys, since, until_ready,
+};
+use super::worker::{Verb, ack, consume, next, publish, publish_plain, take, take_next};
+use crate::support::{Message, block_on};
+
+fn ladder(kind: &str) -> String {
+    format!(
+        "exchanges: {{orders: {{type: topic}}}}\n\
+         queues: {{work: {{type: {kind}, deadLetter: dead, retry: {{delays: [200ms, 300ms]}}, bindings: [{{exchange: orders, routingKey: '#'}}]}}}}\n\
+         deadLetterQueues: {{dead: {{type: {kind}}}}}\n"
+    )
+}
+
+/// Publishes a letter again to each of these, as it is and without its headers, fails at all of them until they are dead
+/// again, and compares the keys with which each came meanwhile.
+async fn replays(channel: &Channel, letter: &Message, to: &[(&str, &str, &[&str])]) -> Vec<Message> {
+    for (exchange, key, _) in to {
+        for keeps_headers in [true, false] {
+            let mut properties = letter.properties.clone();
+            if !keeps_headers {
+                properties = properties.with_headers(FieldTable::default());
+            }
+            let body = format!("{exchange:?} {key:?} {keeps_headers}");
+            publish(channel, exchange, key, body.as_bytes(), properties).await;
+        }
+    }
+    let [seen, letters] = fail_all(channel, "work", &Verb::NackAway, "dead", 2 * to.len()).await;
+    for (exchange, key, expected) in to {
+        for keeps_headers in [true, false] {
+            let body = format!("{exchange:?} {key:?} {keeps_headers}");
+            assert_eq!(keys(&seen[&body]), *expected, "{body}");
+            assert_eq!(letters[&body].len(), 1, "{body}");
+        }
+    }
+    letters.into_values().flatten().collect()
+}
+
+fn replays_of(kind: &str) {
+    let stage = Stage::new("replay", &ladder(kind));
+    block_on(async {
+        let channel = stage.channel().await;
+        publish_plain(&channel, "orders", "order.created", "poison").await;
+        let (_, letters) = fail_until_dead(&channel, "work", &Verb::NackAway, "dead").await;
+        let letter = &letters[0];
+        assert_eq!(letter.routing_key, "work.retry.2");
+        let ways: [(&str, &str, &[&str]); 5] = [
+            ("orders", "work.retry.2", &["work.retry.2"]),
+            ("work.return", "work.retry.2", &["work.retry.2"]),
+            ("", "work", &["work", "work.retry.1", "work.retry.2"]),
+            ("orders", "order.created", &["order.created", "work.retry.1", "work.retry.2"]),
+            // Any key that is none of the ladder's.
+            ("work.return", "", &["", "work.retry.1", "work.retry.2"]),
+        ];
+        replays(&channel, letter, &ways).await;
+    });
+    stage.is_left_empty();
+}
+
+#[test]
+fn under_a_ladder_a_replay_is_retried_unless_it_has_its_old_key() {
+    at_once(["classic", "quorum"], replays_of);
+}
+
+/// The letter says `x-last-death-reason: delivery_limit`, by which the guard would know a final death.
+#[test]
+fn the_last_death_of_a_replayed_letter_is_forgotten() {
+    if !since(3, 13) {
+        return;
+    }
+    let stage = Stage::new("last-death", &ladder("quorum").replace("quorum, deadL", "quorum, deliveryLimit: 1, deadL"));
+    block_on(async {
+        let channel = stage.channel().await;
+        publish_plain(&channel, "orders", "order.created", "poison").await;
+        fail_times(&channel, "work", &Verb::RejectBack, 2).await;
+        let letter = take_next(&channel, "dead", PATIENCE).await;
+        assert_eq!(deaths_in(&letter, "work"), ["delivery_limit 1"]);
+        let letters = replays(&channel, &letter, &[("", "work", &["work", "work.retry.1", "work.retry.2"])]).await;
+        for letter in letters {
+            assert!(deaths_in(&letter, "work").contains(&"rejected 3".to_owned()), "{letter:?}");
+        }
+    });
+    stage.is_left_empty();
+}
+
+/// The broker counts anew; a worker does if its count is taken away.
+#[test]
+fn other_replays_are_tried_as_often_as_the_first_time() {
+    let stage = Stage::new(
+        "again",
+        "queues:\n  counted: {type: quorum, deadLetter: dead, maxRetries: 2}\n  \
+           tiers: {type: classic, deadLetter: dead, retry: {strategy: republish, delays: [200ms, 200ms]}}\n\
+         deadLetterQueues: {dead: {type: classic}}\n",
+    );
+    block_on(async {
+        let channel = stage.channel().await;
+        let republish = Verb::Republish { retries: 2, tiers: vec![200, 200], jitter: 0 };
+        for (queue, verb, kept) in [("counted", Verb::RejectBack, 3), ("tiers", republish, 1)] {
+            publish_plain(&channel, "", queue, "poison").await;
+            let (seen, letters) = fail_until_dead(&channel, queue, &verb, "dead").await;
+            assert_eq!(seen.len(), 3, "{queue}");
+            let published = letters[0].properties.clone();
+            for (properties, expected) in
+                [(published.clone(), kept), (published.with_headers(FieldTable::default()), 3)]
+            {
+                publish(&channel, "", queue, b"poison", properties).await;
+                let (seen, letters) = fail_until_dead(&channel, queue, &verb, "dead").await;
+                assert_eq!((seen.len(), letters.len()), (expected, 1), "{queue}");
+            }
+        }
+    });
+    stage.is_left_empty();
+}
+
+/// On the first attempt, and on a later one.
+#[test]
+fn a_worker_may_give_up_early() {
+    at_once(["classic", "quorum"], |kind| {
+        let spec = ladder(kind).replace(
+            "deadLetterQueues",
+            &format!("  republish: {{type: {kind}, deadLetter: dead, retry: {{strategy: republish, delays: [200ms, 300ms]}}}}\ndeadLetterQueues"),
+        );
+        // The queues stand in one line in the ladder's spec.
+        let spec = spec.replace("queues: {work: ", "queues:\n  work: ").replace("}]}}\n", "}]}\n");
+        let stage = Stage::new("gives-up", &spec);
+        block_on(async {
+            let channel = stage.channel().await;
+            for tries in [0, 1] {
+                publish(&channel, "", "work", BODY, properties(2)).await;
+                if tries > 0 {
+                    fail_times(&channel, "work", &Verb::NackAway, tries).await;
+                }
+                let given_up = gives_up(&channel, "work").await;
+                let letter = only_letter(&channel).await;
+                assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("work.retry", "work.retry.2"));
+                unchanged(&letter, &given_up, kind);
+                // It did not die: all that it tells of is what it had died of before.
+                let before = [
+                    death("work", "rejected", 1, "", "work"),
+                    death("work.retry.1.200ms", "expired", 1, "work.dlx", "work"),
+                ];
+                assert_eq!(deaths(&letter), before.into_iter().take(2 * tries).collect(), "{kind} {tries}");
+
+                publish(&channel, "", "republish", BODY, properties(2)).await;
+                if tries > 0 {
+                    let verb = Verb::Republish { retries: 2, tiers: vec![200, 300], jitter: 0 };
+                    fail_times(&channel, "republish", &verb, tries).await;
+                    until_ready(&channel, "republish", 1).await;
+                }
+                fail_times(&channel, "republish", &Verb::NackAway, 1).await;
+                let letter = only_letter(&channel).await;
+                assert_eq!(deaths_in(&letter, "republish"), ["rejected 1"], "{kind} {tries}");
+                unchanged(&letter, &properties(2), kind);
+            }
+        });
+        stage.is_left_empty();
+    });
+}
+
+/// Publishes the next message to the ladder's end and acknowledges it: with its properties, which are returned.
+async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
+    let mut consumer = consume(channel, queue, 1).await;
+    let delivery = next(&mut consumer, PATIENCE).await.expect("a message");
+    let options = lapin::options::BasicCancelOptions::default();
+    channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+    let properties = super::worker::without_expiration(&delivery.properties);
+    publish(channel, &format!("{queue}.retry"), &format!("{queue}.retry.2"), &delivery.data, properties.clone()).await;
+    ack(delivery).await;
+    properties
+}
+
+/// The letter that is there, and no other.
+async fn only_letter(channel: &Channel) -> Message {
+    let letter = take_next(channel, "dead", PATIENCE).await;
+    tokio::time::sleep(QUIET).await;
+    assert!(take(channel, "dead").await.is_none(), "it came twice");
+    letter
+}

@@ -1,0 +1,155 @@
+//! A vhost with a spec applied, a channel of a worker, and the control: for stories that are not one message's alone.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use lapin::Channel;
+
+use super::case::{applied, nothing_left};
+use super::letter::{Death, deaths};
+use super::worker::{Verb, channel, consume, fail, next, ready, take};
+use crate::support::{Amqp, Message, Node, Topo, Vhost};
+
+/// Longer than anything here takes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So long after the end nothing more may come.
+pub(super) const QUIET: Duration = Duration::from_millis(700);
+
+pub(super) struct Stage {
+    // Closed before its vhost goes: a close that meets the broker's own may wait for ever.
+    pub(super) amqp: Amqp,
+    pub(super) vhost: Vhost<'static>,
+    pub(super) topo: Topo,
+}
+
+impl Stage {
+    pub(super) fn new(hint: &str, spec: &str) -> Self {
+        let vhost = Node::shared().vhost(hint);
+        let topo = applied(&vhost, spec);
+        let amqp = vhost.amqp();
+        Self { amqp, vhost, topo }
+    }
+
+    pub(super) async fn channel(&self) -> Channel {
+        channel(&self.amqp).await
+    }
+
+    /// Everything that was put in was taken out.
+    pub(super) fn is_left_empty(&self) {
+        nothing_left(&self.vhost);
+    }
+}
+
+/// True from that version on.
+pub(super) fn since(major: u32, minor: u32) -> bool {
+    Node::shared().at_least(major, minor)
+}
+
+/// Fails at so many deliveries, each by that verb, and leaves it to others then.
+pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, times: usize) -> Vec<Message> {
+    let mut consumer = consume(channel, queue, 1).await;
+    let mut seen = Vec::new();
+    while seen.len() < times {
+        let delivery = next(&mut consumer, PATIENCE).await;
+        let delivery = delivery.unwrap_or_else(|| panic!("{queue}: only {} of {times} deliveries came", seen.len()));
+        if seen.len() + 1 == times {
+            // Cancelled before the last word, so that the next message is not taken away by this worker.
+            let options = lapin::options::BasicCancelOptions::default();
+            channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+        }
+        seen.push(fail(channel, queue, delivery, verb).await.message);
+    }
+    seen
+}
+
+/// Fails at everything until a dead letter is there and nothing more comes: what came, and the letters.
+pub(super) async fn fail_until_dead(
+    channel: &Channel,
+    queue: &str,
+    verb: &Verb,
+    dead: &str,
+) -> (Vec<Message>, Vec<Message>) {
+    let mut consumer = consume(channel, queue, 1).await;
+    let (mut seen, mut letters) = (Vec::new(), Vec::new());
+    let (began, mut last) = (Instant::now(), Instant::now());
+    while began.elapsed() < PATIENCE {
+        if let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await {
+            seen.push(fail(channel, queue, delivery, verb).await.message);
+        } else if let Some(letter) = take(channel, dead).await {
+            letters.push(letter);
+        } else if letters.is_empty() || last.elapsed() < QUIET {
+            continue;
+        } else {
+            let options = lapin::options::BasicCancelOptions::default();
+            channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+            return (seen, letters);
+        }
+        last = Instant::now();
+    }
+    panic!("{queue}: no dead letter after {} deliveries", seen.len());
+}
+
+/// Waits until so many messages are ready.
+pub(super) async fn until_ready(channel: &Channel, queue: &str, count: u32) {
+    let began = Instant::now();
+    loop {
+        let now = ready(channel, queue).await;
+        if now == count {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{queue} has {now} messages and not {count}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The reasons and counts of a message's deaths in that queue: `rejected 3`.
+pub(super) fn deaths_in(message: &Message, queue: &str) -> Vec<String> {
+    let of_queue = |death: &Death| death.queue == queue;
+    deaths(message).into_iter().filter(of_queue).map(|it| format!("{} {}", it.reason, it.count)).collect()
+}
+
+/// Messages by their bodies, each in the order in which it came.
+pub(super) type ByBody = BTreeMap<String, Vec<Message>>;
+
+fn add(to: &mut ByBody, message: Message) {
+    let body = String::from_utf8(message.body.clone()).expect("bodies are text here");
+    to.entry(body).or_default().push(message);
+}
+
+/// Fails at everything that comes until there are so many dead letters and nothing more comes: all deliveries, and all
+/// letters.
+pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: &str, letters: usize) -> [ByBody; 2] {
+    let mut consumer = consume(channel, queue, 100).await;
+    let (mut seen, mut found, mut count) = (ByBody::new(), ByBody::new(), 0);
+    let (began, mut last) = (Instant::now(), Instant::now());
+    while count < letters || last.elapsed() < QUIET {
+        if let Some(delivery) = next(&mut consumer, Duration::from_millis(30)).await {
+            add(&mut seen, fail(channel, queue, delivery, verb).await.message);
+        } else if let Some(letter) = take(channel, dead).await {
+            add(&mut found, letter);
+            count += 1;
+        } else {
+            assert!(began.elapsed() < PATIENCE, "{queue}: {count} of {letters} letters: {:?}", seen.keys());
+            continue;
+        }
+        last = Instant::now();
+    }
+    let options = lapin::options::BasicCancelOptions::default();
+    channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+    [seen, found]
+}
+
+/// The keys with which the deliveries of a message came.
+pub(super) fn keys(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|it| it.routing_key.as_str()).collect()
+}
+
+/// Does something for each at once, each on a thread of its own.
+pub(super) fn at_once<T: Send>(items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for item in items {
+            scope.spawn(|| each(item));
+        }
+    });
+}

@@ -1,0 +1,128 @@
+//! Where messages go on a real broker, against what topo predicts: published ones, and dead letters from queue to queue.
+//!
+//! `TOPO_SEED` repeats a run.
+
+mod case;
+mod deaths;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use topo::behaviour::Dialect;
+use topo::behaviour::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
+use topo::model::QueueName;
+
+use self::case::{Case, Publication};
+use crate::support::{Node, Outcome, Random, Vhost, seed};
+
+/// Vhosts, each with a topology of its own.
+const CASES: usize = 20;
+/// Messages in each.
+const MESSAGES: usize = 80;
+
+type Counts = BTreeMap<String, usize>;
+
+fn add(counts: &mut Counts, what: impl Into<String>) {
+    *counts.entry(what.into()).or_default() += 1;
+}
+
+/// All messages of a queue, out of it.
+fn drained(vhost: &Vhost<'_>, queue: &QueueName) -> Vec<Value> {
+    let body = json!({"count": 100_000, "ackmode": "ack_requeue_false", "encoding": "auto"});
+    let got = vhost.http().post(&vhost.path("queues", &[queue.as_str(), "get"]), &body).expect_status(200);
+    got.as_array().expect("a list").clone()
+}
+
+/// What is wrong with a prediction, if anything is.
+fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
+    let possible: BTreeSet<QueueName> = route.surely.union(&route.perhaps).cloned().collect();
+    let is_wrong = match route.answer() {
+        Answer::Reaches(_) => actual.is_empty(),
+        Answer::ReachesNothing => !actual.is_empty(),
+        Answer::CannotTell(_) => false,
+    };
+    is_wrong || !route.surely.is_subset(actual) || !actual.is_subset(&possible)
+}
+
+/// Publishes to a vhost, and compares where it came with what is said of it: all known, and with only a part known.
+fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
+    let version = node.version().parse().unwrap();
+    let (case, dialect) = (Case::draw(random, version), Dialect::of(version));
+    let vhost = node.vhost("routing");
+    case.declare(&vhost);
+    let amqp = vhost.amqp();
+    let publications: Vec<Publication> = (0..MESSAGES).map(|_| case.publication(random)).collect();
+    let mut outcomes = Vec::new();
+    for (number, it) in publications.iter().enumerate() {
+        let properties = case::properties(&it.headers);
+        outcomes.push(amqp.publish_with(it.exchange.as_str(), &it.key, &number.to_string(), properties));
+    }
+    let mut actual: Vec<BTreeSet<QueueName>> = vec![BTreeSet::new(); MESSAGES];
+    for queue in case.topology.queues.keys() {
+        for message in drained(&vhost, queue) {
+            let number: usize = message["payload"].as_str().unwrap().parse().unwrap();
+            assert!(actual[number].insert(queue.clone()), "one copy a queue");
+        }
+    }
+    let external = BTreeSet::new();
+    let routing = Routing::new(&case.topology, [], &external, &dialect);
+    let mut found = Vec::new();
+    for ((it, actual), outcome) in publications.iter().zip(&actual).zip(outcomes) {
+        assert_eq!(outcome == Outcome::Unroutable, actual.is_empty(), "{it:?}");
+        let headers = Headers::exactly(&it.headers);
+        let known = [
+            ("all known", Keys::One(it.key.clone()), headers.clone()),
+            ("headers unknown", Keys::One(it.key.clone()), Headers::any()),
+            ("a pattern known", it.like.clone().map_or_else(Keys::any, Keys::Like), headers),
+            ("nothing known", Keys::any(), Headers::any()),
+        ];
+        for (what, keys, headers) in known {
+            // A key with a wildcard in it is none of those that a pattern stands for.
+            if it.is_odd && matches!(keys, Keys::Like(_)) {
+                continue;
+            }
+            let message = Message { keys, headers };
+            let route = routing.route(&it.exchange, &message);
+            if wrong(&route, actual) {
+                found.push(format!("{it:?}, {what}: {route:?}, came to {actual:?}\n{}", case::shown(&case.topology)));
+            }
+            let answer = match route.answer() {
+                Answer::Reaches(_) if route.perhaps.is_empty() => "reaches",
+                Answer::Reaches(_) => "reaches, and perhaps more",
+                Answer::ReachesNothing => "reaches nothing",
+                Answer::CannotTell(Unclear::Type(_)) => "cannot tell: a plugin's type",
+                Answer::CannotTell(Unclear::Foreign(_)) => "cannot tell: not declared here",
+                Answer::CannotTell(_) => "cannot tell: key or headers",
+            };
+            add(counts, format!("{what}: {answer}"));
+        }
+        let kind = case.kind(&it.exchange);
+        add(counts, format!("to {kind}: {}", if actual.is_empty() { "lost" } else { "arrived" }));
+    }
+    found
+}
+
+#[test]
+fn messages_go_where_they_are_said_to_go() {
+    let node = Node::shared();
+    let seed = seed();
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let (mut counts, mut wrong) = (Counts::new(), Vec::new());
+    for index in 0..CASES {
+        let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
+        wrong.extend(play(node, &mut random, &mut counts));
+    }
+    counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    assert!(wrong.is_empty(), "TOPO_SEED={seed}: {} wrong\n{}", wrong.len(), wrong[0]);
+    let count = |what: &str| counts.get(what).copied().unwrap_or(0);
+    for kind in ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"] {
+        assert!(count(&format!("to {kind}: arrived")) >= 10, "TOPO_SEED={seed}: too little to {kind}");
+    }
+    // The hash, and exchanges that others may have bound, are all that is not told where all is known.
+    let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
+    let not_told: usize =
+        counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();
+    assert!(not_told * 7 < all, "TOPO_SEED={seed}: {not_told} of {all} are not told");
+    assert_eq!(count("all known: cannot tell: key or headers"), 0);
+    assert!(count("all known: reaches nothing") * 20 > all && count("a pattern known: reaches nothing") > 20);
+}

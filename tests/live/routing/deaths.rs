@@ -1,0 +1,247 @@
+//! Messages that die in one queue after another: rejected by a worker, or expired. Where each copy rests in the end, and
+//! which the broker drops as a cycle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use topo::behaviour::Dialect;
+use topo::behaviour::routing::{Certainty, Deaths, Headers, Keys, Message, Reason, Routing};
+use topo::model::{
+    ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Priority, QueueName, Topology,
+};
+
+use super::case::{self, QUEUES, dead_lettering, name, queue};
+use super::{Counts, add, drained};
+use crate::support::{Amqp, Node, Random, Vhost, seed};
+
+/// Vhosts.
+const CASES: usize = 32;
+/// How often every queue is emptied by a worker that rejects all.
+const ROUNDS: usize = 3;
+/// More copies than this are another case.
+const MOST_COPIES: usize = 200;
+const TTL: i64 = 10;
+const QUIET: Duration = Duration::from_millis(150);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A copy of a message.
+#[derive(Clone)]
+struct Copy {
+    body: String,
+    message: Message,
+    deaths: Deaths,
+}
+
+/// What is predicted of a vhost.
+struct Simulation<'a> {
+    routing: Routing<'a>,
+    topology: &'a Topology,
+    version: BrokerVersion,
+    resting: BTreeMap<QueueName, Vec<Copy>>,
+    counts: Counts,
+    /// Something was not told, or grew too much: the case proves nothing.
+    is_given_up: bool,
+}
+
+impl Simulation<'_> {
+    fn arrive(&mut self, queue: &QueueName, copy: Copy) {
+        if self.topology.queues[queue].arguments.contains_key("x-message-ttl") {
+            return self.die(queue, Reason::Expired, copy);
+        }
+        self.resting.entry(queue.clone()).or_default().push(copy);
+        self.is_given_up |= self.resting.values().map(Vec::len).sum::<usize>() > MOST_COPIES;
+    }
+
+    fn die(&mut self, queue: &QueueName, reason: Reason, mut copy: Copy) {
+        let ways = self.routing.dead_lettering(queue);
+        let routes = self.routing.route_dead_letter(&copy.message, queue, reason);
+        let (1, Some((to, route))) = (ways.len(), routes.into_iter().next()) else {
+            self.is_given_up |= ways.len() != 1;
+            return add(&mut self.counts, "dropped: no dead-letter exchange");
+        };
+        copy.message = self.routing.as_dead_letter(&copy.message, queue, reason, &to);
+        copy.deaths.record(queue, reason, self.version);
+        if !route.perhaps.is_empty() || route.reaches == Certainty::Perhaps || self.is_given_up {
+            self.is_given_up = true;
+            return;
+        }
+        if route.surely.is_empty() {
+            add(&mut self.counts, format!("{reason}: reaches nothing"));
+        }
+        for target in route.surely {
+            if copy.deaths.is_cycle(&target) {
+                add(&mut self.counts, format!("{reason}: dropped as a cycle"));
+            } else {
+                add(&mut self.counts, format!("{reason}: goes on"));
+                self.arrive(&target, copy.clone());
+            }
+        }
+    }
+
+    /// Rejects all that rest in a queue.
+    fn reject_all(&mut self, queue: &QueueName) -> usize {
+        let copies = self.resting.remove(queue).unwrap_or_default();
+        let count = copies.len();
+        copies.into_iter().for_each(|copy| self.die(queue, Reason::Rejected, copy));
+        count
+    }
+
+    fn resting_in(&self, queue: &QueueName) -> usize {
+        self.resting.get(queue).map_or(0, Vec::len)
+    }
+}
+
+fn draw(random: &mut Random, version: BrokerVersion) -> Topology {
+    let mut topology = case::exchanges(random, &["direct", "fanout", "topic", "topic", "headers"]);
+    for it in QUEUES {
+        let mut arguments = Arguments::new();
+        let kind = if random.chance(30) { "quorum" } else { "classic" };
+        arguments.insert("x-queue-type".to_owned(), kind.into());
+        if random.chance(45) && (kind == "classic" || version.is_at_least(3, 10)) {
+            arguments.insert("x-message-ttl".to_owned(), TTL.into());
+        }
+        let said = dead_lettering(random);
+        let by_policy = random.chance(25);
+        let of = |prefix: &str| -> Arguments {
+            said.iter().map(|(key, value)| (format!("{prefix}{key}"), value.clone())).collect()
+        };
+        if by_policy && !said.is_empty() {
+            let policy = Policy {
+                pattern: format!("^{}$", it.replace('.', "\\.")),
+                apply_to: ApplyTo::Queues,
+                priority: Priority(1.0),
+                definition: of(""),
+            };
+            topology.policies.insert(PolicyName::new(it), policy);
+            // Its own exchange, and the policy's key.
+            if random.chance(30) {
+                arguments.insert("x-dead-letter-exchange".to_owned(), "e1".into());
+            }
+        } else if said.contains_key("dead-letter-exchange") {
+            // A key alone is refused.
+            arguments.extend(of("x-"));
+        }
+        let arguments: Vec<(&str, ArgumentValue)> =
+            arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        topology.queues.insert(it.into(), queue(&arguments));
+    }
+    case::bindings(&mut topology, random, version, 14);
+    let headers: Vec<_> =
+        topology.exchanges.iter().filter(|(_, it)| it.kind == "headers").map(|(name, _)| name.clone()).collect();
+    for source in headers.into_iter().filter(|_| version.is_at_least(3, 10)) {
+        for (header, value) in
+            [("x-last-death-reason", "expired"), ("x-first-death-reason", "rejected"), ("x-last-death-queue", "order")]
+        {
+            let arguments = [("x-match".to_owned(), "all-with-x".into()), (header.to_owned(), value.into())].into();
+            let destination = topo::model::Destination::Queue((*random.pick(&QUEUES)).into());
+            topology.bindings.insert(topo::model::Binding {
+                source: source.clone(),
+                destination,
+                routing_key: String::new(),
+                arguments,
+            });
+        }
+    }
+    topology
+}
+
+/// Waits until every queue holds as many as it should, and that for a while: a copy on its way is in no queue for a moment.
+/// What is wrong, if that does not come.
+fn settle(amqp: &Amqp, simulation: &Simulation<'_>) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut quiet_since = Instant::now();
+    loop {
+        let differ: Vec<String> = QUEUES
+            .iter()
+            .map(|it| (it, simulation.resting_in(&name(it)), amqp.ready(it)))
+            .filter(|(_, expected, ready)| u32::try_from(*expected).ok() != Some(*ready))
+            .map(|(it, expected, ready)| format!("{it}: {ready} instead of {expected}"))
+            .collect();
+        if !differ.is_empty() {
+            quiet_since = Instant::now();
+        } else if quiet_since.elapsed() > QUIET {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(differ.join(", "));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn play(vhost: &Vhost<'_>, simulation: &mut Simulation<'_>) -> Result<(), String> {
+    let amqp = vhost.amqp();
+    for it in QUEUES {
+        let body = format!("to {it}");
+        amqp.publish_with("", it, &body, case::properties(&Arguments::new()));
+        let message = Message { keys: Keys::One(it.to_owned()), headers: Headers::exactly(&Arguments::new()) };
+        simulation.arrive(&name(it), Copy { body, message, deaths: Deaths::default() });
+    }
+    if simulation.is_given_up {
+        return Ok(());
+    }
+    settle(&amqp, simulation)?;
+    for _ in 0..ROUNDS {
+        for it in QUEUES {
+            let count = simulation.reject_all(&name(it));
+            if simulation.is_given_up {
+                return Ok(());
+            }
+            if count > 0 {
+                let body = json!({"count": count, "ackmode": "reject_requeue_false", "encoding": "auto"});
+                let path = vhost.path("queues", &[it, "get"]);
+                let got = vhost.http().post(&path, &body).expect_status(200);
+                assert_eq!(got.as_array().map(Vec::len), Some(count));
+                settle(&amqp, simulation).map_err(|wrong| format!("after {it}: {wrong}"))?;
+            }
+        }
+    }
+    for it in QUEUES {
+        let mut expected: Vec<&str> =
+            simulation.resting.get(&name(it)).into_iter().flatten().map(|copy| copy.body.as_str()).collect();
+        let messages = drained(vhost, &name(it));
+        let mut bodies: Vec<&str> = messages.iter().map(|message| message["payload"].as_str().unwrap()).collect();
+        expected.sort_unstable();
+        bodies.sort_unstable();
+        if bodies != expected {
+            return Err(format!("{it}: {bodies:?} instead of {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn dead_letters_go_where_they_are_said_to_go() {
+    let node = Node::shared();
+    let seed = seed();
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let version: BrokerVersion = node.version().parse().unwrap();
+    let dialect = Dialect::of(version);
+    let (mut counts, mut given_up) = (Counts::new(), 0);
+    for index in 0..CASES {
+        let topology = draw(&mut Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64)), version);
+        let external = BTreeSet::new();
+        let mut simulation = Simulation {
+            routing: Routing::new(&topology, [], &external, &dialect),
+            topology: &topology,
+            version,
+            resting: BTreeMap::new(),
+            counts: Counts::new(),
+            is_given_up: false,
+        };
+        let vhost = node.vhost("deaths");
+        case::declare(&topology, &vhost);
+        if let Err(wrong) = play(&vhost, &mut simulation) {
+            panic!("TOPO_SEED={seed}, case {index}: {wrong}\n{}", case::shown(&topology));
+        }
+        given_up += usize::from(simulation.is_given_up);
+        simulation.counts.into_iter().for_each(|(what, times)| *counts.entry(what).or_default() += times);
+    }
+    println!("{CASES} vhosts, {given_up} given up before their end");
+    counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    for what in ["expired: dropped as a cycle", "expired: goes on", "rejected: goes on", "rejected: reaches nothing"] {
+        assert!(counts.get(what).copied().unwrap_or(0) >= 5, "TOPO_SEED={seed}: too little of: {what}");
+    }
+    assert!(given_up * 3 < CASES, "TOPO_SEED={seed}: too much is given up");
+}
