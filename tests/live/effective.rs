@@ -2,6 +2,7 @@
 //!
 //! `TOPO_SEED` repeats a run.
 
+mod arguments;
 mod behaviour;
 mod case;
 mod patterns;

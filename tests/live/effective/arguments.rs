@@ -1,0 +1,213 @@
+//! Random queues whose arguments, policy and operator policy say different things: what really holds is seen by publishing,
+//! because no broker shows arguments and policies merged. Each is compared with what topo says before.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use topo::behaviour::{Dialect, Effective, Governed, Policies, effective};
+use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue};
+
+use super::version;
+use crate::support::{Amqp, NONE, Node, Outcome, Random, Vhost, seed};
+
+/// Queues, and how many messages each gets: more than any limit.
+const QUEUES: usize = 90;
+const MESSAGES: usize = 12;
+/// How often at least each thing must have occurred for a run to prove anything.
+const ENOUGH: usize = 2;
+/// A quorum queue says no a moment after it is full, and a dead letter takes a moment to arrive.
+const SETTLING: Duration = Duration::from_secs(20);
+const TARGETS: [&str; 2] = ["by-argument", "by-policy"];
+
+/// One queue, and what governs it.
+struct Case {
+    queue: Queue,
+    policy: Arguments,
+    operator: Arguments,
+}
+
+fn settings(random: &mut Random, lengths: [i64; 2], target: Option<&str>, overflow: bool) -> Arguments {
+    // An operator has less to say.
+    let often = if target.is_some() { 75 } else { 35 };
+    let mut settings = Arguments::new();
+    if random.chance(often) {
+        settings.insert("max-length".to_owned(), (*random.pick(&lengths)).into());
+    }
+    if overflow && random.chance(often) {
+        settings.insert("overflow".to_owned(), (*random.pick(&["drop-head", "reject-publish"])).into());
+    }
+    if let Some(target) = target.filter(|_| random.chance(50)) {
+        settings.insert("dead-letter-exchange".to_owned(), target.into());
+    }
+    settings
+}
+
+fn draw(random: &mut Random, node: &Node) -> Case {
+    let kind = *random.pick(&["classic", "quorum"]);
+    // A quorum queue of 3.8.9 takes no overflow in an argument.
+    let arguments = settings(random, [2, 6], Some(TARGETS[0]), kind == "classic" || node.at_least(3, 9));
+    let mut arguments: Arguments = arguments.into_iter().map(|(key, value)| (format!("x-{key}"), value)).collect();
+    arguments.insert("x-queue-type".to_owned(), kind.into());
+    Case {
+        queue: Queue { durable: true, auto_delete: false, exclusive: false, arguments },
+        policy: settings(random, [3, 5], Some(TARGETS[1]), true),
+        operator: settings(random, [1, 7], None, node.at_least(3, 12)),
+    }
+}
+
+fn policy(name: &str, definition: &Arguments) -> Policy {
+    Policy {
+        pattern: format!("^{name}$"),
+        apply_to: ApplyTo::Queues,
+        priority: Priority(1.0),
+        definition: definition.clone(),
+    }
+}
+
+/// What topo says holds.
+fn predicted(name: &str, case: &Case, dialect: &Dialect) -> BTreeMap<String, Effective> {
+    let id = PolicyName::new(name);
+    let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
+    let read = |definition: &Arguments, policy| {
+        let said: Vec<(&PolicyName, &Policy)> = if definition.is_empty() { vec![] } else { vec![(&id, policy)] };
+        Policies::new(said, dialect.version)
+    };
+    let (users, operators) = (read(&case.policy, &user), read(&case.operator, &operator));
+    let governed = Governed::from(&case.queue);
+    let certain = |policies: &Policies<'_>| policies.governing(name, governed).certain().is_some();
+    assert!(certain(&users) && certain(&operators));
+    let (user, operator) = (users.governing(name, governed).likely(), operators.governing(name, governed).likely());
+    effective(&case.queue, user, operator, dialect)
+}
+
+fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
+    let http = vhost.http();
+    for (kind, definition) in [("policies", &case.policy), ("operator-policies", &case.operator)] {
+        if !definition.is_empty() {
+            let body = serde_json::to_value(policy(name, definition)).unwrap();
+            http.put(&vhost.path(kind, &[name]), &body).expect_status(201);
+        }
+    }
+    let body = json!({"durable": true, "auto_delete": false, "arguments": case.queue.arguments});
+    http.put(&vhost.path("queues", &[name]), &body).expect_status(201);
+    for target in TARGETS {
+        let letters = format!("{name}.{target}");
+        amqp.declare_queue(&letters, NONE).unwrap();
+        // Dead letters keep their key: the name of the queue that they were published to.
+        amqp.bind_queue(target, &letters, name, NONE);
+    }
+}
+
+/// What is seen: the oldest message, how many there are, whether any was refused, and who got dead letters.
+type Seen = (Option<String>, u32, bool, [u32; 2]);
+
+/// How many it holds at most, and whether it refuses more.
+fn room(holds: &BTreeMap<String, Effective>) -> (usize, bool) {
+    let limit = holds.get("max-length").and_then(|it| it.value.as_integer());
+    let limit = limit.map_or(MESSAGES, |limit| usize::try_from(limit).unwrap());
+    let overflow = holds.get("overflow").and_then(|it| it.value.as_text());
+    (limit, overflow == Some("reject-publish") && limit < MESSAGES)
+}
+
+/// Whether this is what has to be seen, but for the oldest message.
+fn counts_fit(holds: &BTreeMap<String, Effective>, kind: &str, (_, ready, refused, letters): &Seen) -> bool {
+    let (limit, rejects) = room(holds);
+    let ready = usize::try_from(*ready).unwrap();
+    let length = match (rejects, kind) {
+        // It lets some more in until the publisher's channel knows (`rabbit_fifo_client`).
+        (true, "quorum") => (limit..MESSAGES).contains(&ready),
+        (_, _) => ready == limit,
+    };
+    let dropped = u32::try_from(if rejects { 0 } else { MESSAGES - limit }).unwrap();
+    let target = holds.get("dead-letter-exchange").and_then(|it| it.value.as_text());
+    length && *refused == rejects && *letters == TARGETS.map(|it| if target == Some(it) { dropped } else { 0 })
+}
+
+fn fits(holds: &BTreeMap<String, Effective>, kind: &str, seen: &Seen) -> bool {
+    let (limit, rejects) = room(holds);
+    let first = format!("message {}", if rejects { 0 } else { MESSAGES - limit });
+    counts_fit(holds, kind, seen) && seen.0 == Some(first)
+}
+
+#[test]
+fn what_holds_beside_an_argument_is_what_the_queue_does() {
+    let node = Node::shared();
+    let seed = seed();
+    println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
+    let mut random = Random::new(seed);
+    let vhost = node.vhost("arguments");
+    let amqp = vhost.amqp();
+    TARGETS.iter().for_each(|target| amqp.declare_exchange(target, "direct", NONE).unwrap());
+    let cases: BTreeMap<String, Case> =
+        (0..QUEUES).map(|number| (format!("q{number}"), draw(&mut random, node))).collect();
+    cases.iter().for_each(|(name, case)| make(&vhost, &amqp, name, case));
+    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `behaviour::governing`.
+    let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
+    vhost.http().put(&vhost.path("policies", &["never"]), &never).expect_status(201);
+    let dialect = Dialect::of(version(node));
+    let mut wrong = Vec::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, case) in &cases {
+        let holds = predicted(name, case, &dialect);
+        let kind = case.queue.type_name();
+        let publish = |number| amqp.publish("", name, &format!("message {number}"));
+        let refused = (0..MESSAGES).map(publish).filter(|outcome| *outcome != Outcome::Routed).count() > 0;
+        let deadline = Instant::now() + SETTLING;
+        let seen = loop {
+            let letters = TARGETS.map(|target| amqp.ready(&format!("{name}.{target}")));
+            let mut seen = (None, amqp.ready(name), refused, letters);
+            if counts_fit(&holds, kind, &seen) || Instant::now() > deadline {
+                // Once: a quorum queue counts how often a message was looked at.
+                seen.0 = amqp.get(name).map(|message| String::from_utf8(message.body).unwrap());
+                break seen;
+            }
+        };
+        if !fits(&holds, kind, &seen) {
+            let Case { queue, policy, operator } = case;
+            wrong.push(format!("{:?}, {policy:?}, {operator:?}: topo {holds:?}, seen {seen:?}", queue.arguments));
+        }
+        for (key, value) in &holds {
+            let said = [case.queue.arguments.get(&format!("x-{key}")), case.policy.get(key), case.operator.get(key)];
+            let values: Vec<&ArgumentValue> = said.into_iter().flatten().collect();
+            if values.windows(2).any(|pair| pair[0] != pair[1]) {
+                let source = value.source.to_string();
+                let who = source.trim_end_matches(&format!(" {name}"));
+                *counts.entry(format!("{kind} {key}: {who} wins")).or_default() += 1;
+            }
+        }
+    }
+    counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
+    assert!(wrong.is_empty(), "TOPO_SEED={seed}: {} wrong\n{}", wrong.len(), wrong.join("\n"));
+    let rules = ["argument wins", "policy wins", "operator policy wins"].map(|who| format!("max-length: {who}"));
+    let mut expected: Vec<String> = rules.iter().map(|rule| format!("classic {rule}")).collect();
+    expected
+        .extend(["classic overflow: argument wins", "classic dead-letter-exchange: argument wins"].map(str::to_owned));
+    expected.push("quorum dead-letter-exchange: argument wins".to_owned());
+    if node.at_least(3, 9) {
+        expected.push("quorum overflow: policy wins".to_owned());
+    }
+    expected.retain(|what| counts.get(what).copied().unwrap_or_default() < ENOUGH);
+    assert!(expected.is_empty(), "TOPO_SEED={seed}: less than {ENOUGH} times: {expected:?}");
+}
+
+#[test]
+fn a_probe_that_sees_something_else_is_no_agreement() {
+    let case = Case {
+        queue: Queue {
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            arguments: [("x-queue-type".to_owned(), "classic".into()), ("x-max-length".to_owned(), 4.into())].into(),
+        },
+        policy: [("max-length".to_owned(), 3.into())].into(),
+        operator: Arguments::new(),
+    };
+    let holds = predicted("q", &case, &Dialect::of("4.0.5".parse().unwrap()));
+    assert_eq!(serde_json::to_value(&holds["max-length"].value).unwrap(), Value::from(3));
+    let oldest = |number: usize| Some(format!("message {number}"));
+    assert!(fits(&holds, "classic", &(oldest(9), 3, false, [0, 0])));
+    assert!(!fits(&holds, "classic", &(oldest(8), 4, false, [0, 0])));
+    assert!(!fits(&holds, "classic", &(oldest(0), 3, true, [0, 0])));
+    assert!(!fits(&holds, "classic", &(oldest(9), 3, false, [9, 0])));
+}
