@@ -186,6 +186,8 @@ impl<'a> Worker<'a> {
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
-        let _ = try_block_on(self.channel.close(200, "done".into()));
+        // Now and then the answer never comes (seen on 3.10 and 4.0); the connection goes with the test in any case.
+        let close = self.channel.close(200, "done".into());
+        let _ = try_block_on(async { tokio::time::timeout(Duration::from_secs(5), close).await });
     }
 }

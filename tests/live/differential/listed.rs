@@ -80,7 +80,7 @@ pub(super) fn listed(version: BrokerVersion) -> Vec<Entry> {
         let listed: BrokerVersion = listed.parse().unwrap();
         (listed.major, listed.minor) == (version.major, version.minor)
     };
-    let column = VERSIONS.iter().position(|listed| is_it(listed));
+    let column = VERSIONS.iter().position(is_it);
     let column = column.unwrap_or_else(|| panic!("nobody has listed what RabbitMQ {version} does with arguments"));
     let mut entries = Vec::new();
     for line in LIST.lines().filter(|line| !line.is_empty()) {

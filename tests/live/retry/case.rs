@@ -216,8 +216,9 @@ impl Case {
     fn known_tiers(&self) -> RangeInclusive<usize> {
         let retries = self.waits.len();
         // What a publisher sends along is history until 3.13; from 4.0 on it is nothing (release notes of 4.0).
-        let first = if Node::shared().at_least(4, 0) { retries } else { 1 };
-        if self.has_tiers() { first..=retries } else { 1..=0 }
+        let first = if Node::shared().at_least(4, 0) { retries.max(1) } else { 1 };
+        let last = if self.has_tiers() { retries } else { 0 };
+        first..=last
     }
 
     fn has_tiers(&self) -> bool {

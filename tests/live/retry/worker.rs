@@ -142,9 +142,9 @@ pub(super) async fn fail(channel: &Channel, queue: &str, delivery: Delivery, ver
 /// How often a message was published again.
 pub(super) fn count(properties: &AMQPProperties) -> u32 {
     let count = properties.headers().as_ref().and_then(|headers| headers.inner().get(COUNT));
-    count.map_or(0, |count| match count {
-        AMQPValue::LongInt(count) => u32::try_from(*count).expect("never negative"),
-        other => panic!("{COUNT} is {other:?}"),
+    count.map_or(0, |count| {
+        let count = count.as_long_int().unwrap_or_else(|| panic!("{COUNT} is {count:?}"));
+        u32::try_from(count).expect("never negative")
     })
 }
 
