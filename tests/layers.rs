@@ -224,8 +224,9 @@ fn violations(file: &str, source: &str) -> Vec<String> {
         wrong.insert((lines, format!("{lines} lines; {LONGEST_FILE} is the limit")));
     }
     let at_the_edge = layer == "cli" || file == "main.rs";
-    // A file `tests.rs` is the unit tests of the module beside it.
-    let tokens = if file.ends_with("/tests.rs") { Vec::new() } else { without_tests(tokens(source)) };
+    // A file `tests.rs`, or a folder `tests`, is the unit tests of the module beside it.
+    let is_test = file.ends_with("/tests.rs") || file.contains("/tests/");
+    let tokens = if is_test { Vec::new() } else { without_tests(tokens(source)) };
     for (line, path) in paths(&tokens) {
         let written = path.join("::");
         if let Some(inside) = from_root(file, &path) {

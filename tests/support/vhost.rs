@@ -26,9 +26,19 @@ impl<'node> Vhost<'node> {
     pub(crate) fn create_with(node: &'node Node, name: String, settings: &Value) -> Self {
         let vhost = Self { node, name };
         // A busy 3.8 keeps the request waiting behind those of others, and hangs up after a minute; what it has begun by
-        // then, it goes on with.
-        let answer = until("a vhost", || vhost.http().send("PUT", &vhost.own_path(), Some(settings)).ok());
-        assert!(answer.is_success(), "the broker said: {}", answer.body);
+        // then, it goes on with. Who asks again before that is done is told that the vhost is there, but may not use it:
+        // its creator's permissions are the last that a creation writes.
+        until("a vhost", || {
+            let answer = vhost.http().send("PUT", &vhost.own_path(), Some(settings)).ok()?;
+            if answer.status >= 500 {
+                return None;
+            }
+            assert!(answer.is_success(), "the broker said: {}", answer.body);
+            let everything = json!({"configure": ".*", "write": ".*", "read": ".*"});
+            let of_guest = vhost.path("permissions", &["guest"]);
+            let is_new = answer.status == 201;
+            (is_new || vhost.http().send("PUT", &of_guest, Some(&everything)).ok()?.is_success()).then_some(())
+        });
         vhost
     }
 

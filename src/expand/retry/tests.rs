@@ -6,6 +6,8 @@ use crate::expand::{Because, Expansion, expand};
 use crate::model::ObjectId;
 use crate::spec::Diagnostic;
 
+mod names;
+
 const DEAD: &str = "deadLetterQueues: {orders.dead: {type: classic}}\n";
 
 /// A queue with these keys, and a dead-letter queue.
@@ -355,40 +357,6 @@ fn long_ways_are_cut() {
         ),
         "1s → 2s → 3s → 4s → 5s → … → 12s ×39 → orders.dead"
     );
-}
-
-#[test]
-fn generated_names_may_be_taken_or_too_long() {
-    let keys = "type: classic, retry: {delays: [1s, 1m30s]}";
-    let taken = format!("exchanges: {{orders.work.return: {{type: topic}}}}\n{}", text(keys));
-    assert!(
-        refused("4.0.5", &taken).contains("exchange `orders.work.return`, which is generated here, is declared, too")
-    );
-    let ignored = format!("ignore: [\"*.retry.1.*\"]\n{}", text(keys));
-    assert!(
-        refused("4.0.5", &ignored)
-            .contains("queue `orders.work.retry.1.1s`, which is generated here, is matched by `ignore`")
-    );
-    let named = |length: usize| text(keys).replace("orders.work", &"w".repeat(length));
-    let found = refused("4.0.5", &named(237));
-    assert_eq!(found.lines().count(), 1, "{found}");
-    assert!(
-        found.contains(
-            "`.retry.first.switch` is put behind it, and 255 bytes are the most (use a name of at most 236 bytes)"
-        ),
-        "{found}"
-    );
-    expanded_for("4.0.5", &named(236));
-}
-
-#[test]
-fn a_name_with_a_wildcard_has_no_ladder() {
-    let keys = "type: classic, retry: {delays: [1s]}";
-    for name in ["\"#\"", "a.*.b"] {
-        let found = refused("4.0.5", &text(keys).replace("orders.work", name));
-        assert!(found.contains("is a wildcard of topic exchanges, which a ladder binds by"), "{found}");
-    }
-    expanded_for("4.0.5", &text(keys).replace("orders.work", "a*b.#c"));
 }
 
 #[test]
