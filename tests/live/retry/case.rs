@@ -358,7 +358,10 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
         let channel = channel(&amqp).await;
         for queue in &names {
             while ready(&channel, queue).await > 0 {
-                assert!(began.elapsed() < PATIENCE, "{queue} does not become empty");
+                if began.elapsed() > PATIENCE {
+                    let left = take(&channel, queue).await;
+                    panic!("{queue} does not become empty: {left:?}");
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
