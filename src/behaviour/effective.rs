@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use super::governing::Named;
+use crate::model::known_arguments::KnownArgument;
 use crate::model::{ArgumentValue, Arguments, BrokerVersion, Exchange, PolicyName, Queue, QueueType};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ pub fn precedence(key: &str, queue_type: QueueType, dialect: &Dialect) -> Option
             // 3.8.9 looks at neither.
             "overflow" | "expires" => since(3, 8, 10).then_some(Precedence::Policy),
             "max-in-memory-length" | "max-in-memory-bytes" => (!since(4, 0, 0)).then_some(Precedence::Smallest),
+            "target-group-size" => since(3, 13, 0).then_some(Precedence::Argument),
             "delayed-retry-type" => since(4, 3, 0).then_some(Precedence::Policy),
             "delayed-retry-min" | "delayed-retry-max" | "consumer-disconnected-timeout" => {
                 since(4, 3, 0).then_some(Precedence::Smallest)
@@ -186,7 +188,7 @@ pub fn effective(
     let mut holds = effective_definition(policy, operator);
     holds.retain(|key, _| precedence(key, kind, dialect).is_some());
     for (name, argument) in &queue.arguments {
-        let Some(key) = name.strip_prefix("x-") else { continue };
+        let Some(key) = KnownArgument::named(name).and_then(|known| known.policy_key) else { continue };
         let Some(precedence) = precedence(key, kind, dialect) else { continue };
         if !holds.get(key).is_some_and(|policy| keeps_first(precedence, &policy.value, argument)) {
             holds.insert(key.to_owned(), Effective { value: argument.clone(), source: Source::Argument });

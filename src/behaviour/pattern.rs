@@ -153,9 +153,25 @@ fn uses_tables(text: &str) -> bool {
     classes || ignores_case || text.contains("[:")
 }
 
-/// Whether it repeats with `{,3}` or `{1, 3}`: that is text to the PCRE 8 of Erlang up to 27, and a repetition to PCRE2 from
-/// 10.43 on, which Erlang has since 28 and topo has here. Which Erlang a broker runs on does not follow from its version.
+/// Whether what it matches depends on the PCRE: Erlang up to 27 has PCRE 8, Erlang 28 and topo have PCRE2. Which Erlang a
+/// broker runs on does not follow from its version.
 fn depends_on_version(text: &str) -> bool {
+    has_odd_repetition(text) || recurses(text)
+}
+
+/// Whether a group is called from elsewhere: `(?1)`, `(?-1)`, `(?R)`, `(?&n)`, `(?P>n)`, `\g<n>`. PCRE 8 never goes back into
+/// such a call to try another way; PCRE2 does, from 10.30 on.
+fn recurses(text: &str) -> bool {
+    let calls = text.match_indices("(?").any(|(at, _)| {
+        let inside = &text[at + 2..];
+        let number = inside.strip_prefix(['+', '-']).unwrap_or(inside);
+        number.starts_with(|c: char| c.is_ascii_digit()) || ["R", "&", "P>"].iter().any(|call| inside.starts_with(call))
+    });
+    calls || text.contains(r"\g<") || text.contains(r"\g'")
+}
+
+/// Whether it repeats with `{,3}` or `{1, 3}`: that is text to PCRE 8, and a repetition to PCRE2 from 10.43 on.
+fn has_odd_repetition(text: &str) -> bool {
     text.match_indices('{').any(|(at, _)| {
         let inside = text[at + 1..].split_once('}').map_or("", |(inside, _)| inside);
         let is_repetition = inside.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | ' '));
@@ -196,7 +212,16 @@ mod tests {
             (r"^(?!amq\.).*", "orders", Some(true)),
             (r"\Qa.b\E$", "a.b", Some(true)),
             (r"\Qa.b\E$", "axb", Some(false)),
-            (r"^(\((?1)*\))$", "(()())", Some(true)),
+            // Another way through the group that is called: not to every PCRE.
+            (r"^(.|(.)(?1)\2)$", "abcba", None),
+            ("^(a|ab)(?1)c$", "aabc", None),
+            ("^(?:(?R)|a)$", "a", None),
+            ("^(?<n>a|ab)(?&n)c$", "aabc", None),
+            ("^(?P<n>a|ab)(?P>n)c$", "aabc", None),
+            (r"^(a|ab)\g<1>c$", "aabc", None),
+            (r"^(a|ab)\g'-1'c$", "aabc", None),
+            ("^(a|ab)(?-1)c$", "aabc", None),
+            ("(?-i)(?P<n>a)(?P=n)b", "aab", Some(true)),
             (r"^(a)?(?(1)b|c)$", "ab", Some(true)),
             (r"^(a)?(?(1)b|c)$", "b", Some(false)),
             // `é` is two bytes.

@@ -3,13 +3,25 @@
 use crate::model::BrokerVersion;
 use crate::model::version::NotAVersion;
 
-/// A version as it was typed: `3.10`, which is taken for its first release.
+/// A version as it was typed: `3.10`, which is taken for its newest release.
 #[derive(Clone, Debug)]
 pub(super) struct TypedVersion {
     /// As it was typed.
     pub(super) text: String,
     /// What it means.
     pub(super) version: BrokerVersion,
+}
+
+impl TypedVersion {
+    /// The version that is meant, with the series that was typed where it is another.
+    pub(super) fn shown(&self) -> String {
+        let (text, version) = (&self.text, self.version);
+        if *text == version.series() && BrokerVersion::newest_of(version.major, version.minor).is_some() {
+            format!("{version}, the newest known of {text}")
+        } else {
+            text.clone()
+        }
+    }
 }
 
 /// As an argument of the command line says it.

@@ -62,8 +62,8 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         (false, true) => "Valid.".to_owned(),
     };
     let checked = match typed {
-        Some(typed) => typed.text.clone(),
-        None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN.series()),
+        Some(typed) => typed.shown(),
+        None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN),
     };
     format!("{text}{verdict} Checked for RabbitMQ {checked}.\n")
 }

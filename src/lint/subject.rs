@@ -1,9 +1,9 @@
 //! What rules look at.
 
 use super::place::{self, Place};
-use crate::behaviour::Dialect;
+use crate::behaviour::{Dialect, Ends};
 use crate::expand::Expansion;
-use crate::model::{Object, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::{PolicySpec, Spec};
 
 /// The spec of one vhost, what it stands for, and the broker that it is for.
@@ -27,6 +27,17 @@ impl<'a> Subject<'a> {
         let queues = topology.queues.iter().map(|(name, it)| Object::Queue(name.clone(), it.clone()));
         let bindings = topology.bindings.iter().map(|it| Object::Binding(it.clone()));
         vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings).collect()
+    }
+
+    /// What the spec says of both ends of a binding; of external ones it says nothing.
+    pub(super) fn ends(&self, binding: &Binding) -> Ends<'a> {
+        let topology = &self.expansion.topology;
+        let queue = match &binding.destination {
+            Destination::Queue(name) => topology.queues.get(name),
+            Destination::Exchange(_) => None,
+        };
+        let source = topology.exchanges.get(&binding.source);
+        Ends { source: source.map(|exchange| exchange.kind.as_str()), queue }
     }
 
     /// The queues that would be declared, dead-letter queues among them.

@@ -109,7 +109,7 @@ fn what_another_rule_explains_is_not_said_twice() {
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
     let lines = lines(text, &dialect);
     assert!(
-        lines.starts_with("3:31: error[transient-queue]: queue `tmp`: this broker (4.3.0) does not permit"),
+        lines.starts_with("3:31: error[transient-queue]: queue `tmp`: this broker (4.3.6) does not permit"),
         "{lines}"
     );
     assert_eq!(lines.lines().count(), 1, "{lines}");
@@ -121,7 +121,7 @@ fn who_permits_transient_queues_hears_a_warning() {
     let mut dialect = of("4.3");
     dialect.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
     assert!(lines(text, &dialect).contains("warning[transient-queue]"));
-    assert!(lines(text, &dialect).contains("this broker (4.3.0) permits them"));
+    assert!(lines(text, &dialect).contains("this broker (4.3.6) permits them"));
     assert!(lines(text, &of("4.3")).contains("unless its configuration permits"));
     assert!(lines(text, &of("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
     assert!(lines(text, &of("3.8")).contains("info[transient-queue]"));
@@ -143,10 +143,10 @@ policies:
         lines(text, &of("3.13")),
         "\
 4:32: warning[unknown-argument]: exchange `e`: no broker knows the argument `x-foo`: it is kept, and does nothing
-6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
+6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
 6:51: warning[unknown-argument]: queue `q`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
-8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.0
-10:57: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.0: every classic queue is lazy
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.7
+10:57: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
 10:75: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "
     );

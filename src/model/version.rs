@@ -14,13 +14,28 @@ pub struct BrokerVersion {
     pub major: u16,
     /// 8 in 3.8.9.
     pub minor: u16,
-    /// 9 in 3.8.9; 0 when it was left out.
+    /// 9 in 3.8.9; when it was left out, that of the newest release of the series that is known, and 0 of an unknown one.
     pub patch: u16,
 }
 
+/// The newest release of each series whose behaviour topo knows, from its source or from a live broker. Who names a series
+/// alone means a broker that is kept up to date: patch releases refuse and take things, too.
+const NEWEST_OF_SERIES: &[BrokerVersion] = &[
+    BrokerVersion::new(3, 8, 35),
+    BrokerVersion::new(3, 9, 29),
+    BrokerVersion::new(3, 10, 25),
+    BrokerVersion::new(3, 11, 28),
+    BrokerVersion::new(3, 12, 14),
+    BrokerVersion::new(3, 13, 7),
+    BrokerVersion::new(4, 0, 9),
+    BrokerVersion::new(4, 1, 8),
+    BrokerVersion::new(4, 2, 9),
+    BrokerVersion::NEWEST_KNOWN,
+];
+
 impl BrokerVersion {
     /// The newest version whose behaviour topo knows from a live broker; what an offline plan assumes.
-    pub const NEWEST_KNOWN: Self = Self::new(4, 3, 0);
+    pub const NEWEST_KNOWN: Self = Self::new(4, 3, 6);
 
     /// The oldest version that topo supports.
     pub const OLDEST_SUPPORTED: Self = Self::new(3, 8, 0);
@@ -28,6 +43,11 @@ impl BrokerVersion {
     /// From its three numbers.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch }
+    }
+
+    /// The newest known release of a series; `None` of a series that is not known.
+    pub fn newest_of(major: u16, minor: u16) -> Option<Self> {
+        NEWEST_OF_SERIES.iter().find(|known| (known.major, known.minor) == (major, minor)).copied()
     }
 
     /// Whether it is that minor version or a later one.
@@ -65,8 +85,10 @@ impl FromStr for BrokerVersion {
         let mut parts = numbers.split('.').map(|part| part.parse::<u16>().map_err(|_| wrong()));
         let major = parts.next().ok_or_else(wrong)??;
         let minor = parts.next().ok_or_else(wrong)??;
-        let patch = parts.next().unwrap_or(Ok(0))?;
-        Ok(Self { major, minor, patch })
+        match parts.next() {
+            Some(patch) => Ok(Self { major, minor, patch: patch? }),
+            None => Ok(Self::newest_of(major, minor).unwrap_or(Self::new(major, minor, 0))),
+        }
     }
 }
 
@@ -95,10 +117,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_series_is_its_newest_release() {
+        let read = |text: &str| text.parse::<BrokerVersion>().unwrap().to_string();
+        assert_eq!(["3.10", "3.10.0", "4.3", "5.0"].map(read), ["3.10.25", "3.10.0", "4.3.6", "5.0.0"]);
+        assert_eq!(BrokerVersion::NEWEST_KNOWN, *NEWEST_OF_SERIES.iter().max().unwrap());
+        let oldest = BrokerVersion::OLDEST_SUPPORTED;
+        assert!(BrokerVersion::newest_of(oldest.major, oldest.minor).is_some());
+    }
+
+    #[test]
     fn reads_what_brokers_report() {
         assert_eq!("3.10.8".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(3, 10, 8));
         assert_eq!("4.3.0-rc.1".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 3, 0));
-        assert_eq!("4.0".parse::<BrokerVersion>().unwrap(), BrokerVersion::new(4, 0, 0));
         assert!("3.8.0".parse::<BrokerVersion>().unwrap().is_supported());
         assert!(!"3.7.28".parse::<BrokerVersion>().unwrap().is_supported());
         assert!(!"4.3.6".parse::<BrokerVersion>().unwrap().is_newer_than_known());

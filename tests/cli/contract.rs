@@ -51,15 +51,15 @@ fn yaml_says_what_json_says() {
     let json = run(&["--format", "json"]).expect_code(0).json();
     valid_contract(&json);
     assert_eq!(json["formatVersion"], 1);
-    assert_eq!(json["brokerVersion"], "4.3.0");
+    assert_eq!(json["brokerVersion"], "4.3.6");
     let queues = json["vhosts"]["shop"]["queues"].as_object().unwrap();
     assert_eq!(queues.keys().collect::<Vec<_>>(), ["mail's", "orders.work"]);
     assert_eq!(queues["orders.work"]["maxRetries"], 2);
     let yaml = run(&["--format", "yaml"]).expect_code(0).stdout;
     let read: Value = serde_yaml::from_str(&yaml).unwrap();
     assert_eq!(read, json);
-    assert!(yaml.starts_with("formatVersion: 1\nbrokerVersion: \"4.3.0\"\nvhosts:\n  shop:\n"), "{yaml}");
-    assert_eq!(run(&["--format", "json", "--broker-version", "3.8"]).json()["brokerVersion"], "3.8.0");
+    assert!(yaml.starts_with("formatVersion: 1\nbrokerVersion: \"4.3.6\"\nvhosts:\n  shop:\n"), "{yaml}");
+    assert_eq!(run(&["--format", "json", "--broker-version", "3.8"]).json()["brokerVersion"], "3.8.35");
 }
 
 #[test]

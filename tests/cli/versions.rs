@@ -85,11 +85,11 @@ fn a_person_sees_the_line_and_what_to_do() {
     assert_eq!(
         output.stdout,
         "topology.yaml: vhost shop: 1 exchange, 4 queues, 1 binding, 2 policies\n\
-         Not valid: 1 error, 4 warnings, 1 note. Checked for RabbitMQ 3.10.\n"
+         Not valid: 1 error, 4 warnings, 1 note. Checked for RabbitMQ 3.10.25, the newest known of 3.10.\n"
     );
     assert_eq!(
         output.stderr,
-        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: 3.10.0 keeps it and does nothing
+        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: 3.10.25 keeps it and does nothing
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
@@ -97,7 +97,7 @@ fn a_person_sees_the_line_and_what_to_do() {
   |
   = help: take `delayedRetryType` out until the broker is 4.3
 
-warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since RabbitMQ 4.3: 3.10.0 keeps it and does nothing
+warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since RabbitMQ 4.3: 3.10.25 keeps it and does nothing
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
@@ -129,7 +129,7 @@ warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated,
    |
    = help: take the `ha-` keys out, and use `type: quorum` for queues that must be replicated
 
-error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12, this is 3.10.0
+error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12, this is 3.10.25
   --> topology.yaml:16:41
    |
 16 |   limits: {pattern: '^orders', applyTo: quorum_queues, definition: {maxLength: 1000}}
@@ -145,11 +145,13 @@ fn the_assumed_version_is_said() {
     let fine = Topo::offline().spec("queues: {orders: {type: quorum, deadLetter: none}}\n");
     let output = fine.run(["validate"]).expect_code(0);
     assert!(
-        output.stdout.ends_with("Valid. Checked for RabbitMQ 4.3, the newest known: --broker-version says another.\n")
+        output
+            .stdout
+            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known: --broker-version says another.\n")
     );
     assert_eq!(output.stderr, "");
     let output = fine.run(["validate", "--format", "json"]).expect_code(0).json();
-    assert_eq!(output["brokerVersion"], "4.3.0");
+    assert_eq!(output["brokerVersion"], "4.3.6");
     let output = fine.env("TOPO_BROKER_VERSION", "3.10.8").run(["validate"]).expect_code(0);
     assert!(output.stdout.ends_with("Valid. Checked for RabbitMQ 3.10.8.\n"), "{output}");
     // Warnings fail nothing.
@@ -184,7 +186,7 @@ fn versions_that_are_not_supported_or_not_known() {
 fn the_variable_does_not_disturb_a_plan() {
     let topo = topo().env("TOPO_BROKER_VERSION", "3.10").url("http://127.0.0.1:1");
     topo.run(["plan"]).expect_code(1).expect_error("cannot connect");
-    topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("RabbitMQ 3.10.0");
+    topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("RabbitMQ 3.10.25");
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn a_plan_has_the_warnings_beside_it() {
     assert_eq!(
         first.join(" "),
         "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: \
-         4.0.0 keeps it and does nothing topology.yaml:8"
+         4.0.9 keeps it and does nothing topology.yaml:8"
     );
     assert!(
         output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec it is `messageTtl`\n"),

@@ -32,6 +32,10 @@ const BATCH: usize = 50;
 /// How often at least each thing must have occurred for a run to prove anything.
 const ENOUGH: usize = 150;
 
+/// The label of a case in which something was live before, and how many of these a run has to have.
+const LIVE: &str = "live and wanted";
+const ENOUGH_LIVE: usize = 2000;
+
 /// What occurred in a case, to be counted; or what is wrong with it.
 type Judged = Result<Vec<String>, Wrong>;
 
@@ -211,4 +215,6 @@ fn run<K: Kind>(kind: &K, cases: usize) {
     let expected = kind.expected();
     let rare: Vec<&String> = expected.iter().filter(enough).collect();
     assert!(rare.is_empty(), "less than {ENOUGH} times: {rare:?}");
+    let live = counts.get(LIVE).copied().unwrap_or(0);
+    assert!(live >= ENOUGH_LIVE, "only {live} pairs with a live side");
 }

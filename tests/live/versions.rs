@@ -1,8 +1,9 @@
-//! What `topo validate --broker-version` calls refused is what a broker of that version refuses, and nothing else is.
+//! What `topo validate --broker-version` calls refused is what a broker of that version refuses, and nothing else is; also
+//! when only the series is named, and on the newest known when nothing is said.
 
 use serde_json::{Value, json};
 
-use crate::support::{Fault, Node, Options, Proxy, Topo, Vhost, gets};
+use crate::support::{Fault, NONE, Node, Options, Proxy, Topo, Vhost, gets};
 
 /// Objects, one spec each, of which some versions refuse some; and how each is written over HTTP.
 const CASES: &[(&str, &str)] = &[
@@ -21,13 +22,20 @@ const CASES: &[(&str, &str)] = &[
     ("queues", "q: {type: classic, queueLeaderLocator: client-local}"),
     ("queues", "q: {type: classic, queueMasterLocator: min-masters}"),
     ("queues", "q: {type: classic, arguments: {x-mesage-ttl: 5}}"),
+    ("queues", "q: {type: classic, consumerTimeout: 1h}"),
+    ("queues", "q: {type: stream, consumerTimeout: 1h}"),
     ("exchanges", "q: {type: topic, arguments: {x-foo: bar}}"),
+    ("exchanges", "q: {type: x-local-random}"),
+    ("exchanges", "q: {type: x-consistent-hash, arguments: {hash-property: app_id}}"),
     ("policies", "q: {pattern: q, definition: {ha-mode: all}}"),
     ("policies", "q: {pattern: q, definition: {ha-mode: all, ha-sync-mode: automatic}}"),
     ("policies", "q: {pattern: q, definition: {max-lenght: 5}}"),
     ("policies", "q: {pattern: q, definition: {queue-mode: lazy}}"),
     ("policies", "q: {pattern: q, applyTo: quorum_queues, definition: {maxLength: 5}}"),
 ];
+
+/// What topo assumes when nobody names a version.
+const NEWEST_KNOWN: &str = "4.3.6";
 
 /// What it would be sent as: the desired object of a plan from nothing, which is no part of what is tested here.
 fn body(kind: &str, spec: &str) -> Value {
@@ -40,30 +48,97 @@ fn body(kind: &str, spec: &str) -> Value {
     body
 }
 
-fn is_called_refused(spec: &str, version: &str) -> bool {
-    let output = Topo::offline().spec(spec).run(["validate", "--broker-version", version, "--format", "json"]);
+fn is_called_refused(spec: &str, version: Option<&str>) -> bool {
+    let asked = version.map(|version| ["--broker-version", version]);
+    let line = ["validate", "--format", "json"].into_iter().chain(asked.into_iter().flatten());
+    let output = Topo::offline().spec(spec).run(line);
     let refused = output.json()["diagnostics"].as_array().unwrap().iter().any(|it| it["severity"] == "error");
     output.expect_code(i32::from(refused));
     refused
+}
+
+/// Bindings of a classic queue to an exchange of that type.
+const BINDINGS: &[(&str, &str)] = &[
+    ("headers", "arguments: {x-match: all-with-x, kind: a}"),
+    ("headers", "arguments: {x-match: bogus}"),
+    ("headers", "arguments: {x-match: any, kind: a}"),
+    ("x-consistent-hash", "routingKey: notanumber"),
+    ("x-consistent-hash", "routingKey: \"3\""),
+    ("topic", "routingKey: '#.a.#.b.#'"),
+    ("topic", "routingKey: '#.a.#'"),
+    ("fanout", "routingKey: '#.a.#.b.#', arguments: {x-match: bogus}"),
+];
+
+/// A pattern that is too long for the last releases.
+fn long_pattern() -> String {
+    format!("q: {{pattern: '{}', definition: {{maxLength: 5}}}}", "a".repeat(1500))
+}
+
+/// Every way of asking of which the answer has to be the broker's: its version; its series, as people say it, for none of
+/// these differs between the releases of one; and nothing where it is the newest.
+fn said_otherwise(node: &Node, spec: &str, is_refused: bool) -> Vec<String> {
+    let series = node.version().rsplit_once('.').unwrap().0;
+    let mut asked = vec![Some(node.version()), Some(series)];
+    asked.extend((node.version() == NEWEST_KNOWN).then_some(None));
+    asked.retain(|version| is_called_refused(spec, *version) != is_refused);
+    asked.iter().map(|version| format!("{version:?}, is refused: {is_refused}: {spec}")).collect()
 }
 
 #[test]
 fn what_validate_calls_refused_is_refused() {
     let node = Node::shared();
     let vhost = node.vhost("refused");
+    let long = long_pattern();
+    let cases = CASES.iter().copied().chain([("policies", long.as_str())]);
     let mut wrong = Vec::new();
-    for (kind, text) in CASES {
+    for (kind, text) in cases {
         let spec = format!("{kind}:\n  {text}\n");
         let path = vhost.path(kind, &["q"]);
         let answer = vhost.http().put(&path, &body(kind, &spec));
         assert!([201, 400].contains(&answer.status), "{text}: {answer:?}");
         let _ = vhost.http().send("DELETE", &path, None);
-        let is_refused = answer.status == 400;
-        if is_called_refused(&spec, node.version()) != is_refused {
-            wrong.push(format!("{text}: {answer:?}"));
-        }
+        wrong.extend(said_otherwise(node, &spec, answer.status == 400));
     }
-    assert!(wrong.is_empty(), "{} is called otherwise:\n{}", node.version(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} says otherwise:\n{}", node.version(), wrong.join("\n"));
+}
+
+#[test]
+fn what_validate_calls_a_refused_binding_is_refused() {
+    let node = Node::shared();
+    let vhost = node.vhost("refused-bindings");
+    vhost.amqp().declare_queue("q", NONE).unwrap();
+    let (mut wrong, mut answers) = (Vec::new(), Vec::new());
+    for (kind, text) in BINDINGS {
+        let spec = format!(
+            "exchanges:\n  x: {{type: {kind}}}\nqueues:\n  q: {{type: classic, bindings: [{{exchange: x, {text}}}]}}\n"
+        );
+        // An older version: what is refused at home is refused while it is planned.
+        let line = ["plan", "--against", "empty", "--broker-version", "3.10.8", "--format", "json"];
+        let mut plan = Topo::offline().spec(&spec).run(line).plan();
+        let binding = plan["vhosts"][0]["wanted"]["topology"]["bindings"][0].take();
+        vhost.http().put(&vhost.path("exchanges", &["x"]), &json!({"type": kind})).expect_status(201);
+        let body = json!({"routing_key": binding["routing_key"], "arguments": binding["arguments"]});
+        let path = format!("{}/e/x/q/q", vhost.path("bindings", &[]));
+        let answer = vhost.http().send("POST", &path, Some(&body)).unwrap();
+        assert!([201, 400].contains(&answer.status), "{text}: {answer:?}");
+        vhost.http().delete(&vhost.path("exchanges", &["x"])).expect_status(204);
+        wrong.extend(said_otherwise(node, &spec, answer.status == 400));
+        answers.push(answer.status);
+    }
+    assert!(wrong.is_empty(), "{} says otherwise:\n{}", node.version(), wrong.join("\n"));
+    assert!(answers.contains(&201) && answers.contains(&400), "{answers:?}");
+}
+
+/// Refused means here that the broker answers 201 and has no default.
+#[test]
+fn what_validate_calls_a_refused_default_type_is_not_there() {
+    let node = Node::shared();
+    let body = json!({"default_queue_type": "quorum", "defaultqueuetype": "quorum"});
+    let vhost = node.vhost_with("default-type", &body);
+    let shown = vhost.http().get(&format!("/api/vhosts/{}", vhost.name())).expect_status(200);
+    let spec = "version: 1\nvhost: {name: shop, defaultQueueType: quorum}\n";
+    let wrong = said_otherwise(node, spec, shown["default_queue_type"] != "quorum");
+    assert!(wrong.is_empty(), "{shown:#}\n{}", wrong.join("\n"));
 }
 
 const TRANSIENT: &str = "queues: {tmp: {type: classic, durable: false}}\n";

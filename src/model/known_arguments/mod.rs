@@ -165,6 +165,7 @@ pub const KNOWN_ARGUMENTS: &[KnownArgument] = &[
     classic::QUEUE_MASTER_LOCATOR,
     both::QUEUE_LEADER_LOCATOR,
     quorum::INITIAL_GROUP_SIZE,
+    quorum::TARGET_GROUP_SIZE,
     both::CONSUMER_TIMEOUT,
     quorum::CONSUMER_DISCONNECTED_TIMEOUT,
     quorum::DELAYED_RETRY_TYPE,

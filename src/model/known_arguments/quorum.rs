@@ -78,6 +78,20 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
     doc: "How many replicas a quorum queue starts with.",
 };
 
+/// Read since 3.13, listed by nobody (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to
+/// 4.3.5): the value is compared together with its AMQP type, `max({Type, N}, PolicyN)`, which is more than any number.
+pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
+    name: "x-quorum-target-group-size",
+    key: "quorumTargetGroupSize",
+    value: ValueKind::Count(1, ANY),
+    checks: UNCHECKED,
+    support: &[supported(QueueType::Quorum, Versions::since(3, 13), &[])],
+    idle: &[],
+    known_to_3_8: false,
+    policy_key: Some("target-group-size"),
+    doc: "To how many replicas the queue grows by itself, where the broker is told to see to that; any number means as many as there are nodes, but not in a policy.",
+};
+
 /// Listed since 4.3.0, checked since 4.3.2.
 pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-disconnected-timeout",

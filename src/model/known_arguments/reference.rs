@@ -28,7 +28,8 @@ const EXCHANGES: &str = "\
 ## Exchanges
 
 On a redeclare every type of exchange, those of plugins too, compares `alternate-exchange` and nothing else: with another value of
-any other argument the broker answers *done* and changes nothing. `direct`, `fanout`, `topic`, `headers`, `x-random`,
+any other argument the broker answers *done* and changes nothing; only the exchanges that federation makes for itself compare one
+more. `direct`, `fanout`, `topic`, `headers`, `x-random`,
 `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no argument of their own.
 
 | argument | key | types | value | compared | policy | what it is |

@@ -59,7 +59,9 @@ impl fmt::Display for Verdict {
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
-        (Object::Exchange(_, live), Object::Exchange(_, wanted)) => exchange::verdict(change, live, wanted, dialect),
+        (Object::Exchange(_, live), Object::Exchange(_, wanted)) => {
+            exchange::verdict(change, live, (wanted, after), dialect)
+        }
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
             Verdict::InPlace
         }
@@ -71,6 +73,7 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> bool {
     match (before, after) {
         (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, dialect),
+        (Object::Exchange(_, live), Object::Exchange(..)) => exchange::is_refused_again(change, live),
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
             verdict(change, before, after, dialect) == Verdict::Conflict
         }

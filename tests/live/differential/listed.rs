@@ -45,6 +45,7 @@ x-single-active-consumer        true         false          5       CC. CC- CC- 
 x-queue-master-locator          client-local random         other   Dd. C-- c-- ---
 x-queue-leader-locator          client-local random         other   dd. -CC CCC CCC
 x-quorum-initial-group-size     1            3              0       CC. -C- -C- -C-
+x-quorum-target-group-size      3            5              other   dd. ddd ddd ddd
 x-consumer-timeout              600000       700000         -1      dd. ddd ddd -C-
 x-consumer-disconnected-timeout 600000       700000         -1      dd. ddd ddd -C-
 x-delayed-retry-type            all          failed         other   dd. ddd ddd -c-

@@ -9,7 +9,7 @@ use topo::model::{Binding, Destination, Exchange, Glob, ObjectKind, Queue, Scope
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, VhostPlan};
 
-use super::{Judged, Kind, Road, Scenario, Wrong, model, plan, run};
+use super::{Judged, Kind, LIVE, Road, Scenario, Wrong, model, plan, run};
 use crate::support::{Amqp, Argument, Node, Random, text};
 
 struct Bindings {
@@ -305,6 +305,8 @@ impl Kind for Bindings {
             let is = after.get(name).unwrap_or(&nothing);
             let made: Vec<&Binding> =
                 changes(&planned, name, ChangeKind::Create).filter(|one| topology.bindings.contains(one)).collect();
+            // Each of the live ones is compared with what is wanted.
+            labels.extend(was.iter().map(|_| LIVE.to_owned()));
             if !was.is_subset(is) || is.len() != was.len() + made.len() {
                 return Err(Wrong::new("what was made", format!("From {was:?} to {is:?}, planned {made:?}")));
             }
