@@ -229,6 +229,33 @@ fn a_policy_that_would_not_help_does_not() {
     until("the argument to hold", || (amqp.ready("full") == 2).then_some(()));
 }
 
+/// Nor does one that says more than the operator allows: what holds is the operator's.
+#[test]
+fn a_policy_that_the_operator_outdoes_does_not_help() {
+    let node = Node::shared();
+    let vhost = node.vhost("operator");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("more", NONE).unwrap();
+    amqp.declare_queue("less", NONE).unwrap();
+    let by = |length: u32| json!({"pattern": ".*", "apply-to": "queues", "definition": {"max-length": length}});
+    vhost.http().put(&vhost.path("operator-policies", &["cap"]), &by(50)).expect_status(201);
+    let topo = Topo::new(&vhost)
+        .spec("queues:\n  more: {type: classic, maxLength: 200}\n  less: {type: classic, maxLength: 20}\n");
+    let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
+    let way = |queue: &str| ways(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0].clone();
+    assert_eq!(way("more")["helps"], "no", "{plan:#}");
+    assert!(way("more")["text"].as_str().unwrap().contains("operator policy cap keeps max-length at 50"), "{plan:#}");
+    assert_eq!(way("less")["helps"], "yes", "{plan:#}");
+    for (length, held) in [(200, 50), (20, 20)] {
+        let answer = vhost.http().put(&vhost.path("policies", &["p"]), &by(length));
+        assert!(answer.is_success(), "{answer:?}");
+        until("the smaller to hold", || {
+            amqp.ready("more");
+            (vhost.queue("more")["effective_policy_definition"]["max-length"] == held).then_some(())
+        });
+    }
+}
+
 #[test]
 fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
     let node = Node::shared();

@@ -3,7 +3,7 @@
 
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
 use super::{Subject, exchange_named, takeover, yaml};
-use crate::behaviour::{Dialect, Precedence, precedence, refusals};
+use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
@@ -133,6 +133,9 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     if let Some(why) = refused(key, &value, dialect) {
         return no(&why);
     }
+    if let Some(why) = bounded(subject, key, &value) {
+        return no(&why);
+    }
     let why = match (&field.before, rule) {
         (None, _) => "there is no live argument, so the policy decides",
         (Some(_), Precedence::Policy) => "the policy wins over the argument, which stays",
@@ -141,6 +144,28 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         }
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
+}
+
+/// Why the value would not hold although a policy said it: the operator's says another, and wins.
+fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
+    let Object::Queue(name, queue) = subject.before else { return None };
+    let dialect = subject.situation.dialect;
+    let operators = Policies::new(subject.situation.operator_policies, dialect.version);
+    let operator = operators.governing(name.as_str(), Governed::from(queue)).likely()?;
+    let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
+    let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), dialect);
+    let held = holds.get(key).filter(|held| held.value != *value)?;
+    Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
+}
+
+/// A policy of one key.
+fn policy_of(key: &str, value: &ArgumentValue) -> Policy {
+    Policy {
+        pattern: "^$".to_owned(),
+        apply_to: ApplyTo::All,
+        priority: Priority(1.0),
+        definition: Arguments::from([(key.to_owned(), value.clone())]),
+    }
 }
 
 /// What holds when the argument and a policy say these.
@@ -184,13 +209,7 @@ fn refused(key: &str, value: &ArgumentValue, dialect: &Dialect) -> Option<String
     {
         return Some("a policy takes no negative limit before RabbitMQ 4.0".to_owned());
     }
-    let policy = Policy {
-        pattern: "^$".to_owned(),
-        apply_to: ApplyTo::All,
-        priority: Priority(1.0),
-        definition: Arguments::from([(key.to_owned(), value.clone())]),
-    };
-    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy), dialect);
+    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy_of(key, value)), dialect);
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 

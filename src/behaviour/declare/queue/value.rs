@@ -28,10 +28,24 @@ pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> O
         },
         ValueKind::MaxAge => match value.as_text() {
             Some(text) if age(text).is_some() => None,
-            Some(_) => not("a number and one of Y, M, D, h, m and s, such as 7D"),
+            Some(text) => Some(format!(
+                "{name} cannot be {text:?}: it is a number of at least 1 and one of Y, M, D, h, m and s, such as 7D"
+            )),
             None => not("text such as 7D"),
         },
     }
+}
+
+/// The most that a version takes, where the value is a number and more than that.
+pub(super) fn exceeded(value: &ArgumentValue, wanted: ValueKind) -> Option<String> {
+    let number = value.as_integer()?;
+    let (most, shown): (i64, fn(i64) -> Option<String>) = match wanted {
+        ValueKind::Duration(_, most) => (most, duration),
+        ValueKind::Size(most) => (most, size),
+        ValueKind::Count(_, most) => (most, |_| None),
+        ValueKind::Boolean | ValueKind::Text | ValueKind::OneOf(_) | ValueKind::MaxAge => return None,
+    };
+    (number > most).then(|| shown(most).unwrap_or_else(|| most.to_string()))
 }
 
 /// The broker tells integers, floats and texts apart, whatever is in them (`check_int_arg`).
