@@ -67,7 +67,7 @@ mod tests {
         let parted = in_lines(&line, 40);
         assert_eq!(
             parted,
-            "topo apply topology.yaml \\\n    --url http://localhost:15672 \\\n    --allow 'it'\\''s one  word' --prune \\\n    --yes"
+            "topo apply topology.yaml \\\n    --url http://localhost:15672 \\\n    --allow 'it'\\''s one  word' \\\n    --prune --yes"
         );
         assert!(parted.lines().all(|line| columns(line) <= 40));
         // What a shell makes of it.
