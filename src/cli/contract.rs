@@ -4,10 +4,12 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::{ContractArguments, ContractFormat};
+use super::shell::quoted;
 use super::{arguments::FindingsFormat, output};
 use crate::behaviour::Dialect;
 use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
 use crate::model::{BrokerVersion, QueueName};
+use crate::render::style::for_version;
 use crate::render::{contract_env, contract_table, yaml};
 use crate::spec::closest;
 use std::collections::BTreeMap;
@@ -17,13 +19,23 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
     let found = read(&loaded, version, &arguments.queue)?;
     let text = match arguments.format {
-        ContractFormat::Table => contract_table::contracts(&found, &loaded.specs, output::width()),
+        ContractFormat::Table => {
+            let version = for_version(arguments.broker_version);
+            contract_table::contracts(&found, &loaded.specs, &version, output::width())
+        }
         ContractFormat::Json => format!("{:#}\n", document(&found)),
         ContractFormat::Yaml => yaml::yaml(&document(&found)),
         ContractFormat::Env => {
             let groups = variables(&found).map_err(|clash| {
+                let apart = match clash.first == clash.second {
+                    true => "--vhost NAME".to_owned(),
+                    false => {
+                        [&clash.first, &clash.second].map(|it| format!("--queue {}", quoted(it.as_str()))).join(" or ")
+                    }
+                };
                 Failure::failed(clash.to_string())
-                    .hint("print fewer queues: --queue NAME, and --vhost NAME where they are of different vhosts")
+                    .hint("no variable is printed, so that no worker reads the limits of another queue")
+                    .hint(format!("print them one by one: {apart}"))
             })?;
             contract_env::lines(&groups)
         }

@@ -10,7 +10,8 @@ use crate::behaviour::Dialect;
 use crate::life::{Story, story};
 use crate::lint::{RULES, Rule};
 use crate::model::{BrokerVersion, QueueName};
-use crate::render::life_text;
+use crate::render::life_text::{self, View};
+use crate::render::style::for_version;
 use crate::spec::closest;
 use serde_json::json;
 
@@ -37,8 +38,9 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         ([_, ..], _) => {
             output::print(&match arguments.format {
                 ExplainFormat::Text => {
-                    let texts: Vec<String> =
-                        stories.iter().map(|story| life_text::story(story, output::width())).collect();
+                    let (typed, version) = (typed(arguments, &loaded), for_version(arguments.broker_version));
+                    let view = View { width: output::width(), typed: &typed, version: &version };
+                    let texts: Vec<String> = stories.iter().map(|story| life_text::story(story, &view)).collect();
                     texts.join("\n")
                 }
                 ExplainFormat::Json => {
@@ -48,6 +50,14 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// What was typed behind the queue, for the lines that tell what to type next.
+fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
+    let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
+    let spec = input::flags(&arguments.spec, if is_spec_named { &loaded.specs } else { "" });
+    let version = arguments.broker_version.map(|version| format!(" --broker-version {version}"));
+    spec + &version.unwrap_or_default()
 }
 
 fn page(rule: &Rule, format: ExplainFormat) -> Result<Exit, Failure> {

@@ -210,7 +210,7 @@ fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
 
 /// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
-    let mut line = format!(" {specs}");
+    let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
     let mut flag = |name: &str, value: &str| line.push_str(&format!(" --{name} {}", shell::quoted(value)));
     if let Some(vhost) = &arguments.vhost {
         flag("vhost", vhost);

@@ -49,9 +49,22 @@ pub(super) fn beware(it: &InForce<'_>) -> Vec<String> {
         sentences.push(format!("{expiration}: a shorter one would wait behind the messages before it all the same"));
     }
     if it.dead_letters.is_none() {
-        sentences.push("what is given up is dropped: there is no dead-letter exchange".to_owned());
+        sentences.push(dropped(it));
     }
     sentences
+}
+
+/// What is lost where no dead-letter exchange takes it, and whether that is meant.
+fn dropped(it: &InForce<'_>) -> String {
+    let mut what = vec!["what is given up"];
+    what.extend(it.number("message-ttl").map(|_| "what expires"));
+    let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
+    what.extend((is_limited && !it.rejects_when_full()).then_some("the oldest of a full queue"));
+    let why = if it.is_drop_meant() { "`deadLetter: none` says so" } else { "there is no dead-letter exchange" };
+    let (last, before) = what.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
+    let what = if before.is_empty() { last.to_owned() } else { format!("{} and {last}", before.join(", ")) };
+    let verb = if before.is_empty() { "is" } else { "are" };
+    format!("{what} {verb} dropped: {why}")
 }
 
 /// What becomes of a message that is always requeued.

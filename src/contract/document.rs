@@ -24,7 +24,7 @@ pub struct Contracts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VhostContracts {
-    /// The queues that retry or have dead letters, by name.
+    /// The queues that retry, have dead letters, or mean to drop what fails, by name.
     pub queues: BTreeMap<QueueName, Contract>,
 }
 
@@ -56,6 +56,8 @@ pub struct Contract {
     pub original: Option<Original>,
     /// Where a message goes that is given up; null: it is dropped.
     pub dead_letters: Option<DeadLetters>,
+    /// Whether the spec says that what is given up is dropped: `deadLetter: none`.
+    pub is_drop_meant: bool,
     /// What a good dead letter says of itself; null where there are none.
     pub letter: Option<Letter>,
     /// What goes wrong otherwise, in sentences.

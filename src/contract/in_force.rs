@@ -67,6 +67,12 @@ impl<'a> InForce<'a> {
         }
     }
 
+    /// Whether the spec says that what dies here is dropped, and nothing else takes it.
+    pub(crate) fn is_drop_meant(&self) -> bool {
+        let said = self.written.dead_letter.as_ref().map(|it| &it.value);
+        self.dead_letters.is_none() && said == Some(&DeadLetter::Nowhere)
+    }
+
     /// Whether a full queue refuses messages instead of dropping its oldest.
     pub(crate) fn rejects_when_full(&self) -> bool {
         let overflow = self.holds.get("overflow").and_then(|it| it.value.as_text());

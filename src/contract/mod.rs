@@ -25,11 +25,12 @@ use crate::expand::Expansion;
 use crate::model::{QueueName, QueueType};
 use crate::spec::Spec;
 
-/// The contracts of all queues of a vhost that retry or have dead letters.
+/// The contracts of all queues of a vhost that retry, have dead letters, or mean to drop what fails.
 pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> VhostContracts {
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), contract(name, spec, expansion, dialect)?)));
-    let says_something = |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some();
+    let says_something =
+        |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_meant;
     VhostContracts { queues: all.filter(|(_, contract)| says_something(contract)).collect() }
 }
 

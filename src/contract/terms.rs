@@ -39,6 +39,7 @@ pub(crate) fn contract_of(it: &InForce<'_>) -> Contract {
         retry_arrives: None,
         original: None,
         dead_letters: it.dead_letters.clone(),
+        is_drop_meant: it.is_drop_meant(),
         letter: letter(it),
         beware: beware(it),
     };

@@ -106,6 +106,29 @@ fn queues_without_failures_have_no_contract() {
 }
 
 #[test]
+fn queues_that_mean_to_drop_say_what_is_lost() {
+    let dropped = |keys: &str| {
+        let contract = one(&format!("type: classic, deadLetter: none{keys}"));
+        assert!(contract.is_drop_meant && contract.dead_letters.is_none());
+        contract.beware.last().cloned().unwrap_or_default()
+    };
+    assert_eq!(dropped(""), "what is given up is dropped: `deadLetter: none` says so");
+    assert_eq!(
+        dropped(", messageTtl: 5s, maxLength: 9"),
+        "what is given up, what expires and the oldest of a full queue are dropped: `deadLetter: none` says so"
+    );
+    assert_eq!(
+        dropped(", messageTtl: 5s, maxLength: 9, overflow: reject-publish"),
+        "what is given up and what expires are dropped: `deadLetter: none` says so"
+    );
+    // A policy takes them all the same.
+    let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
+                policies: {p: {pattern: ^q$, definition: {deadLetterExchange: \"\", deadLetterRoutingKey: x}}}\n";
+    let taken = newest(yaml).remove(&QueueName::new("q")).unwrap();
+    assert!(!taken.is_drop_meant && taken.dead_letters.is_some());
+}
+
+#[test]
 fn variables_say_the_same() {
     let yaml = "queues:\n  orders.work: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead}\n  \
                 \"1 é,$(x)'\": {type: classic, maxRetries: 1, retry: {strategy: republish}, deadLetter: dead}\n\
@@ -120,8 +143,9 @@ fn variables_say_the_same() {
             "_1_____X___MAX_RETRIES=1",
             "_1_____X___DELIVERIES=2",
             "_1_____X___COUNT_HEADER=x-retry-count",
-            "_1_____X___ON_FAILURE=basic.ack",
+            "_1_____X___ON_FAILURE=publish",
             "_1_____X___ON_FAILURE_EXCHANGE=",
+            "_1_____X___ON_FAILURE_THEN=basic.ack",
             "_1_____X___ON_FAILURE_ROUTING_KEY=1 é,$(x)'",
             "_1_____X___GIVE_UP=basic.nack",
             "_1_____X___GIVE_UP_REQUEUE=false",
@@ -134,8 +158,9 @@ fn variables_say_the_same() {
             "ORDERS_WORK_DELAYS_MS=5000,30000",
             "ORDERS_WORK_ON_FAILURE=basic.nack",
             "ORDERS_WORK_ON_FAILURE_REQUEUE=false",
-            "ORDERS_WORK_GIVE_UP=basic.ack",
+            "ORDERS_WORK_GIVE_UP=publish",
             "ORDERS_WORK_GIVE_UP_EXCHANGE=orders.work.retry",
+            "ORDERS_WORK_GIVE_UP_THEN=basic.ack",
             "ORDERS_WORK_GIVE_UP_ROUTING_KEY=orders.work.retry.over",
             "ORDERS_WORK_DEAD_LETTER_EXCHANGE=dead.dlx",
             "ORDERS_WORK_DEAD_LETTER_QUEUE=dead",

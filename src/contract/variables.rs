@@ -62,13 +62,15 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     if let Some(header) = contract.counter.as_ref().and_then(|counter| counter.header.as_ref()) {
         said.push(("COUNT_HEADER", header.clone()));
     }
-    answer(&mut said, ["ON_FAILURE", "ON_FAILURE_REQUEUE", "ON_FAILURE_EXCHANGE"], &contract.on_failure);
+    let names = ["ON_FAILURE", "ON_FAILURE_REQUEUE", "ON_FAILURE_EXCHANGE", "ON_FAILURE_THEN"];
+    answer(&mut said, names, &contract.on_failure);
     if let Some(publish) = &contract.on_failure.publish {
         // Of tiers they are numbers, so that the comma parts them; else it is one queue's name, which may have one.
         let name = if contract.delays.is_empty() { "ON_FAILURE_ROUTING_KEY" } else { "ON_FAILURE_ROUTING_KEYS" };
         said.push((name, publish.routing_keys.join(",")));
     }
-    answer(&mut said, ["GIVE_UP", "GIVE_UP_REQUEUE", "GIVE_UP_EXCHANGE"], &contract.give_up);
+    let names = ["GIVE_UP", "GIVE_UP_REQUEUE", "GIVE_UP_EXCHANGE", "GIVE_UP_THEN"];
+    answer(&mut said, names, &contract.give_up);
     if let Some(publish) = &contract.give_up.publish {
         said.extend(publish.routing_keys.last().map(|key| ("GIVE_UP_ROUTING_KEY", key.clone())));
     }
@@ -81,8 +83,15 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     said.into_iter().map(|(name, value)| (format!("{prefix}_{name}"), value)).collect()
 }
 
-fn answer(said: &mut Vec<(&str, String)>, [method, requeue, exchange]: [&'static str; 3], answer: &Answer) {
-    said.push((method, answer.method.as_str().to_owned()));
+/// What comes first is said first: where a copy is published, `basic.ack` without it would lose the message.
+fn answer(said: &mut Vec<(&str, String)>, names: [&'static str; 4], answer: &Answer) {
+    let [first, requeue, exchange, then] = names;
+    let method = answer.method.as_str().to_owned();
+    match &answer.publish {
+        Some(publish) => {
+            said.extend([(first, "publish".to_owned()), (exchange, publish.exchange.to_string()), (then, method)])
+        }
+        None => said.push((first, method)),
+    }
     said.extend(answer.requeue.map(|flag| (requeue, flag.to_string())));
-    said.extend(answer.publish.as_ref().map(|publish| (exchange, publish.exchange.to_string())));
 }

@@ -47,6 +47,9 @@ impl Republish {
     pub fn objects(&self, dialect: &Dialect) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
+        // The alternate of the latter, `Q.retry.first`, is a ladder's: here it is never made, and to the broker an alternate
+        // exchange that is not there is none. It is named all the same: left out, a change to `ladder` and back would be
+        // another argument of a live exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
         // A number past the last is a dead letter. A direct exchange would not know that number, its queue takes it;
         // and nothing can be bound to the default exchange.

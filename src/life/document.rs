@@ -70,7 +70,7 @@ pub struct Step {
 
 /// Where a message is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "name", rename_all = "camelCase")]
+#[serde(tag = "name", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum State {
     /// On its way into the queue.
     Published {

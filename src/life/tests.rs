@@ -41,6 +41,13 @@ fn attempts_come_after_all_waits_before_them() {
     let delayed = life("type: quorum, retry: {strategy: delayed, delays: [1s, 2s]}", (4, 3));
     assert_eq!(times(&delayed), ["0ms", "1s", "3s"]);
     assert_eq!(delayed.steps.last().unwrap().state, State::Dropped);
+    // What comes back waits, too, whoever gave it back (`tests/live/retry/counting.rs`).
+    assert_eq!(way(&delayed, "crashed"), "delivered again after the attempt's wait, 1s to 2s: one attempt less");
+    assert_eq!(way(&delayed, "requeued"), "delivered again after 1s, not counted: for ever");
+    let once = life("type: quorum, retry: {strategy: delayed, delays: [1s]}", (4, 3));
+    assert_eq!(way(&once, "crashed"), "delivered again after 1s: one attempt less");
+    let redelivered = life("type: quorum, maxRetries: 2", (4, 3));
+    assert_eq!(way(&redelivered, "crashed"), "delivered again at once: one attempt less");
     // Who goes to the back waits for what is there.
     assert_eq!(times(&life("type: classic, maxRetries: 2, retry: {strategy: republish}", (4, 3))), ["0ms", "?", "?"]);
 }

@@ -49,15 +49,31 @@ impl Teller<'_> {
             add("given up", method(&contract.give_up), to);
         }
         if is_counted_by_queue {
-            let counted = "delivered again at once: one attempt less".to_owned();
+            let (counted, uncounted) = self.back(contract);
+            let counted = format!("delivered again {counted}: one attempt less");
             add("crashed", "the worker's channel or connection closes".to_owned(), counted);
             if self.in_force.dialect.version.is_at_least(4, 3) {
-                let to = "delivered again, not counted: for ever".to_owned();
+                let to = format!("delivered again {uncounted}, not counted: for ever");
                 add("requeued", "basic.nack requeue=true".to_owned(), to);
             }
         } else {
             let by = "requeue=true, or the worker's channel or connection closes".to_owned();
             add("requeued", by, self.requeued());
+        }
+    }
+
+    /// When a queue that counts delivers again what came back: counted, and not counted. Delays hold for whatever comes
+    /// back (`x-delayed-retry-type: all`), and they grow with the count.
+    fn back(&self, contract: &Contract) -> (String, String) {
+        let at_once = "at once".to_owned();
+        let Some(Retry::Delayed(_)) = self.in_force.retry else { return (at_once.clone(), at_once) };
+        match &contract.delays[..] {
+            [] => (at_once.clone(), at_once),
+            [only] => (format!("after {}", only.text), format!("after {}", only.text)),
+            [first, .., last] => {
+                let counted = format!("after the attempt's wait, {} to {}", first.text, last.text);
+                (counted, format!("after {}", first.text))
+            }
         }
     }
 

@@ -169,3 +169,10 @@ fn a_typing_error_is_answered_with_what_was_meant() {
         "did you mean `alternate-exchange`? In a spec it is `alternateExchange`"
     );
 }
+
+#[test]
+fn a_circle_of_one_comes_straight_back() {
+    let text = "queues:\n  q: {type: classic, messageTtl: 5s, deadLetter: {exchange: \"\", routingKey: q}}\n";
+    let found = lines(text, &of("4.3"));
+    assert!(found.contains("a message that expires here comes straight back, and the broker drops it then"), "{found}");
+}

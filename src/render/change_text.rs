@@ -24,7 +24,22 @@ pub(super) struct Entry<'a> {
 /// Where details begin: behind the symbol, the kind and the name.
 const DETAILS: usize = 31;
 
-pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: usize, is_full: bool) {
+/// How entries are shown.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    /// Columns of the screen.
+    pub(super) width: usize,
+    /// Whether the YAML of ways out is shown.
+    pub(super) is_full: bool,
+    /// Whether each member of a family is listed.
+    pub(super) lists_all: bool,
+}
+
+/// Where what the broker says begins.
+const ERROR: usize = 17;
+
+pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
+    let Shape { width, is_full, lists_all } = shape;
     let (symbol, style) = match entry.change.map(|change| change.kind) {
         Some(ChangeKind::Create) => ("  +", GREEN),
         Some(ChangeKind::Change) => ("  ~", YELLOW),
@@ -54,7 +69,7 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, width: us
         binding_line(text, binding);
     }
     if let Some(family) = entry.family {
-        family.lines(text, width);
+        family.lines(text, width, lists_all);
     }
 }
 
@@ -67,10 +82,7 @@ fn head(
     change: Option<&PlannedChange>,
     width: usize,
 ) {
-    let source = change.and_then(|change| change.source.as_ref()).map(|source| {
-        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-        format!("{}:{}", clean(file), source.line)
-    });
+    let source = change.and_then(place);
     let left = columns(symbol) + 1 + columns(object);
     let indent = DETAILS.max(left + 2);
     let lines = wrap(details, " · ", width.saturating_sub(DETAILS).max(30));
@@ -108,7 +120,15 @@ fn head(
     }
 }
 
-fn details(change: &PlannedChange) -> Vec<String> {
+/// Where an object stands in the spec: `topology.yaml:12`.
+pub(super) fn place(change: &PlannedChange) -> Option<String> {
+    let source = change.source.as_ref()?;
+    let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+    Some(format!("{}:{}", clean(file), source.line))
+}
+
+/// What is said of a change behind its object's name, or below.
+pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
     let thing = match change.id() {
         Some(ObjectId::Queue(_)) => "queue",
@@ -206,10 +226,15 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "        {label:<8} {value}");
     };
+    // An error is looked up by its words: they are parted at blanks only.
+    let error = |sentence: &str| {
+        let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
+        wrap(&words, " ", width.saturating_sub(ERROR + 2)).join(&format!("\n{}", " ".repeat(ERROR + 2)))
+    };
     let Some(conflict) = &change.conflict else { return };
     if let Some(sentence) = &conflict.sentence {
         line("broker", "an application that declares it as the spec says gets".to_owned());
-        line("", clean(sentence));
+        line("", error(sentence));
     }
     if let Some(live) = &change.live {
         line("live", activity(live));

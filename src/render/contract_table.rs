@@ -11,15 +11,11 @@ const INDENT: usize = 14;
 /// After so many keys or waits a line is cut.
 const MOST_LISTED: usize = 12;
 
-/// All of them.
-pub fn contracts(contracts: &Contracts, specs: &str, width: usize) -> String {
+/// All of them; `version` is for which RabbitMQ, in words.
+pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize) -> String {
     let mut text = String::new();
     for (vhost, of_vhost) in &contracts.vhosts {
-        let parts = [
-            format!("vhost {}", clean(vhost.as_str())),
-            format!("RabbitMQ {}", contracts.broker_version.series()),
-            format!("spec {}", clean(specs)),
-        ];
+        let parts = [format!("vhost {}", clean(vhost.as_str())), version.to_owned(), format!("spec {}", clean(specs))];
         for line in wrap(&parts, " · ", width) {
             let _ = writeln!(text, "{}", Painted(BOLD, line));
         }
@@ -76,7 +72,11 @@ fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
             Some(_) => "publish, basic.ack".to_owned(),
             None => method(&contract.on_failure),
         },
-        contract.dead_letters.as_ref().map_or_else(|| "none: dropped".to_owned(), letters_end),
+        match &contract.dead_letters {
+            Some(dead_letters) => letters_end(dead_letters),
+            None if contract.is_drop_meant => "none: dropped, as meant".to_owned(),
+            None => "none: dropped".to_owned(),
+        },
     ]
 }
 
@@ -145,6 +145,9 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
     match &contract.dead_letters {
         Some(dead_letters) => lines.line("letters", &letters(dead_letters)),
+        None if contract.is_drop_meant => {
+            lines.line("letters", "none, as `deadLetter: none` says: what fails is dropped")
+        }
         None => lines.line("letters", "none: what is given up is dropped"),
     }
     if let Some(letter) = &contract.letter {

@@ -1,9 +1,13 @@
-//! The retries of a queue on a screen: one line that stands for all that is made for them.
+//! The retries of a queue on a screen: one line that stands for all that is made for them; or all of it, below its queue,
+//! in the order in which a failed message comes by.
 
-use super::style::{DIM, GREEN, Painted, RED, clean, columns};
+use super::change_text::{details, place};
+use super::style::{DIM, GREEN, Painted, RED, clean, columns, wrap};
+use crate::model::binding::KeyAndArguments;
+use crate::model::naming::{self, TierName};
 use crate::model::retry::counted;
-use crate::model::{Family, ObjectId, QueueName};
-use crate::plan::{ChangeKind, VhostPlan};
+use crate::model::{Binding, Destination, ExchangeName, Family, Object, ObjectId, QueueName};
+use crate::plan::{ChangeKind, PlannedChange, VhostPlan};
 use anstyle::Style;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,45 +15,53 @@ use std::fmt::Write;
 /// What tells where the rest is.
 const HOW_TO_SEE: &str = "--show all lists them";
 
-/// The members of families that a plan makes or retires, to be shown as one line each.
+/// The members of families that a plan makes or retires: they are shown with their queue, and nowhere else.
 pub(super) struct Folded<'a> {
     families: BTreeMap<&'a QueueName, Shown<'a>>,
     hidden: BTreeSet<ObjectId>,
+    /// Whether each of them is listed.
+    all: bool,
 }
 
 /// What is shown of one queue's retries.
-#[derive(Default)]
 pub(super) struct Shown<'a> {
+    queue: &'a QueueName,
     /// How the queue retries; `None`: not any more.
     family: Option<&'a Family>,
-    made: BTreeSet<ObjectId>,
-    retired: BTreeSet<ObjectId>,
+    made: BTreeMap<ObjectId, &'a PlannedChange>,
+    retired: BTreeMap<ObjectId, &'a PlannedChange>,
 }
 
 impl<'a> Folded<'a> {
     /// Of one vhost. Only what is created or retired is folded: whatever is changed, deleted or in conflict is looked at
     /// one by one.
     pub(super) fn of(part: &'a VhostPlan, all: bool) -> Self {
+        let none = |queue| Shown { queue, family: None, made: BTreeMap::new(), retired: BTreeMap::new() };
         let mut families: BTreeMap<&QueueName, Shown<'_>> = BTreeMap::new();
-        let is_created = |kind| kind == ChangeKind::Create && !all;
-        let created: BTreeSet<ObjectId> =
-            part.changes.iter().filter(|change| is_created(change.kind)).filter_map(|change| change.id()).collect();
+        let created = part.changes.iter().filter(|change| change.kind == ChangeKind::Create);
+        let created: BTreeMap<ObjectId, &PlannedChange> =
+            created.filter_map(|change| Some((change.id()?, change))).collect();
         for family in &part.wanted.scope.families {
-            let made = family.members.intersection(&created).cloned().collect();
-            families.insert(&family.queue, Shown { family: Some(family), made, retired: BTreeSet::new() });
+            let made = family.members.iter().filter_map(|id| Some((id.clone(), *created.get(id)?))).collect();
+            families.insert(&family.queue, Shown { family: Some(family), made, ..none(&family.queue) });
         }
-        for change in part.changes.iter().filter(|_| !all) {
+        for change in &part.changes {
             if let (Some(queue), Some(id)) = (&change.retires, change.id()) {
-                families.entry(queue).or_default().retired.insert(id);
+                families.entry(queue).or_insert_with(|| none(queue)).retired.insert(id, change);
             }
         }
-        let hidden = families.values().flat_map(|it| it.made.union(&it.retired)).cloned().collect();
-        Self { families, hidden }
+        let hidden = families.values().flat_map(|it| it.made.keys().chain(it.retired.keys())).cloned().collect();
+        Self { families, hidden, all }
     }
 
-    /// Whether an object is shown by the line of its family.
+    /// Whether an object is shown with its family.
     pub(super) fn hides(&self, id: &ObjectId) -> bool {
         self.hidden.contains(id)
+    }
+
+    /// Whether each member is listed.
+    pub(super) fn lists_all(&self) -> bool {
+        self.all
     }
 
     /// The queues that have something to show, whether they change themselves or not.
@@ -72,22 +84,119 @@ impl Shown<'_> {
         self.family.map(|family| clean(&format!("retries {}: {}", family.retries, family.path)))
     }
 
-    /// `+ ladder: 4 exchanges, 3 tier queues, 8 bindings` and `- retired: 1 tier queue`, where anything is.
-    pub(super) fn lines(&self, text: &mut String, width: usize) {
-        if let Some(family) = self.family.filter(|_| !self.made.is_empty()) {
-            line(text, (GREEN, "+"), &format!("{}: {}", family.strategy, counted(&self.made)), width);
+    /// `+ ladder: 4 exchanges, 3 tier queues, 8 bindings` and `- retired: 1 tier queue`, where anything is; with `all`,
+    /// each of them below.
+    pub(super) fn lines(&self, text: &mut String, width: usize, all: bool) {
+        let parts = [
+            (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.made),
+            (Some("retired"), RED, "-", &self.retired),
+        ];
+        for (word, style, sign, members) in parts {
+            let Some(word) = word.filter(|_| !members.is_empty()) else { continue };
+            let what = format!("{word}: {}", counted(&members.keys().cloned().collect()));
+            let at = members.values().find_map(|change| place(change));
+            let remark = if all { at.unwrap_or_default() } else { HOW_TO_SEE.to_owned() };
+            line(text, (style, sign), &what, &remark, width);
+            if all {
+                self.list(text, (style, sign), members, width);
+            }
         }
-        if !self.retired.is_empty() {
-            line(text, (RED, "-"), &format!("retired: {}", counted(&self.retired)), width);
+    }
+
+    /// The members, each with the bindings that lead on from it.
+    fn list(
+        &self,
+        text: &mut String,
+        (style, sign): (Style, &str),
+        members: &BTreeMap<ObjectId, &PlannedChange>,
+        width: usize,
+    ) {
+        let mut from: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
+        let mut stations: BTreeSet<(Station, ObjectId)> = BTreeSet::new();
+        for (id, change) in members {
+            match change.after.as_ref().or(change.before.as_ref()) {
+                Some(Object::Binding(binding)) => {
+                    from.entry(&binding.source).or_default().push(binding);
+                    let source = ObjectId::Exchange(binding.source.clone());
+                    stations.insert((self.station(&source), source));
+                }
+                Some(_) | None => {
+                    stations.insert((self.station(id), id.clone()));
+                }
+            }
+        }
+        for (_, id) in stations {
+            let change = members.get(&id);
+            let mark = change.map_or_else(|| " ".to_owned(), |_| Painted(style, sign).to_string());
+            let _ = writeln!(text, "        {mark} {}", clean(&id.to_string()));
+            // Below the name: generated names are long.
+            let said = change.map_or_else(|| vec!["unchanged".to_owned()], |change| details(change));
+            for line in wrap(&said, " · ", width.saturating_sub(BELOW.len())) {
+                let _ = writeln!(text, "{BELOW}{line}");
+            }
+            let ObjectId::Exchange(name) = &id else { continue };
+            for binding in from.remove(name).unwrap_or_default() {
+                let verb = if sign == "-" { "unbind" } else { "bind" };
+                let to = match &binding.destination {
+                    Destination::Queue(name) => format!("→ queue {name}"),
+                    Destination::Exchange(name) => format!("→ exchange {name}"),
+                };
+                let to = [format!("{verb} {}", KeyAndArguments(binding)), to];
+                let lines = wrap(&to.map(|part| clean(&part)), " ", width.saturating_sub(BELOW.len() + 4));
+                let _ = writeln!(text, "{BELOW}{} {}", Painted(style, sign), lines.join(&format!("\n{BELOW}    ")));
+            }
+        }
+    }
+
+    /// When a message that fails comes by.
+    fn station(&self, id: &ObjectId) -> Station {
+        let queue = self.queue;
+        let (retry, first) = (naming::retry_exchange(queue), naming::first_exchange(queue));
+        match id {
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => Station::Wiring,
+            ObjectId::Queue(name) => {
+                let tier = TierName::parse(name);
+                tier.map_or(Station::Wiring, |tier| Station::Tier(tier.number, tier.generation))
+            }
+            ObjectId::Exchange(name) => match name {
+                name if *name == naming::guard_exchange(queue) => Station::Guard,
+                name if *name == retry || *name == naming::switch_of(&retry) => Station::Entrance,
+                name if *name == naming::over_exchange(queue) => Station::Over,
+                name if *name == first || *name == naming::switch_of(&first) => Station::First,
+                name if *name == naming::return_exchange(queue) => Station::Return,
+                _ => Station::Wiring,
+            },
         }
     }
 }
 
-fn line(text: &mut String, (style, sign): (Style, &str), what: &str, width: usize) {
+/// Where a member is on the way of a message that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Station {
+    /// What is no place: a policy.
+    Wiring,
+    /// Parts the deaths.
+    Guard,
+    /// Takes what is tried again.
+    Entrance,
+    /// Takes what is tried often enough.
+    Over,
+    /// Leads to the first tier.
+    First,
+    /// Holds it for a while.
+    Tier(u32, u32),
+    /// Hands it back.
+    Return,
+}
+
+/// Where what is said of a member begins.
+const BELOW: &str = "            ";
+
+fn line(text: &mut String, (style, sign): (Style, &str), what: &str, remark: &str, width: usize) {
     let _ = write!(text, "      {} {what}", Painted(style, sign));
-    let room = width.checked_sub(8 + columns(what) + columns(HOW_TO_SEE)).filter(|room| *room >= 2);
-    if let Some(room) = room {
-        let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, HOW_TO_SEE));
+    let room = width.checked_sub(8 + columns(what) + columns(remark)).filter(|room| *room >= 2);
+    if let Some(room) = room.filter(|_| !remark.is_empty()) {
+        let _ = write!(text, "{}{}", " ".repeat(room), Painted(DIM, remark));
     }
     text.push('\n');
 }

@@ -12,12 +12,22 @@ use std::fmt::Write;
 /// Where times begin in the drawing.
 const TIMES: usize = 17;
 
+/// What the text needs to know beyond the story.
+pub struct View<'a> {
+    /// Columns of the screen.
+    pub width: usize,
+    /// What was typed behind the queue's name: specs and flags.
+    pub typed: &'a str,
+    /// For which RabbitMQ it is, in words.
+    pub version: &'a str,
+}
+
 /// The story of a name.
-pub fn story(story: &Story, width: usize) -> String {
+pub fn story(story: &Story, view: &View<'_>) -> String {
     let mut text = String::new();
     match story {
-        Story::Queue(life) => of_queue(&mut text, life, width),
-        Story::Tier(tier) => of_tier(&mut text, tier, width),
+        Story::Queue(life) => of_queue(&mut text, life, view),
+        Story::Tier(tier) => of_tier(&mut text, tier, view),
     }
     text
 }
@@ -50,19 +60,15 @@ fn shown(place: &Place) -> String {
     format!("{}:{}", place.file, place.line)
 }
 
-fn of_queue(text: &mut String, life: &Life, width: usize) {
+fn of_queue(text: &mut String, life: &Life, view: &View<'_>) {
+    let width = view.width;
     let kind = match (life.queue_type, life.is_dead_letter_queue) {
         (crate::model::QueueType::Stream, _) => "stream".to_owned(),
         (queue_type, true) => format!("{queue_type} dead-letter queue"),
         (queue_type, false) => format!("{queue_type} queue"),
     };
-    let parts = [
-        life.queue.to_string(),
-        kind,
-        format!("vhost {}", life.vhost),
-        format!("RabbitMQ {}", life.broker_version.series()),
-        shown(&life.at),
-    ];
+    let parts =
+        [life.queue.to_string(), kind, format!("vhost {}", life.vhost), view.version.to_owned(), shown(&life.at)];
     heading(text, &parts, width);
     if !life.letters_of.is_empty() {
         sentence(text, "", &format!("The letters of {} end here.", listed(&life.letters_of)), width);
@@ -89,7 +95,7 @@ fn of_queue(text: &mut String, life: &Life, width: usize) {
         title(text, "Replay");
         let hint = "x-death says of which queue a letter is; `topo explain` of that queue says how it is replayed:";
         sentence(text, "  ", hint, width);
-        let _ = writeln!(text, "  topo explain {}", super::shell::quoted(first.as_str()));
+        explain(text, first, view);
     }
     title(text, "Settings");
     settings(text, &life.settings, width);
@@ -224,8 +230,10 @@ fn settings(text: &mut String, settings: &[Source], width: usize) {
     }
 }
 
-fn of_tier(text: &mut String, tier: &TierStory, width: usize) {
-    let parts = [tier.tier.to_string(), format!("tier of {}", tier.queue), format!("vhost {}", tier.vhost)];
+fn of_tier(text: &mut String, tier: &TierStory, view: &View<'_>) {
+    let width = view.width;
+    let (tier_of, vhost) = (format!("tier of {}", tier.queue), format!("vhost {}", tier.vhost));
+    let parts = [tier.tier.to_string(), tier_of, vhost, view.version.to_owned()];
     heading(text, &parts, width);
     text.push('\n');
     let (queue, wait) = (&tier.queue, &tier.wait.text);
@@ -247,7 +255,12 @@ fn of_tier(text: &mut String, tier: &TierStory, width: usize) {
     }
     let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", shown(at)));
     sentence(text, "  ", &format!("How {queue} retries{at}:"), width);
-    let _ = writeln!(text, "  topo explain {}", super::shell::quoted(queue.as_str()));
+    explain(text, queue, view);
+}
+
+/// The line to paste for another queue of the same specs.
+fn explain(text: &mut String, queue: &QueueName, view: &View<'_>) {
+    let _ = writeln!(text, "  topo explain {}{}", super::shell::quoted(queue.as_str()), view.typed);
 }
 
 fn times(number: u32) -> String {

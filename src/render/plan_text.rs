@@ -1,7 +1,7 @@
 //! A plan on a screen: grouped by queue, in the order in which it is carried out; hazards, then the summary, then the
 //! line to paste, last, because logs are read from the bottom.
 
-use super::change_text::{self, Entry};
+use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
 use super::ways_text;
@@ -63,8 +63,9 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     let before = text.len();
     let folded = Folded::of(part, view.all);
+    let shape = Shape { width: view.width, is_full, lists_all: folded.lists_all() };
     for entry in entries(part, &folded) {
-        change_text::entry(text, &entry, part.vhost.as_str(), view.width, is_full);
+        change_text::entry(text, &entry, part.vhost.as_str(), shape);
     }
     if text.len() > before {
         text.push('\n');
@@ -79,7 +80,12 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
     if !part.notes.is_empty() {
         for note in &part.notes {
-            let _ = writeln!(text, "{} {}  {}", Painted(DIM, "note"), note.address, clean(&note.text));
+            let words = clean(&note.text);
+            // Two blanks behind the address.
+            let parts: Vec<String> =
+                std::iter::once(format!("{} ", note.address)).chain(words.split(' ').map(str::to_owned)).collect();
+            let lines = wrap(&parts, " ", view.width.saturating_sub(5));
+            let _ = writeln!(text, "{} {}", Painted(DIM, "note"), lines.join("\n     "));
         }
         text.push('\n');
     }
@@ -202,7 +208,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let _ = writeln!(text, "{}{gap}{}", Painted(BOLD, line), Painted(RED, blocked));
     }
     if let Some(apply) = view.apply {
-        let _ = writeln!(text, "{}", next_line(apply, view.obstacles));
+        let _ = writeln!(text, "{}", super::shell::in_lines(&next_line(apply, view.obstacles), view.width));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Colour is always written; the stream that it goes to strips it where it does not belong.
 
+use crate::model::BrokerVersion;
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
@@ -58,6 +59,17 @@ pub fn number(value: u64) -> String {
 /// `1 message`, `1,204 messages`.
 pub fn count(value: u64, thing: &str) -> String {
     format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
+}
+
+/// For which RabbitMQ something holds, and who says so: nobody asked a broker.
+pub fn for_version(said: Option<BrokerVersion>) -> String {
+    match said {
+        Some(version) => format!("RabbitMQ {} (as --broker-version says)", version.series()),
+        None => {
+            let newest = BrokerVersion::NEWEST_KNOWN.series();
+            format!("RabbitMQ {newest} (the newest known; --broker-version says another)")
+        }
+    }
 }
 
 /// `1 delivery`, `4 deliveries`.

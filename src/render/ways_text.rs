@@ -64,7 +64,7 @@ pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize)
     let mut lines = Lines { text, width };
     if let Some(sentence) = &conflict.afterwards {
         lines.sentence("after", 0, "a recreate, an application that declares what was live gets");
-        lines.line("", &clean(sentence));
+        lines.sentence("", 0, sentence);
     }
     if let Some(sentence) = &conflict.without_type {
         lines.sentence("default", 0, sentence);

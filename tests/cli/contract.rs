@@ -80,7 +80,10 @@ fn a_shell_reads_the_variables() {
         .run(["contract", "--format", "env"]);
     let met =
         met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be said by two queues: `a-b` and `a.b`");
-    met.expect_text("--queue NAME");
+    met.expect_text("print them one by one: --queue a-b or --queue a.b");
+    // What a worker in a shell would do, obeying: a copy first, and the answer after it.
+    let obeyed = run(&["--format", "env", "--queue", "mail's"]).expect_code(0);
+    obeyed.expect_text("\nMAIL_S_ON_FAILURE=publish\n").expect_text("\nMAIL_S_ON_FAILURE_THEN=basic.ack\n");
 }
 
 #[test]
@@ -96,6 +99,23 @@ fn queues_are_named() {
     unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     let none = Topo::offline().spec("queues: {plain: {type: classic}}\n").run(["contract"]).expect_code(0);
     assert!(none.stdout.ends_with("No queue retries or has dead letters.\n"), "{none}");
+}
+
+#[test]
+fn what_means_to_drop_is_listed() {
+    let spec = "queues:\n  clicks: {type: classic, messageTtl: 1m, deadLetter: none}\n  plain: {type: classic}\n";
+    let output = Topo::offline().spec(spec).run(["contract"]).expect_code(0);
+    let output = output.expect_text("letters     none, as `deadLetter: none` says");
+    output.expect_text("what is given up and what expires are dropped").expect_no_text("plain");
+}
+
+#[test]
+fn the_first_line_says_for_which_version_and_who_says_so() {
+    let first = |output: Output| output.expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
+    let assumed = first(run(&[]));
+    assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version says another)"), "{assumed}");
+    let said = first(run(&["--broker-version", "4.0"]));
+    assert!(said.contains("RabbitMQ 4.0 (as --broker-version says)"), "{said}");
 }
 
 #[test]

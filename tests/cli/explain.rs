@@ -55,6 +55,35 @@ fn a_tier_says_whose_it_is() {
     old.expect_text("The spec as it is makes no such tier");
 }
 
+/// The line to paste names the specs and flags again.
+#[test]
+fn what_is_said_to_be_typed_works() {
+    let topo = Topo::offline().file("elsewhere.yaml", &SPEC.replace("5s, 30s", "\"${FIRST}\", 30s"));
+    let typed = ["-f", "elsewhere.yaml", "--var", "FIRST=5s", "--broker-version", "4.0"];
+    for name in ["orders.dead", "orders.work.retry.2.30s"] {
+        let output = topo.run(["explain", name].into_iter().chain(typed)).expect_code(0);
+        let line =
+            output.stdout.lines().find_map(|line| line.strip_prefix("  topo ")).unwrap_or_else(|| panic!("{output}"));
+        let pasted = topo.run(line.split(' ')).expect_code(0);
+        pasted.expect_text("orders.work · quorum queue").expect_text("RabbitMQ 4.0 (as --broker-version says)");
+    }
+    at("80", &["orders.dead"]).expect_text("\n  topo explain orders.work\n");
+}
+
+#[test]
+fn the_heading_says_for_which_version_and_who_says_so() {
+    for name in ["jobs", "orders.dead", "orders.work.retry.2.30s"] {
+        let heading = |output: Output| {
+            let output = output.expect_code(0);
+            output.stdout.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+        };
+        let assumed = heading(at("120", &[name]));
+        assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version says another)"), "{assumed}");
+        let said = heading(at("120", &[name, "--broker-version", "3.13"]));
+        assert!(said.contains("RabbitMQ 3.13 (as --broker-version says)"), "{said}");
+    }
+}
+
 #[test]
 fn nothing_is_wider_than_the_screen() {
     for columns in [80, 120] {
@@ -95,6 +124,7 @@ fn machines_read_the_same() {
     assert_eq!(json["formatVersion"], 1);
     let story = &json["stories"][0];
     assert_eq!((&story["kind"], &story["queue"]), (&"queue".into(), &"orders.work".into()));
+    assert_eq!(story["steps"][0]["state"]["waysIn"][0], "orders with order.#");
     assert_eq!(story["steps"][1]["state"]["name"], "attempt");
     assert_eq!(story["contract"]["deliveries"], 3);
     assert_eq!(story["letter"]["xDeath"][0]["count"], 3);

@@ -8,6 +8,7 @@ use crate::support::Output;
 mod contract;
 mod explain;
 mod running_works;
+mod screens;
 mod usage;
 mod versions;
 

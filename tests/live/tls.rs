@@ -69,8 +69,9 @@ fn with_its_own_authority_and_a_client_certificate() {
     let topo = bare(&vhost).without_env("TOPO_URL");
     let output = topo.run(["plan"].into_iter().chain(flags)).expect_code(0);
     // The line to paste works as it stands.
-    let line = output.stdout.lines().last().unwrap().to_owned();
-    topo.run(line.split(' ').skip(1).chain(["--yes"])).expect_code(0);
+    let (_, line) = output.stdout.trim_end().rsplit_once("\ntopo ").unwrap();
+    let line = line.replace(" \\\n", " ");
+    topo.run(line.split_whitespace().chain(["--yes"])).expect_code(0);
     assert_eq!(vhost.names("queues"), ["orders"]);
     trusted(&vhost).run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 }

@@ -17,6 +17,7 @@
 
 pub(crate) mod amqp;
 pub(crate) mod http;
+pub(crate) mod lateness;
 pub(crate) mod node;
 pub(crate) mod paste;
 pub(crate) mod proxy;
@@ -32,6 +33,7 @@ pub(crate) mod worker;
 pub(crate) use self::{
     amqp::{Amqp, Argument, Message, NONE, Outcome, text},
     http::Http,
+    lateness::Lateness,
     node::{Node, Options},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, number, seed},

@@ -98,9 +98,13 @@ fn finding(subject: &Subject<'_>, queue: &Settled<'_>, reason: Reason, key: &str
         Reason::Rejected => "is rejected here",
     };
     let way: Vec<String> = path.iter().map(|queue| format!("`{queue}`")).collect();
-    let way = if way.is_empty() { "straight back".to_owned() } else { format!("by way of {}", way.join(", ")) };
+    let comes_back = if way.is_empty() {
+        "comes straight back".to_owned()
+    } else {
+        format!("comes back by way of {}", way.join(", "))
+    };
     let text =
-        format!("a message that {dies} comes back {way}, and the broker drops it then: nobody rejected it on the way");
+        format!("a message that {dies} {comes_back}, and the broker drops it then: nobody rejected it on the way");
     let hint = "only what a consumer rejects may come back; let what dies otherwise go to a dead-letter queue, or take the \
                 setting away";
     RULE.about(subject, queue, key, text).hint(hint)

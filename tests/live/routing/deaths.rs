@@ -19,8 +19,10 @@ use crate::support::{Amqp, Node, Random, Vhost, seed};
 const CASES: usize = 32;
 /// How often every queue is emptied by a worker that rejects all.
 const ROUNDS: usize = 3;
-/// More copies than this are given up. With seed 2007872608 and 200 of them, case 12 counts 119 instead of 141 in `q3`, on 4.0.5 and
-/// 4.3.6 alike: not understood yet.
+/// More copies than this are given up. A disagreement is hidden by that, and not understood yet: with seed 2007872608, 200
+/// copies and any number of deaths, case 12 has 119 copies instead of 141 in `q3` once `q2` was rejected (seen again on
+/// 4.0.5; also on 4.3.6). All other queues agree, and so do the copies in `q3` that were published to `order` and `b.order`.
+/// `mc:is_death_cycle` of 4.0.5 reads as `Deaths::is_cycle` does.
 const MOST_COPIES: usize = 60;
 /// A copy that has died so often goes round for ever.
 const MOST_DEATHS: usize = 60;
@@ -253,6 +255,10 @@ fn dead_letters_go_where_they_are_said_to_go() {
             panic!("TOPO_SEED={seed}, case {index}: {wrong}\n{}", case::shown(&topology));
         }
         given_up += usize::from(simulation.is_given_up);
+        if simulation.is_given_up {
+            let most = simulation.resting.values().map(Vec::len).sum::<usize>();
+            println!("case {index} is given up, with {most} copies");
+        }
         simulation.counts.into_iter().for_each(|(what, times)| *counts.entry(what).or_default() += times);
     }
     println!("{CASES} vhosts, {given_up} given up before their end");

@@ -1,0 +1,76 @@
+//! Plans on screens of several widths: a family with its queue, and nothing wider than the screen.
+
+use super::expect_file;
+use crate::support::{Output, Topo};
+
+const SPEC: &str = "\
+version: 1
+vhost: shop
+queues:
+  orders.work: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: orders.dead}
+  orders.worked-off-slowly: {type: classic, messageTtl: 30s, deadLetter: none}
+deadLetterQueues:
+  orders.dead: {type: classic}
+";
+
+/// A queue that has another TTL, and a tier of an older broker.
+const LIVE: &str = r#"{
+  "vhosts": [{"name": "shop"}], "exchanges": [], "bindings": [], "policies": [],
+  "queues": [
+    {"name": "orders.worked-off-slowly", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "classic", "x-message-ttl": 60000}},
+    {"name": "orders.work.retry.1.5s", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "quorum", "x-message-ttl": 5000, "x-dead-letter-exchange": "orders.work.return",
+                   "x-dead-letter-routing-key": "orders.work.retry.1"}}
+  ]
+}"#;
+
+fn plan(columns: usize, against: &str, more: &[&str]) -> Output {
+    let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(SPEC).file("live.json", LIVE);
+    topo.run(["plan", "--against", against].into_iter().chain(more.iter().copied())).expect_code(0)
+}
+
+#[track_caller]
+fn fits(output: &Output, columns: usize) {
+    let wide = output.stdout.lines().find(|line| line.chars().count() > columns);
+    assert_eq!(wide, None, "{columns} columns: {output}");
+}
+
+#[test]
+fn a_family_is_listed_with_its_queue() {
+    for columns in [80, 120] {
+        let output = plan(columns, "empty", &["--show", "all"]);
+        fits(&output, columns);
+        expect_file(&output, &format!("plan-show-all-{columns}.txt"));
+        // In the order in which a message that fails comes by, each once.
+        let ways = ["dlx", "retry", "retry.switch", "retry.over", "retry.first", "retry.first.switch"];
+        let exchanges = ways.map(|it| format!("        + exchange orders.work.{it}\n"));
+        let tiers = ["1.5s", "2.30s"].map(|it| format!("        + queue orders.work.retry.{it}\n"));
+        let last = ["        + exchange orders.work.return\n".to_owned()];
+        let family = exchanges.iter().chain(&tiers).chain(&last);
+        let mut rest = output.stdout.split_once("  + queue orders.work ").expect("the queue").1;
+        for member in family {
+            assert_eq!(output.stdout.matches(member.trim_start()).count(), 1, "{member}: {output}");
+            rest =
+                rest.split_once(member.as_str()).unwrap_or_else(|| panic!("{member} is not in its place: {output}")).1;
+        }
+    }
+}
+
+#[test]
+fn sentences_fit_the_screen_and_stay_whole_words() {
+    for columns in [80, 100, 120] {
+        let conflict = plan(columns, "live.json", &["--target", "queues/shop/orders.worked-off-slowly"]);
+        fits(&conflict, columns);
+        let words = |output: &Output| output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let error = "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'orders.worked-off-slowly' in vhost \
+                     'shop': received '30000' but current is '60000'";
+        assert!(words(&conflict).contains(error), "{conflict}");
+        let noted = plan(columns, "live.json", &[]);
+        let (_, note) = noted.stdout.split_once("\nnote ").unwrap_or_else(|| panic!("no note: {noted}"));
+        let note: Vec<&str> = note.lines().take_while(|line| !line.is_empty()).collect();
+        assert!(note.iter().all(|line| line.chars().count() <= columns), "{noted}");
+        let said = "queues/shop/orders.work.retry.1.5s it was made without x-dead-letter-strategy and x-overflow";
+        assert!(words(&noted).contains(said), "{noted}");
+    }
+}
