@@ -4,10 +4,10 @@ use super::auto_delete;
 use super::document::{ChangeKind, Options, PlannedChange, Undeclared};
 use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::recreate;
 use super::situation::Situation;
+use super::{recreate, retries};
 use crate::diff::DeleteReason;
-use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId};
+use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName};
 use std::collections::BTreeSet;
 
 /// Below so many owned objects, deleting a third of them is daily life.
@@ -75,7 +75,9 @@ fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
 fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, object: &Object) {
     match object {
         Object::Queue(name, queue) => {
-            recreate::contents(draft, address, queue, situation.live(&ObjectId::Queue(name.clone())));
+            let live = situation.live(&ObjectId::Queue(name.clone()));
+            recreate::contents(draft, address, queue, live);
+            in_tiers(draft, situation, address, name);
         }
         Object::Exchange(name, _) => {
             let id = ObjectId::Exchange(name.clone());
@@ -90,6 +92,19 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {}
     }
+}
+
+/// What waits in the tiers of a queue comes back to it before it is deleted.
+fn in_tiers(draft: &mut Draft, situation: &Situation<'_>, address: &Address, name: &QueueName) {
+    let own = situation.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
+    let text = match retries::waiting(situation, name) {
+        Some(0) => return,
+        Some(1) => "1 message waits for a retry, comes back, and is deleted with it".to_owned(),
+        Some(waiting) => format!("{waiting} messages wait for a retry, come back, and are deleted with it"),
+        None => "the broker does not say how many messages wait for a retry: all are deleted with it".to_owned(),
+    };
+    let all = retries::waiting(situation, name).zip(own).map(|(waiting, own)| waiting + own);
+    draft.hazard(HazardKind::MessageLoss, address, text, all);
 }
 
 /// A queue that loses its last binding gets nothing any more.

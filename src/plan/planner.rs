@@ -44,6 +44,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     recreate::orphans(&mut draft, situation);
     exclusive_queues(&mut draft, situation);
     retries::hazards(&mut draft, situation);
+    retries::hazards_of_ends(&mut draft, situation);
     target::restrict(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     deletions::foreign_auto_delete(&mut draft, situation);

@@ -26,7 +26,7 @@ pub(super) fn retiring(draft: &Draft) -> BTreeMap<ObjectId, QueueName> {
 
 impl Layout<'_> {
     /// One by one, each verified before the next. Tiers come first, because what they hand back needs what is deleted
-    /// after them: the exchanges of their retries, and the queue.
+    /// after them: the queue, and the exchanges of its retries.
     pub(super) fn deletions(&mut self, deletions: &[Object], retired: &BTreeMap<ObjectId, QueueName>) {
         let guard = |id: &ObjectId| if retired.contains_key(id) { Guard::Drained } else { Guard::Empty };
         let deletion = |object: &Object| match object {
@@ -36,23 +36,26 @@ impl Layout<'_> {
             Object::Vhost(_) | Object::Binding(_) => None,
         };
         let is_retired = |id: &ObjectId| retired.contains_key(id);
+        let families: BTreeSet<ObjectId> = retired.values().cloned().map(ObjectId::Queue).collect();
         let rank = |object: &Object| match object {
             Object::Binding(_) => 0,
             Object::Queue(..) if is_retired(&object.id()) => 1,
+            // Its dead letters have a place as long as it is there, and it may yet turn out not to be empty.
+            Object::Queue(..) if families.contains(&object.id()) => 2,
             // The way in before what it leads to: who still publishes is told, and loses nothing.
-            Object::Exchange(..) if is_retired(&object.id()) => 2,
-            Object::Queue(..) => 3,
-            Object::Exchange(..) => 4,
-            Object::Policy(..) => 5,
-            Object::Vhost(_) => 6,
+            Object::Exchange(..) if is_retired(&object.id()) => 3,
+            Object::Queue(..) => 4,
+            Object::Exchange(..) => 5,
+            Object::Policy(..) => 6,
+            Object::Vhost(_) => 7,
         };
         let mut ordered: Vec<&Object> = deletions.iter().collect();
         ordered.sort_by_key(|object| {
             let (rank, id) = (rank(object), object.id());
-            let forward = (rank == 2).then(|| id.clone());
+            let forward = (rank == 3).then(|| id.clone());
             (rank, forward, std::cmp::Reverse(id))
         });
-        let mut tiers: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
+        let mut before: BTreeMap<&QueueName, Vec<usize>> = BTreeMap::new();
         for object in ordered {
             let Some(action) = deletion(object) else { continue };
             let family = retired.get(&object.id()).or(match object {
@@ -61,12 +64,22 @@ impl Layout<'_> {
             });
             self.wave(|layout| layout.push(action, None));
             let Some(step) = self.steps.last_mut() else { continue };
-            match (family, &step.action) {
-                (Some(queue), Action::DeleteQueue { guard: Guard::Drained, .. }) => {
-                    tiers.entry(queue).or_default().push(step.id);
+            let Some(queue) = family else { continue };
+            let before = before.entry(queue).or_default();
+            match &step.action {
+                Action::DeleteQueue { guard: Guard::Drained, .. } => before.push(step.id),
+                Action::DeleteQueue { .. } => {
+                    step.after.extend(before.iter());
+                    before.push(step.id);
                 }
-                (Some(queue), _) => step.after.extend(tiers.get(queue).into_iter().flatten()),
-                (None, _) => {}
+                Action::DeleteExchange { .. }
+                | Action::DeletePolicy { .. }
+                | Action::DeclareExchange { .. }
+                | Action::DeclareQueue { .. }
+                | Action::Bind { .. }
+                | Action::Unbind { .. }
+                | Action::PutPolicy { .. }
+                | Action::PutVhost { .. } => step.after.extend(before.iter()),
             }
         }
     }

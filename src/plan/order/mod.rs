@@ -53,18 +53,21 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     layout.unfinished(draft, options);
     // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
     let switches = retries::switches(draft);
+    let ends = retries::ends(draft, situation);
     let sinks = sinks(&situation.wanted.topology, &situation.wanted.scope.families);
     layout.wave(|layout| {
         let is_first = |binding: &&Binding| {
             sinks.contains(&binding.source)
                 && !recreated.iter().any(|id| binding.touches(id))
                 && !switches.iter().any(|switch| switch.new == **binding)
+                && !ends.after_wiring.contains(*binding)
         };
         for binding in work.bindings.iter().filter(is_first) {
             layout.bind(binding, None);
         }
     });
     layout.switches(&switches);
+    layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
     layout.policies(rewiring);
     for object in &work.recreates {
         layout.recreate(object, &mut work.bindings);
@@ -74,6 +77,7 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
             layout.bind(binding, None);
         }
     });
+    layout.wave(|layout| ends.instead_of_tiers.iter().for_each(|binding| layout.bind(binding, None)));
     layout.wave(Layout::unbind);
     layout.deletions(&work.deletions, &deletions::retiring(draft));
     layout.fallen();
@@ -164,6 +168,14 @@ impl Layout<'_> {
     /// Keys that change their tier, all at once, each at one moment (`retries::switches`).
     fn switches(&mut self, switches: &[Switch]) {
         let ready: Vec<&Switch> = switches.iter().filter(|switch| self.has_both_ends(&switch.standing_in)).collect();
+        // What a change that was cut off left on a switch: as soon as the exchange no longer knows the key, it would take
+        // the message, too.
+        let is_stale = |binding: &&Binding| {
+            let same_way = |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
+            ready.iter().any(|switch| same_way(&switch.standing_in) && switch.standing_in != **binding)
+        };
+        let stale: Vec<Binding> = self.unwanted.iter().filter(is_stale).cloned().collect();
+        self.wave(|layout| stale.iter().for_each(|binding| layout.unbind_one(binding)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.standing_in, None)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.new, None)));

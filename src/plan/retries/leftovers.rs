@@ -20,37 +20,51 @@ pub(super) struct Sides<'a> {
 
 /// What is live of the retries of each queue that the spec answers for, and not wanted.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
-    let Sides { current, wanted, .. } = sides;
+    members(sides.current, sides.wanted, |queue| answers_for(sides.wanted, queue), |id| is_left_over(sides, id))
+}
+
+/// What is live of the retries of queues that are somebody else's. Owning its name is no leave to take it away.
+pub(super) fn of_others(current: &Topology, wanted: &Wanted) -> BTreeSet<ObjectId> {
+    let is_theirs = |queue: &QueueName| current.queues.contains_key(queue) && !answers_for(wanted, queue);
+    members(current, wanted, is_theirs, |_| true).into_values().flatten().collect()
+}
+
+/// What is live of the retries of such queues, as far as it counts.
+fn members(
+    current: &Topology,
+    wanted: &Wanted,
+    is_meant: impl Fn(&QueueName) -> bool,
+    counts: impl Fn(&ObjectId) -> bool,
+) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     let families: BTreeMap<&QueueName, &Family> =
         wanted.scope.families.iter().map(|family| (&family.queue, family)).collect();
-    let is_ours = |queue: &QueueName| answers_for(wanted, queue);
     let mut found: BTreeMap<QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for (name, live) in &current.queues {
         let id = ObjectId::Queue(name.clone());
-        if let Some(queue) = queue_of_tier(name, live).filter(is_ours).filter(|_| is_left_over(sides, &id)) {
+        if let Some(queue) = queue_of_tier(name, live).filter(&is_meant).filter(|_| counts(&id)) {
             found.entry(queue).or_default().insert(id);
         }
     }
     for (name, live) in &current.exchanges {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(queue) = certain(name, live).filter(is_ours).filter(|_| is_left_over(sides, &id)) {
+        if let Some(queue) = certain(name, live).filter(&is_meant).filter(|_| counts(&id)) {
             found.entry(queue).or_default().insert(id);
         }
     }
     for (name, live) in &current.exchanges {
         let id = ObjectId::Exchange(name.clone());
         if let Some(old) = likely(name, live).and_then(|queue| found.get_mut(&queue))
-            && is_left_over(sides, &id)
+            && counts(&id)
         {
             old.insert(id);
         }
     }
     for binding in &current.bindings {
-        let Some(queue) = queue_of_binding(binding).filter(is_ours) else { continue };
+        let Some(queue) = queue_of_binding(binding).filter(&is_meant) else { continue };
         let id = ObjectId::Binding(binding.clone());
         let source = ObjectId::Exchange(binding.source.clone());
         let is_wanted_source = families.get(&queue).is_some_and(|family| family.members.contains(&source));
-        if (is_wanted_source || found.contains_key(&queue)) && is_left_over(sides, &id) {
+        if (is_wanted_source || found.contains_key(&queue)) && counts(&id) {
             found.entry(queue).or_default().insert(id);
         }
     }
@@ -78,7 +92,7 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
 
 /// The queue whose messages wait in a live queue: its name says it, and so does the way back, with the key of the retry.
 /// A name and an exchange alone are what somebody who waits by hand may have come to, too.
-fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
+pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
     let TierName { queue, number, .. } = TierName::parse(name)?;
     let says = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
     let hands_back = says("x-dead-letter-exchange", naming::return_exchange(&queue).as_str())
@@ -130,10 +144,12 @@ fn queue_of_binding(binding: &Binding) -> Option<QueueName> {
         let queue = naming::queue_of_retry_exchange(source_or_switched);
         queue.or_else(|| naming::queue_of_first_exchange(source_or_switched)).filter(is_tier_of)
     };
+    // And while all tiers go, for the first of them.
+    let last_way = || switched.as_ref().and_then(naming::queue_of_first_exchange).filter(|_| to_exchange);
     let over = || naming::queue_of_over_exchange(source).filter(is_end);
     let hand_back = || naming::queue_of_return_exchange(source).filter(is_way_back);
     let guard = || naming::queue_of_guard_exchange(source).filter(is_final_death);
-    entry().or_else(over).or_else(hand_back).or_else(guard)
+    entry().or_else(last_way).or_else(over).or_else(hand_back).or_else(guard)
 }
 
 /// Whether a binding that ends there leads into a tier of that queue.

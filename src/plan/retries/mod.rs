@@ -5,6 +5,7 @@
 //! the next apply. The exchanges go after the last tier. What is retired is no "undeclared" object, whoever owns it.
 
 mod contract;
+mod ends;
 mod generations;
 mod leftovers;
 mod switches;
@@ -19,10 +20,11 @@ use crate::diff::DeleteReason;
 use crate::model::naming::{self, TierName};
 use crate::model::units::duration;
 use crate::model::{Object, ObjectId, ObjectKind, QueueName, Topology};
-use leftovers::{Sides, leftovers};
+use leftovers::{Sides, leftovers, queue_of_tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use contract::hazards;
+pub(super) use ends::{ends, hazards as hazards_of_ends};
 pub(super) use generations::adapted;
 pub(super) use switches::{Switch, switches};
 
@@ -42,6 +44,8 @@ pub(super) fn retire(
     removals: &mut Vec<(Object, DeleteReason)>,
 ) {
     let Situation { current, wanted, untouchable, .. } = *situation;
+    let foreign = leftovers::of_others(current, wanted);
+    removals.retain(|(object, reason)| *reason != DeleteReason::Undeclared || !foreign.contains(&object.id()));
     for (queue, left) in leftovers(&Sides { current, wanted, untouchable }) {
         let is_declared = wanted.topology.queues.contains_key(&queue);
         let is_removed = wanted.scope.removed.contains(&ObjectId::Queue(queue.clone()));
@@ -103,6 +107,13 @@ fn what_waits(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> 
         None => "what waits in it comes back".to_owned(),
     };
     Some(format!("{held}{within}; it is deleted when it is empty, by this apply or the next"))
+}
+
+/// How many messages wait in the tiers of a live queue; `None` where the broker does not say.
+pub(super) fn waiting(situation: &Situation<'_>, queue: &QueueName) -> Option<u64> {
+    let tiers =
+        situation.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
+    tiers.map(|(name, _)| situation.live(&ObjectId::Queue(name.clone()))?.messages).sum()
 }
 
 /// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue

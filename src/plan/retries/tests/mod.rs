@@ -7,7 +7,7 @@ use super::Options;
 use crate::behaviour::Dialect;
 use crate::expand::expand;
 use crate::model::retry::counted;
-use crate::model::{Destination, Glob, ObjectId, Topology, Vhost};
+use crate::model::{Destination, Glob, ObjectId, ObjectKind, Topology, Vhost};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,11 @@ fn work(keys: &str, rest: &str) -> Wanted {
 }
 
 fn planned(live: &Topology, wanted: &Wanted, targets: &[&str]) -> VhostPlan {
+    let targets = targets.iter().map(|target| Glob::new(*target)).collect();
+    planned_with(live, wanted, Options { targets, ..Options::default() })
+}
+
+fn planned_with(live: &Topology, wanted: &Wanted, options: Options) -> VhostPlan {
     let (activity, keys, untouchable, operator) =
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
@@ -50,8 +55,7 @@ fn planned(live: &Topology, wanted: &Wanted, targets: &[&str]) -> VhostPlan {
         operator_policies: &operator,
         dialect: &dialect(),
     };
-    let targets = targets.iter().map(|target| Glob::new(*target)).collect();
-    plan_vhost(&situation, &Options { targets, ..Options::default() })
+    plan_vhost(&situation, &options)
 }
 
 /// What a plan retires, in a few words.
@@ -146,6 +150,8 @@ fn retries_that_end_are_taken_down_from_the_way_in() {
         "\
 + work.topo.dead-letter
 
++ work.retry.first.switch ─ \"\" → dead.dlx
+
 - work.retry.first ─ \"\" → work.retry.1.5s
 
 - work.retry.1.5s if Drained
@@ -167,7 +173,7 @@ fn retries_that_end_are_taken_down_from_the_way_in() {
     );
     let plan = planned(&ladder.topology, &none, &[]);
     let tier = plan.steps.iter().find(|step| matches!(step.action, Action::DeleteQueue { .. })).unwrap().id;
-    for step in &plan.steps[3..] {
+    for step in &plan.steps[4..] {
         assert!(step.after.contains(&tier), "{} waits for the tier", step.address);
     }
     // The way in is whole before the queue is wired to it.
@@ -205,7 +211,50 @@ fn another_end_is_other_bindings() {
              deadLetterQueues: {{dead: {{type: classic}}, other: {{type: classic}}}}\n"
         )
     };
-    assert_eq!(retired(&wanted(&text("dead")).topology, &wanted(&text("other"))), "4 bindings");
+    let (live, turned) = (wanted(&text("dead")).topology, wanted(&text("other")));
+    assert_eq!(retired(&live, &turned), "4 bindings");
+    let hazards = planned(&live, &turned, &[]).hazards;
+    let said: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
+    let text =
+        "the dead letters of queue work turn from dead.dlx to other.dlx: one that comes at that moment goes to both";
+    assert_eq!(said, [(HazardKind::Duplicates, text)]);
+}
+
+/// The way of dead letters cannot be said to be an exchange that goes with the retries.
+#[test]
+fn what_is_retired_takes_no_dead_letters() {
+    let live = work(LADDER, "").topology;
+    let guard = "queues: {work: {type: quorum, deadLetter: {exchange: work.dlx}}}\n\
+                 exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
+    let plan = planned(&live, &wanted(guard), &[]);
+    let blocks: Vec<&str> = plan.blocks.iter().map(|block| block.text.as_str()).collect();
+    let expected =
+        "the dead letters of queue work go to exchange work.dlx, a part of retries that go: they would be dropped";
+    assert_eq!(blocks, [expected]);
+}
+
+/// Owning a name is no leave to take somebody else's retries apart.
+#[test]
+fn retries_of_others_are_not_undeclared() {
+    let live = work(LADDER, "").topology;
+    for theirs in [
+        "owns: [\"work*\"]\nignore: [work]\n",
+        "owns: [\"work*\"]\nqueues: {work: {external: true}}\n",
+        // A team that has the dead letters of others.
+        "owns: [\"dead*\"]\ndeadLetterQueues: {dead: {type: quorum}}\n",
+        "owns: [\"*.retry.*\", \"work.dlx\"]\n",
+    ] {
+        for prune in [
+            BTreeSet::new(),
+            BTreeSet::from([ObjectKind::Queue, ObjectKind::Exchange, ObjectKind::Binding, ObjectKind::Policy]),
+        ] {
+            let options = Options { prune, ..Options::default() };
+            let plan = planned_with(&live, &wanted(theirs), options);
+            let undeclared: Vec<String> = plan.undeclared.iter().map(|it| it.object.to_string()).collect();
+            let deleted: Vec<_> = plan.changes.iter().filter_map(|change| change.id()).collect();
+            assert_eq!((undeclared, deleted), (Vec::new(), Vec::new()), "{theirs}");
+        }
+    }
 }
 
 #[test]
@@ -335,7 +384,16 @@ fn a_queue_that_goes_takes_its_retries_along() {
     let removed = wanted(&format!("removed: {{queues: [work]}}\n{dead}"));
     assert_eq!(retired(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
     let down = steps(&live, &removed);
-    assert!(down.contains("- work.return\n\n- work if Empty\n"), "{down}");
+    // As long as it is there, its dead letters have somewhere to go.
+    assert!(down.starts_with("+ work.retry.first.switch ─ \"\" → dead.dlx\n\n- work.retry ─"), "{down}");
+    assert!(down.contains("if Drained\n\n- work if Empty\n\n- work.dlx\n\n- work.retry\n"), "{down}");
+    let plan = planned(&live, &removed, &[]);
+    let queue = plan.steps.iter().find(|step| step.address.as_str() == "queues/shop/work").unwrap().id;
+    assert!(plan.steps.iter().filter(|step| step.id > queue).all(|step| step.after.contains(&queue)));
+    let said = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
+    let said: Vec<_> = said.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
+    let unknown = "the broker does not say how many messages wait for a retry: all are deleted with it";
+    assert!(said.contains(&(HazardKind::MessageLoss, unknown)), "{said:?}");
     // Undeclared and owned, the queue stands for its retries.
     let owned = wanted(&format!("owns: [\"work*\"]\n{dead}"));
     let plan = planned(&live, &owned, &[]);
