@@ -11,6 +11,7 @@ pub mod governing;
 pub mod pattern;
 pub mod policy_keys;
 pub mod routing;
+pub mod wiring;
 
 pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
@@ -20,3 +21,4 @@ pub use effective::{Effective, Precedence, Source, effective, effective_definiti
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use pattern::Pattern;
 pub use routing::Routing;
+pub use wiring::wiring_policy;

@@ -274,7 +274,16 @@ async fn left(
         !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
     };
     let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
-    Ok(changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, change)| change.address.to_string()).collect())
+    let mut left: Vec<String> =
+        changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, it)| it.address.to_string()).collect();
+    // Nothing blocked the plan that was carried out: what blocks it now came in between.
+    for block in after.blocks() {
+        let address = block.address.to_string();
+        if !left.contains(&address) {
+            left.push(address);
+        }
+    }
+    Ok(left)
 }
 
 fn print_json(reports: &[Report], left: Option<&[String]>, plan: &Plan, result: &str) -> Result<(), Failure> {

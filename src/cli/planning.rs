@@ -99,7 +99,7 @@ async fn of(broker: &Broker, snapshots: &[Snapshot], wanted: &[Wanted], options:
     let mut parts: Vec<VhostPlan> = Vec::new();
     for (snapshot, wanted) in snapshots.iter().zip(wanted) {
         // Counts are read only where something may be lost or disturbed.
-        let activity = if needs_activity(&snapshot.topology, wanted) {
+        let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
             broker.activity(&wanted.topology.vhost).await?
         } else {
             Activity::default()

@@ -4,17 +4,10 @@
 use super::case::End;
 use super::origin::Because;
 use super::{Expander, text};
-use crate::behaviour::governing::chosen;
-use crate::behaviour::{Governed, Policies};
+use crate::behaviour::{Governed, Policies, wiring_policy};
 use crate::model::naming;
-use crate::model::{
-    ApplyTo, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, Queue, QueueName,
-    QueueType,
-};
+use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
-
-/// What a generated policy has where the spec has none that matches: above the 0 of most.
-const LEAST_PRIORITY: f64 = 1.0;
 
 /// Where a queue sends its dead letters.
 pub(super) struct Target {
@@ -74,8 +67,8 @@ impl Expander<'_> {
         }
     }
 
-    /// A policy for each queue with `wiring: policy`. Only one policy applies to a queue, so each holds what the policy
-    /// of the spec that governs the queue holds.
+    /// A policy for each queue with `wiring: policy`, beside the policies of the spec. What else is live is known when it
+    /// is planned (`plan::wiring`).
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
         let policies = Policies::new(&declared, self.dialect.version);
@@ -99,19 +92,7 @@ impl Expander<'_> {
                 self.diagnostics.push(diagnostic.hint(hint));
                 continue;
             }
-            // Above all that match, also above those that the queue's type does not take: they are less surprising so.
-            let highest = fitting.first().map(|fit| fit.named.policy.priority.above());
-            let governing = chosen(&fitting).likely();
-            let mut definition = governing.map_or_else(Arguments::new, |named| named.policy.definition.clone());
-            // A key of the governing policy would send dead letters elsewhere.
-            definition.remove("dead-letter-routing-key");
-            definition.extend(wire(target, ""));
-            let policy = Policy {
-                pattern: naming::pattern_of(name),
-                apply_to: ApplyTo::Queues,
-                priority: highest.unwrap_or_default().max(Priority(LEAST_PRIORITY)),
-                definition,
-            };
+            let policy = wiring_policy(name, &fitting, wire(target, ""));
             self.add_generated_policy(naming::dead_letter_policy(name), policy, setting.at, name);
         }
     }

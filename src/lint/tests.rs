@@ -153,6 +153,22 @@ policies:
 }
 
 #[test]
+fn where_retries_end_is_what_is_bound_to() {
+    let text = "exchanges: {corp.dlx: {type: fanout}}\n\
+                queues: {lad: {type: classic, retry: {delays: [5s]}, deadLetter: {exchange: corp.dlx}}}\n";
+    let found = lint_text(text, &of("4.0"));
+    let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
+    assert_eq!(
+        finding.message(),
+        "queue `lad`: messages that are out of retries come to exchange `corp.dlx` with the key \"lad.retry.1\", which it \
+         leads to no queue: the broker drops them"
+    );
+    // A queue that is bound to the guard would take every rejection away.
+    let hint = "bind a queue to `corp.dlx` that takes every key; or name an entry of `deadLetterQueues`";
+    assert_eq!(finding.hint.as_deref(), Some(hint));
+}
+
+#[test]
 fn a_typing_error_is_answered_with_what_was_meant() {
     let hint = |text: &str| lint_text(text, &of("4.3"))[0].hint.clone().unwrap_or_default();
     assert_eq!(

@@ -27,6 +27,7 @@ mod situation;
 mod target;
 pub mod verdict;
 pub mod way_out;
+mod wiring;
 mod work;
 
 pub use action::{Action, Guard};

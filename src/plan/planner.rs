@@ -3,14 +3,15 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, fingerprint, order, recreate, retries, simulate, target};
+use super::{conflict, deletions, effects, fingerprint, order, recreate, retries, simulate, target, wiring};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Object, ObjectId, Topology};
 use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
-pub fn needs_activity(current: &Topology, wanted: &Wanted) -> bool {
+pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
+    let wanted = &*wiring::adapted(wanted, current, dialect, options);
     retries::is_any_left(current, wanted)
         || diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
             Change::Create(object) => matches!(object, Object::Policy(..)),
@@ -22,6 +23,7 @@ pub fn needs_activity(current: &Topology, wanted: &Wanted) -> bool {
 /// The plan of one vhost.
 pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     let adapted = retries::adapted(situation);
+    let adapted = wiring::adapted(&adapted, situation.current, situation.dialect, options);
     let situation = &Situation { wanted: &adapted, ..*situation };
     let Situation { current, wanted, .. } = situation;
     let mut draft = Draft::default();
@@ -46,7 +48,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     target::restrict(&mut draft, situation, options);
     recreate::keep_no_unwanted(&mut draft);
     deletions::foreign_auto_delete(&mut draft, situation);
-    effects::hazards(&mut draft, situation);
+    effects::hazards(&mut draft, situation, options);
     deletions::last_bindings(&mut draft, situation);
     deletions::mass_delete(&mut draft, situation);
     let steps = order::steps(&mut draft, situation, options);

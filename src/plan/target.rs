@@ -5,19 +5,19 @@ use super::draft::Draft;
 use super::retries;
 use super::situation::Situation;
 use crate::behaviour::Pattern;
-use crate::model::{Address, ApplyTo, Arguments, ExchangeName, Object, ObjectId, QueueName};
+use crate::model::{Address, ApplyTo, Arguments, Destination, ExchangeName, Object, ObjectId, QueueName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Drops every change that no target asks for. A queue or an exchange brings the bindings into it, and a queue the policies
 /// that are for it alone, such as the one that wires its dead letters; what is created brings what it needs: the vhost,
-/// both ends of a binding, all of a queue's retries, and its alternate or dead-letter exchange with the bindings from there: without these, what
-/// comes there would be dropped in silence.
+/// both ends of a binding, all of a queue's retries, and its alternate or dead-letter exchange with all ways on from
+/// there: without these, what comes there would be dropped in silence.
 pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
     }
     let matches = |address: &Address| options.targets.iter().any(|target| target.matches(address.as_str()));
-    let all = Related::of(&draft.changes);
+    let all = Related::of(&draft.changes, &situation.wanted.topology);
     let mut kept: BTreeSet<ObjectId> = BTreeSet::new();
     for (id, change) in &all.changes {
         let asked_for = match id {
@@ -73,16 +73,28 @@ struct Related<'a> {
     /// The policies whose pattern is for one queue alone.
     policies_for: BTreeMap<QueueName, Vec<ObjectId>>,
     only_queue: BTreeMap<ObjectId, QueueName>,
+    /// Where exchanges send on to others, as the spec wants it: over bindings and alternates. Also those that are there
+    /// already, behind which something may be missing.
+    onward: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
 impl<'a> Related<'a> {
-    fn of(changes: &'a [PlannedChange]) -> Self {
+    fn of(changes: &'a [PlannedChange], wanted: &'a Topology) -> Self {
         let mut all = Self {
             changes: BTreeMap::new(),
             bindings_from: BTreeMap::new(),
             policies_for: BTreeMap::new(),
             only_queue: BTreeMap::new(),
+            onward: BTreeMap::new(),
         };
+        for (name, exchange) in &wanted.exchanges {
+            all.onward.entry(name.as_str()).or_default().extend(exchange.alternate_exchange());
+        }
+        for binding in &wanted.bindings {
+            if let Destination::Exchange(next) = &binding.destination {
+                all.onward.entry(binding.source.as_str()).or_default().push(next.as_str());
+            }
+        }
         for change in changes {
             let Some(id) = change.id() else { continue };
             match change.after.as_ref().or(change.before.as_ref()) {
@@ -119,7 +131,7 @@ impl<'a> Related<'a> {
         let mut needed = vec![ObjectId::Vhost];
         let text = |arguments: &'a Arguments, key: &str| arguments.get(key).and_then(|value| value.as_text());
         let after = self.changes.get(&change.id().unwrap_or(ObjectId::Vhost)).and_then(|change| change.after.as_ref());
-        let fallbacks = match after {
+        let next = match after {
             Some(Object::Exchange(_, made)) => [made.alternate_exchange(), None],
             Some(Object::Queue(name, queue)) => {
                 needed.extend(self.policies_for.get(name).into_iter().flatten().cloned());
@@ -131,14 +143,29 @@ impl<'a> Related<'a> {
             Some(Object::Binding(binding)) => {
                 needed.push(ObjectId::Exchange(binding.source.clone()));
                 needed.push(binding.destination.id());
-                [None, None]
+                match &binding.destination {
+                    Destination::Exchange(name) => [Some(name.as_str()), None],
+                    Destination::Queue(_) => [None, None],
+                }
             }
             Some(Object::Vhost(_)) | None => [None, None],
         };
-        for fallback in fallbacks.into_iter().flatten().map(ExchangeName::from) {
-            needed.extend(self.bindings_from.get(&fallback).into_iter().flatten().cloned());
-            needed.push(ObjectId::Exchange(fallback));
+        for exchange in self.ways_on(next.into_iter().flatten()) {
+            needed.extend(self.bindings_from.get(&exchange).into_iter().flatten().cloned());
+            needed.push(ObjectId::Exchange(exchange));
         }
         needed
+    }
+
+    /// These exchanges and all to which they send on.
+    fn ways_on<'n>(&'n self, from: impl Iterator<Item = &'n str>) -> impl Iterator<Item = ExchangeName> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&str> = from.collect();
+        while let Some(name) = open.pop() {
+            if found.insert(name) {
+                open.extend(self.onward.get(name).into_iter().flatten());
+            }
+        }
+        found.into_iter().map(ExchangeName::from)
     }
 }

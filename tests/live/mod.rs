@@ -31,3 +31,4 @@ mod saved_plans;
 mod support_works;
 mod tls;
 mod versions;
+mod wiring;

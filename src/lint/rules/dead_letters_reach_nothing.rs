@@ -54,21 +54,41 @@ fn reaches_nothing(
     routing.route(&to.exchange, &letter).answer() == Answer::ReachesNothing
 }
 
+/// A generated exchange leads on to where its retries end: that is what nothing is bound to, and where to bind. What is
+/// bound to a generated one would take messages away that are to be tried again.
+fn of_retries(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost: &[&Keys]) -> Option<Finding> {
+    let of = subject.retries_of(&ObjectId::Exchange(to.exchange.clone()))?;
+    let end = &subject.expansion.retries.get(of)?.end()?.exchange;
+    let text = format!(
+        "messages that are out of retries come to exchange `{end}` with the key {}, which it leads to no queue: {}",
+        listed(lost),
+        fate(queue)
+    );
+    let hint = format!("bind a queue to `{end}` that takes every key; or name an entry of `deadLetterQueues`");
+    Some(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint))
+}
+
+/// What becomes of dead letters that reach no queue.
+fn fate(queue: &Settled<'_>) -> &'static str {
+    match queue.text("dead-letter-strategy") {
+        Some("at-least-once") if queue.rejects() => "they stay in the queue and are never delivered again",
+        Some(_) | None => "the broker drops them",
+    }
+}
+
 fn finding(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost: &[&Keys], is_all: bool) -> Finding {
+    if let Some(finding) = of_retries(subject, queue, to, lost) {
+        return finding;
+    }
     let exchange = match to.exchange.as_str() {
         "" => "the default exchange".to_owned(),
         name => format!("exchange `{name}`"),
     };
-    let fate = match queue.text("dead-letter-strategy") {
-        Some("at-least-once") if queue.rejects() => "they stay in the queue and are never delivered again",
-        Some(_) | None => "the broker drops them",
-    };
-    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| shown(keys)).collect();
-    let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };
+    let fate = fate(queue);
     let which = match &to.routing_key {
         Some(key) => format!("dead letters get the key {key:?}, which"),
         None if is_all && lost == [&Keys::any()] => "dead letters keep their own keys, which".to_owned(),
-        None => format!("dead letters keep their own key {}{more}, which", shown.join(", ")),
+        None => format!("dead letters keep their own key {}, which", listed(lost)),
     };
     let text = format!("{which} {exchange} leads to no queue: {fate}");
     let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
@@ -87,6 +107,13 @@ fn finding(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost:
             .to_owned(),
     };
     RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint)
+}
+
+/// `"a", "b", (like `c.#`) and 2 more`.
+fn listed(lost: &[&Keys]) -> String {
+    let shown: Vec<String> = lost.iter().take(MOST_KEYS).map(|keys| shown(keys)).collect();
+    let more = if lost.len() > MOST_KEYS { format!(" and {} more", lost.len() - MOST_KEYS) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 fn shown(keys: &Keys) -> String {

@@ -3,8 +3,8 @@
 //! tier of 300 ms to 110 ms; one on `^orders\.` deleted dead letters.) Those of the spec itself are a finding.
 
 use super::Sides;
+use crate::behaviour::Effective;
 use crate::behaviour::Governed;
-use crate::behaviour::effective::{Effective, Source};
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, Queue, QueueName};
 use crate::plan::HazardKind;
@@ -37,7 +37,6 @@ pub(super) fn hazards(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<O
 }
 
 fn broken(sides: &Sides<'_>, role: Role, (name, queue): (&QueueName, &Queue)) -> BTreeSet<(HazardKind, String)> {
-    let declared = &sides.situation.wanted.topology.policies;
     let kind = Governed::from(queue);
     let (governing, operators) =
         (sides.after.governing(name.as_str(), kind), sides.operator.governing(name.as_str(), kind));
@@ -45,11 +44,7 @@ fn broken(sides: &Sides<'_>, role: Role, (name, queue): (&QueueName, &Queue)) ->
     for policy in governing.possible() {
         for operator in operators.possible() {
             for (key, holds) in sides.values(queue, *policy, *operator) {
-                let by = match &holds.source {
-                    Source::Policy(name) if !declared.contains_key(name) => format!("policy {name}"),
-                    Source::OperatorPolicy(name) => format!("operator policy {name}"),
-                    Source::Policy(_) | Source::Argument | Source::Default => continue,
-                };
+                let Some(by) = sides.foreigner(name, queue, &key, &holds.source) else { continue };
                 found.extend(sentence(role, &key, &holds, queue).map(|(kind, text)| (kind, format!("{by} {text}"))));
             }
         }

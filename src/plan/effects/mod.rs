@@ -2,17 +2,21 @@
 
 mod generated;
 mod notes;
+mod retried;
 mod threat;
+mod wiring;
 
 use super::PlannedChange;
-use super::document::ChangeKind;
+use super::document::{ChangeKind, Options};
 use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::situation::Situation;
-use crate::behaviour::effective::{Effective, effective_alternate};
+use super::wiring::wired;
+use crate::behaviour::effective::{Effective, Source, effective_alternate};
+use crate::behaviour::wiring::WIRING_KEYS;
 use crate::behaviour::{Governed, Governing, Named, Policies, effective};
 use crate::model::units::with_unit;
-use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName};
+use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, naming};
 use std::collections::{BTreeMap, BTreeSet};
 use threat::Threat;
 
@@ -34,13 +38,15 @@ const TOLD: [&str; 10] = [
 ];
 
 /// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
-pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     let version = situation.dialect.version;
     let (policies, touched) = policies_after(draft, situation);
+    let wired: BTreeSet<&PolicyName> = wired(&situation.wanted.topology).map(|wired| wired.name).collect();
     let sides = Sides {
         situation,
         before: Policies::new(&situation.current.policies, version),
         after: Policies::new(&policies, version),
+        beside: Policies::new(policies.iter().filter(|(name, _)| !wired.contains(name)), version),
         operator: Policies::new(situation.operator_policies, version),
     };
     let changes: BTreeMap<ObjectId, PlannedChange> = draft
@@ -53,6 +59,8 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
         .collect();
     notes::foreign(draft, &sides, &changes);
     generated::hazards(draft, &sides, &changes);
+    retried::hazards(draft, &sides, options);
+    wiring::check(draft, &sides, options);
     if !touched.is_empty() {
         notes::touched(draft, &sides, &touched);
     }
@@ -109,6 +117,8 @@ struct Sides<'a> {
     situation: &'a Situation<'a>,
     before: Policies<'a>,
     after: Policies<'a>,
+    /// Those after it, but for the ones that wire dead letters: what would govern a queue without its own.
+    beside: Policies<'a>,
     operator: Policies<'a>,
 }
 
@@ -117,6 +127,21 @@ type Values = BTreeMap<String, Effective>;
 impl Sides<'_> {
     fn values(&self, queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> Values {
         effective(queue, policy, operator, self.situation.dialect)
+    }
+
+    /// Who of others says what holds for a queue, if it is none of the spec's: also where the policy that wires the queue's
+    /// dead letters repeats it.
+    fn foreigner(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
+        let declared = &self.situation.wanted.topology.policies;
+        match source {
+            Source::OperatorPolicy(name) => Some(format!("operator policy {name}")),
+            Source::Policy(policy) if !declared.contains_key(policy) => Some(format!("policy {policy}")),
+            Source::Policy(policy) if *policy == naming::dead_letter_policy(name) && !WIRING_KEYS.contains(&key) => {
+                let displaced = self.beside.governing(name.as_str(), queue.into()).likely()?;
+                (!declared.contains_key(displaced.name)).then(|| format!("policy {}", displaced.name))
+            }
+            Source::Policy(_) | Source::Argument | Source::Default => None,
+        }
     }
 
     fn live_queue(&self, draft: &mut Draft, name: &QueueName, queue: &Queue) {

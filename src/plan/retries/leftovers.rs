@@ -90,11 +90,14 @@ fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
         }
 }
 
-/// The queue whose messages wait in a live queue: its name says it, and so does the way back.
+/// The queue whose messages wait in a live queue: its name says it, and so does the way back, with the key of the retry.
+/// A name and an exchange alone are what somebody who waits by hand may have come to, too.
 pub(super) fn queue_of_tier(name: &QueueName, live: &Queue) -> Option<QueueName> {
-    let TierName { queue, .. } = TierName::parse(name)?;
-    let back = live.arguments.get("x-dead-letter-exchange")?.as_text()?;
-    (back == naming::return_exchange(&queue).as_str()).then_some(queue)
+    let TierName { queue, number, .. } = TierName::parse(name)?;
+    let says = |argument: &str, text: &str| live.arguments.get(argument).and_then(|it| it.as_text()) == Some(text);
+    let hands_back = says("x-dead-letter-exchange", naming::return_exchange(&queue).as_str())
+        && says("x-dead-letter-routing-key", &naming::retry_key(&queue, number));
+    hands_back.then_some(queue)
 }
 
 /// The queue whose retries an exchange is part of beyond doubt: no other has such an alternate.
@@ -176,5 +179,33 @@ impl Sides<'_> {
                 }
                 ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => false,
             }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ArgumentValue, Arguments};
+
+    #[test]
+    fn a_tier_is_known_by_its_name_its_way_back_and_its_key() {
+        let queue = |arguments: &[(&str, &str)]| Queue {
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            arguments: arguments
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), ArgumentValue::from(*text)))
+                .collect::<Arguments>(),
+        };
+        let (back, key) = (("x-dead-letter-exchange", "mail.return"), "x-dead-letter-routing-key");
+        let is_tier = |name: &str, arguments: &[(&str, &str)]| queue_of_tier(&name.into(), &queue(arguments)).is_some();
+        assert!(is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.1")]));
+        assert!(is_tier("mail.retry.1.5s~2", &[back, (key, "mail.retry.1")]));
+        // Made by hand: the keys are the publishers' own, or the queue's.
+        assert!(!is_tier("mail.retry.1.5s", &[back]));
+        assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail")]));
+        assert!(!is_tier("mail.retry.1.5s", &[back, (key, "mail.retry.2")]));
+        assert!(!is_tier("mail.retry.1.5s", &[("x-dead-letter-exchange", "mail"), (key, "mail.retry.1")]));
     }
 }

@@ -68,7 +68,7 @@ impl Player {
         self.runtime.block_on(async {
             let vhost = &wanted.topology.vhost;
             let snapshot = self.broker.read(std::slice::from_ref(vhost)).await?.remove(0);
-            let activity = if needs_activity(&snapshot.topology, wanted) {
+            let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
                 self.broker.activity(vhost).await?
             } else {
                 Activity::default()

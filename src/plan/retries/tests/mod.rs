@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod moments;
 mod others;
+mod workers;
 
 const LADDER: &str = "retry: {delays: [5s, 30s]}";
 const REPUBLISH: &str = "retry: {strategy: republish, delays: [5s, 30s]}";
@@ -281,45 +282,6 @@ fn a_tier_that_must_be_another_gets_another_generation() {
     back.queues.insert("work".into(), classic.topology.queues[&"work".into()].clone());
     let end = run(&back, &planned(&back, &classic, &[]).steps).unwrap();
     assert_eq!(end.queues, classic.topology.queues);
-}
-
-#[test]
-fn workers_must_know_of_another_way() {
-    let said = |before: &str, after: &str| -> Vec<String> {
-        let plan = planned(&work(before, "").topology, &work(after, ""), &[]);
-        let contract = plan.hazards.into_iter().filter(|hazard| hazard.kind == HazardKind::ContractChange);
-        contract.map(|hazard| hazard.text).collect()
-    };
-    let (redeliver, delayed) = ("maxRetries: 3", "maxRetries: 2, deliveryLimit: 7, retry: {strategy: republish}");
-    assert_eq!(
-        said(LADDER, redeliver),
-        [
-            "queue work retries by redeliver instead of ladder: workers must call basic.reject with requeue=true when they \
-          fail, and no longer basic.nack with requeue=false"
-        ]
-    );
-    assert_eq!(
-        said(redeliver, LADDER),
-        [
-            "queue work retries by ladder instead of redeliver: workers must call basic.nack with requeue=false when they \
-          fail, and no longer basic.reject with requeue=true"
-        ]
-    );
-    assert_eq!(
-        said(LADDER, "retry: none"),
-        ["queue work no longer retries by ladder: the first basic.nack with requeue=false is final"]
-    );
-    assert_eq!(said(REPUBLISH, LADDER).len(), 1);
-    assert_eq!(said(redeliver, "retry: none").len(), 1);
-    for (before, after) in [
-        (LADDER, "retry: {delays: [1s]}"),
-        (redeliver, "maxRetries: 5"),
-        ("retry: none", LADDER),
-        (delayed, delayed),
-        (delayed, "deliveryLimit: 7, maxLength: 5, maxRetries: 2, retry: {strategy: republish}"),
-    ] {
-        assert_eq!(said(before, after), [""; 0], "{before} → {after}");
-    }
 }
 
 /// An apply can be cut off anywhere: whatever is there of what is wanted stops nothing.

@@ -1,0 +1,100 @@
+//! Policies of others that break the retries of a queue: under them, messages that come back from a tier are lost. Those
+//! of the spec itself are refused when it is expanded (`expand::ladder`, `expand::case`), by the same rules.
+
+use super::{Sides, Values};
+use crate::behaviour::Governed;
+use crate::model::units::with_unit;
+use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
+use crate::plan::HazardKind;
+use crate::plan::document::{ChangeKind, Options};
+use crate::plan::draft::Draft;
+use std::collections::BTreeSet;
+
+/// A hazard where the plan makes or changes such retries, or what wires them; else it has happened, and is a note.
+pub(super) fn hazards(draft: &mut Draft, sides: &Sides<'_>, options: &Options) {
+    for family in sides.situation.wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
+        let is_touched = is_touched(draft, family);
+        let address = sides.situation.address(&ObjectId::Queue(family.queue.clone()));
+        // With a target, the rest is not looked at.
+        if !is_touched && !options.targets.is_empty() {
+            continue;
+        }
+        let Some(queue) = sides.queue_after(draft, &family.queue) else { continue };
+        for text in broken(sides, family, &queue) {
+            if is_touched {
+                draft.hazard(HazardKind::MessageDrop, &address, text, None);
+            } else {
+                draft.note(&address, text);
+            }
+        }
+    }
+}
+
+fn is_touched(draft: &Draft, family: &Family) -> bool {
+    let own = [ObjectId::Queue(family.queue.clone()), ObjectId::Policy(naming::dead_letter_policy(&family.queue))];
+    let is_part = |id: &ObjectId| own.contains(id) || family.members.contains(id);
+    draft.changes.iter().any(|it| it.kind != ChangeKind::Delete && it.id().is_some_and(|id| is_part(&id)))
+}
+
+fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String> {
+    let name = &family.queue;
+    let kind = Governed::from(queue);
+    let (governing, operators) =
+        (sides.after.governing(name.as_str(), kind), sides.operator.governing(name.as_str(), kind));
+    let mut found = BTreeSet::new();
+    for policy in governing.possible() {
+        for operator in operators.possible() {
+            let values = sides.values(queue, *policy, *operator);
+            for (key, holds) in &values {
+                let Some(why) = loses(sides, family, queue, &values, key) else { continue };
+                if let Some(by) = sides.foreigner(name, queue, key, &holds.source) {
+                    found.insert(format!("{by} sets {key} {}: {why}", with_unit(key, &holds.value)));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a setting that holds for a queue does to its retries, if it loses any.
+fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, values: &Values, key: &str) -> Option<String> {
+    let is_classic = queue.queue_type() == Some(QueueType::Classic);
+    let rejects = match values.get("overflow").and_then(|it| it.value.as_text()) {
+        Some("reject-publish") => true,
+        // A quorum queue takes the word, and drops.
+        Some("reject-publish-dlx") => is_classic,
+        Some(_) | None => false,
+    };
+    let version = sides.situation.dialect.version;
+    let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
+    match key {
+        "overflow" if rejects && is_classic => {
+            Some("a retry that comes back while the queue is full is lost".to_owned())
+        }
+        "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle(version)),
+        "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle(version)),
+        _ => None,
+    }
+}
+
+fn cycle(version: crate::model::BrokerVersion) -> String {
+    format!(
+        "RabbitMQ {version} drops a message that dies by it after a retry as a cycle, which is guarded against from 3.13 on"
+    )
+}
+
+impl Sides<'_> {
+    /// A wanted queue as the plan leaves it; `None` where it is not there then, or in a conflict, which says enough.
+    pub(super) fn queue_after(&self, draft: &Draft, name: &QueueName) -> Option<Queue> {
+        let id = ObjectId::Queue(name.clone());
+        match draft.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {
+            None => self.situation.current.queues.get(name).cloned(),
+            Some(change) => match (change.kind, &change.after) {
+                (ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate, Some(Object::Queue(_, after))) => {
+                    Some(after.clone())
+                }
+                (_, _) => None,
+            },
+        }
+    }
+}

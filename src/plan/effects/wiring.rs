@@ -1,0 +1,121 @@
+//! Whether the dead letters of a queue with `wiring: policy` really go where the spec says, beside the policies of others
+//! and whatever the live queue says itself; and whose place the policy takes that wires them.
+
+use super::{Sides, Values};
+use crate::behaviour::effective::Source;
+use crate::behaviour::wiring::WIRING_KEYS;
+use crate::behaviour::{Governed, Governing};
+use crate::model::units::with_unit;
+use crate::model::{ObjectId, PolicyName, Queue, QueueName};
+use crate::plan::document::Options;
+use crate::plan::draft::Draft;
+use crate::plan::wiring::{Wired, wired};
+
+/// Blocks the plan where they do not, on every plan: what is rejected would be lost, and nothing would say so.
+pub(super) fn check(draft: &mut Draft, sides: &Sides<'_>, options: &Options) {
+    for wired in wired(&sides.situation.wanted.topology) {
+        let address = sides.situation.address(&ObjectId::Policy(wired.name.clone()));
+        let of_queue = sides.situation.address(&ObjectId::Queue(wired.queue_name.clone()));
+        let is_changed = draft.changes.iter().any(|change| change.address == address);
+        let is_queue_changed = || draft.changes.iter().any(|change| change.address == of_queue);
+        if !options.targets.is_empty() && !is_changed && !is_queue_changed() {
+            continue;
+        }
+        let Some(queue) = sides.queue_after(draft, &wired.queue_name) else { continue };
+        let displaced = sides.beside.governing(wired.queue_name.as_str(), Governed::from(&queue));
+        if let Some(unclear) = unclear(sides, &displaced, &wired.queue_name, &queue) {
+            let text = format!(
+                "the pattern of policy {unclear} cannot be evaluated here: it is not known whether it governs queue {}, \
+                 whose dead letters this policy wires, and must be merged with it",
+                wired.queue_name
+            );
+            let lift = "use `wiring: arguments` for that queue, or a plainer pattern for that policy";
+            draft.block(&address, text, Some(lift.to_owned()));
+            continue;
+        }
+        if let Some(why) = unwired(sides, &wired, &queue) {
+            let text =
+                format!("the dead letters of queue {} would not go where the spec says: {why}", wired.queue_name);
+            let lift = "let nothing go before this policy; or use `wiring: arguments` for that queue";
+            draft.block(&address, text, Some(lift.to_owned()));
+        }
+        if is_changed && let Some(text) = displaces(sides, &displaced, &wired) {
+            draft.note(&address, text);
+        }
+    }
+}
+
+/// The policy whose pattern nobody here can read, and which would govern the queue if that matched.
+fn unclear<'a>(
+    sides: &Sides<'a>,
+    displaced: &Governing<'a>,
+    name: &QueueName,
+    queue: &Queue,
+) -> Option<&'a PolicyName> {
+    let possible = displaced.names();
+    let fitting = sides.beside.fitting(name.as_str(), Governed::from(queue));
+    let mut unclear = fitting.iter().filter(|fit| !fit.is_certain).map(|fit| fit.named.name);
+    unclear.find(|name| possible.contains(&Some(*name)))
+}
+
+/// Why dead letters go elsewhere, if they do or may.
+fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String> {
+    let name = wired.queue_name.as_str();
+    let kind = Governed::from(queue);
+    let operators = sides.operator.governing(name, kind);
+    for policy in sides.after.governing(name, kind).possible() {
+        for operator in operators.possible() {
+            let values: Values = sides.values(queue, *policy, *operator);
+            for key in WIRING_KEYS {
+                let (is, wanted) = (values.get(key), wired.policy.definition.get(key));
+                if is.map(|it| &it.value) == wanted {
+                    continue;
+                }
+                return Some(match (is.map(|it| &it.source), policy) {
+                    (Some(Source::Argument), _) => format!("its own argument x-{key} goes before any policy"),
+                    (_, Some(policy)) if policy.name != wired.name => {
+                        format!("policy {} goes before this one", policy.name)
+                    }
+                    (_, Some(_)) => format!("{key} of a policy does not hold for it"),
+                    (_, None) => "no policy governs it".to_owned(),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Whose place it takes: `it goes before policy limits (not in this spec), and holds what that says: max-length 100`.
+fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
+    let likely = displaced.likely()?;
+    let declared = &sides.situation.wanted.topology.policies;
+    let names: Vec<String> = displaced
+        .possible()
+        .iter()
+        .flatten()
+        .map(|named| {
+            let whose = if declared.contains_key(named.name) { "" } else { " (not in this spec)" };
+            format!("{}{whose}", named.name)
+        })
+        .collect();
+    let is_ours = |key: &str| WIRING_KEYS.contains(&key);
+    let definition = &likely.policy.definition;
+    let kept: Vec<String> = definition
+        .iter()
+        .filter(|(key, _)| !is_ours(key))
+        .map(|(key, value)| format!("{key} {}", with_unit(key, value)))
+        .collect();
+    let lost: Vec<&str> = definition
+        .iter()
+        .filter(|(key, value)| is_ours(key) && wired.policy.definition.get(*key) != Some(value))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    let mut text = format!("for queue {} it goes before policy {}", wired.queue_name, names.join(" or "));
+    if !kept.is_empty() {
+        text += &format!(", and holds what that one says, too: {}", kept.join(", "));
+    }
+    if !lost.is_empty() {
+        text += &format!("; but not its {}", lost.join(" and "));
+    }
+    Some(text)
+}
