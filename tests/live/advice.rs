@@ -1,5 +1,7 @@
 //! What a plan says to write is written, and then the broker is as it was promised: no conflict, applied, in force.
 
+mod retries;
+
 use lapin::options::QueueDeclareOptions;
 use serde_json::{Value, json};
 

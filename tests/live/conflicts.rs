@@ -66,7 +66,7 @@ fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differ
             continue;
         };
         assert_eq!(change["kind"], "conflict");
-        if change["conflict"]["sentence"] != said.as_str() || !screen.stdout.contains(&said) {
+        if change["conflict"]["sentence"] != said.as_str() || !screen.says(&said) {
             wrong.push(format!("{}:\n  broker {said}\n  topo   {}", case.name, change["conflict"]["sentence"]));
         }
     }

@@ -128,7 +128,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
     let topo = Topo::new(&vhost).spec(&spec(&cases));
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let warned = warned(&plan, &vhost);
-    let applied = topo.run(["apply", "-y", "--allow", "message-drop,publisher-block"]);
+    let applied = topo.run(["apply", "-y", "--allow", "message-drop,publisher-block,mass-delete"]);
     // A queue that now expires within a second may be gone when apply looks again, which it then says.
     let expired = |line: &str| {
         let name = line.strip_prefix("  queues/").and_then(|address| address.split('/').nth(1));

@@ -305,18 +305,24 @@ impl Output {
         self
     }
 
-    /// Fails unless standard output or standard error contains this.
+    /// Fails unless standard output or standard error contains this, on one line or on several.
     #[track_caller]
     pub(crate) fn expect_text(self, text: &str) -> Self {
-        assert!(self.stdout.contains(text) || self.stderr.contains(text), "expected `{text}`: {self}");
+        assert!(self.says(text), "expected `{text}`: {self}");
         self
     }
 
     /// Fails if this stands in either stream: a secret, or a thing that must not be spoken of.
     #[track_caller]
     pub(crate) fn expect_no_text(self, text: &str) -> Self {
-        assert!(!self.stdout.contains(text) && !self.stderr.contains(text), "expected no `{text}`: {self}");
+        assert!(!self.says(text), "expected no `{text}`: {self}");
         self
+    }
+
+    /// A sentence is broken where a screen ends.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        [&self.stdout, &self.stderr].iter().any(|it| it.contains(text) || in_one_line(it).contains(&in_one_line(text)))
     }
 
     /// Fails unless standard error has exactly one line that begins with `error:`, with this in it.

@@ -1,6 +1,6 @@
 //! Making the spec say what is live, in its own keys and units.
 
-use super::{Subject, exchange_named, yaml};
+use super::{Subject, exchange_named, retries, yaml};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
 use crate::model::{Arguments, Exchange, ExchangeName, Object, Queue};
@@ -35,6 +35,10 @@ impl Said {
 
 /// Keeping all that is live.
 pub(super) fn way(subject: &Subject<'_>) -> WayOut {
+    if let Some(queue) = retries::needed_by(subject) {
+        let text = format!("what is live cannot be kept: the retries of queue {queue} need an exchange of that name");
+        return WayOut::new(WayKind::Keep, Helps::No, text);
+    }
     let said = live(subject, &subject.hard);
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
@@ -64,7 +68,15 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
 /// What the spec has to say so that these fields are as they are live.
 pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
     match subject.before {
-        Object::Queue(_, queue) => live_queue(queue, fields),
+        Object::Queue(name, queue) => {
+            let (own, rest): (Vec<_>, Vec<_>) =
+                fields.iter().copied().partition(|field| retries::owns(subject, &field.field));
+            let mut said = live_queue(queue, &rest);
+            if !own.is_empty() {
+                retries::live(subject, &mut said, name, queue, &own);
+            }
+            said
+        }
         Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => generated_exchange(exchange, fields),
         Object::Exchange(_, exchange) => {
             let wanted = match &subject.planned.after {

@@ -5,6 +5,7 @@ mod applications;
 mod keep;
 mod policy;
 mod recreate;
+mod retries;
 mod takeover;
 mod yaml;
 

@@ -2,7 +2,7 @@
 //! above those that govern the object now and with all that they set, because policies are not merged.
 
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
-use super::{Subject, exchange_named, takeover, yaml};
+use super::{Subject, exchange_named, retries, takeover, yaml};
 use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
@@ -86,6 +86,9 @@ fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
 fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     let dialect = subject.situation.dialect;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
+    if retries::owns(subject, &field.field) {
+        return no("it belongs to the retries, which `retry` and `maxRetries` say");
+    }
     let (key, rule) = match subject.before {
         Object::Queue(_, queue) => {
             let Some(key) = KnownArgument::named(&field.field).and_then(|known| known.policy_key) else {

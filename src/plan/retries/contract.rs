@@ -29,6 +29,14 @@ pub(in super::super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     }
 }
 
+/// How a live queue of the spec retries, if it can be seen.
+pub(in super::super) fn strategy_of(situation: &Situation<'_>, name: &QueueName) -> Option<Strategy> {
+    let policies = Policies::new(&situation.current.policies, situation.dialect.version);
+    let (live, wanted) = (situation.current.queues.get(name)?, situation.wanted.topology.queues.get(name)?);
+    // With a spec that retries at all, a limit is a count.
+    live_strategy(situation, &policies, name, (live, wanted)).or_else(|| by_arguments(live))
+}
+
 /// How a live queue retries, as far as that can be seen: a republishing worker that needs no tiers leaves no trace.
 fn live_strategy(
     situation: &Situation<'_>,

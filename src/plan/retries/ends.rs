@@ -56,7 +56,7 @@ pub(in super::super) fn ends(draft: &Draft, situation: &Situation<'_>) -> Ends {
 }
 
 /// The binding by which a live ladder ends.
-fn live_end<'a>(situation: &Situation<'a>, queue: &QueueName) -> Option<&'a Binding> {
+pub(in super::super) fn live_end<'a>(situation: &Situation<'a>, queue: &QueueName) -> Option<&'a Binding> {
     let (over, key) = (naming::over_exchange(queue), naming::retry_key_pattern(queue)?);
     let is_end = |binding: &&Binding| binding.source == over && binding.routing_key == key;
     situation

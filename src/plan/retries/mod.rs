@@ -19,12 +19,12 @@ use super::situation::Situation;
 use crate::diff::DeleteReason;
 use crate::model::naming::{self, TierName};
 use crate::model::units::duration;
-use crate::model::{Object, ObjectId, ObjectKind, QueueName, Topology};
+use crate::model::{Destination, Object, ObjectId, ObjectKind, QueueName, Topology};
 use leftovers::{Sides, leftovers, queue_of_tier};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use contract::hazards;
-pub(super) use ends::{ends, hazards as hazards_of_ends};
+pub(super) use contract::{hazards, strategy_of};
+pub(super) use ends::{ends, hazards as hazards_of_ends, live_end};
 pub(super) use generations::adapted;
 pub(super) use switches::{Switch, switches};
 
@@ -114,6 +114,21 @@ pub(super) fn waiting(situation: &Situation<'_>, queue: &QueueName) -> Option<u6
     let tiers =
         situation.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
     tiers.map(|(name, _)| situation.live(&ObjectId::Queue(name.clone()))?.messages).sum()
+}
+
+/// What a message waits in the live tiers of a queue, in milliseconds, one a retry; `None` where one is missing.
+pub(super) fn live_delays(situation: &Situation<'_>, queue: &QueueName) -> Option<Vec<i64>> {
+    let is_bound = |name: &&QueueName| {
+        let into =
+            |binding: &crate::model::Binding| matches!(&binding.destination, Destination::Queue(it) if it == *name);
+        situation.current.bindings.iter().any(into)
+    };
+    let tiers =
+        situation.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
+    let tiers = tiers.map(|(name, _)| name).filter(is_bound).filter_map(TierName::parse);
+    let delays: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();
+    let is_whole = !delays.is_empty() && delays.keys().zip(1..).all(|(number, expected)| *number == expected);
+    is_whole.then(|| delays.into_values().collect())
 }
 
 /// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue
