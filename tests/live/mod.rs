@@ -23,6 +23,7 @@ mod message_loss;
 mod names;
 mod others;
 mod ownership;
+mod plugin_exchanges;
 mod quickstart;
 mod requests;
 mod retry;

@@ -25,6 +25,12 @@ impl Options {
         self
     }
 
+    /// One more plugin, where the server has it.
+    pub(crate) fn plugin(mut self, name: &str) -> Self {
+        self.arguments.extend(["--plugin".to_owned(), name.to_owned()]);
+        self
+    }
+
     /// Also listens with TLS, for management and AMQP, and refuses clients without a certificate of that CA.
     pub(crate) fn tls(mut self, tls: &Tls) -> Self {
         self.arguments.extend(["--tls".to_owned(), tls.folder().display().to_string()]);
