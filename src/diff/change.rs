@@ -78,6 +78,25 @@ pub enum Field {
     DefaultQueueType,
 }
 
+impl Field {
+    /// The name on the wire, of an argument.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Self::Argument(name) => Some(name),
+            Self::Type
+            | Self::Durable
+            | Self::AutoDelete
+            | Self::Internal
+            | Self::Pattern
+            | Self::ApplyTo
+            | Self::Priority
+            | Self::Definition(_)
+            | Self::Description
+            | Self::DefaultQueueType => None,
+        }
+    }
+}
+
 /// The name that RabbitMQ uses for it.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -29,19 +29,8 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     for (name, queue) in &desired.queues {
         let after = Object::Queue(name.clone(), queue.clone());
         let before = current.queues.get(name).map(|live| Object::Queue(name.clone(), live.clone()));
-        let may_lack = |change: &FieldChange| match &change.field {
-            Field::Argument(argument) => change.before.is_none() && scope.is_optional(name, argument),
-            Field::Type
-            | Field::Durable
-            | Field::AutoDelete
-            | Field::Internal
-            | Field::Pattern
-            | Field::ApplyTo
-            | Field::Priority
-            | Field::Definition(_)
-            | Field::Description
-            | Field::DefaultQueueType => false,
-        };
+        let is_optional = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(name, argument));
+        let may_lack = |change: &FieldChange| change.before.is_none() && is_optional(&change.field);
         match before {
             None => changes.push(Change::Create(after)),
             Some(before) => {

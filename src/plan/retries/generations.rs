@@ -56,19 +56,7 @@ fn is_equal(situation: &Situation<'_>, name: &QueueName, (called, wanted): (&Que
     let scope = &situation.wanted.scope;
     let wanted = as_stored(wanted, situation.dialect).into_owned();
     let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), wanted));
-    let may_lack = |field: &Field| match field {
-        Field::Argument(argument) => scope.is_optional(called, argument),
-        Field::Type
-        | Field::Durable
-        | Field::AutoDelete
-        | Field::Internal
-        | Field::Pattern
-        | Field::ApplyTo
-        | Field::Priority
-        | Field::Definition(_)
-        | Field::Description
-        | Field::DefaultQueueType => false,
-    };
+    let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(called, argument));
     fields(&before, &after).iter().all(|change| {
         change.before.is_none() && may_lack(&change.field)
             || matches!(verdict(change, &before, &after, situation.dialect), Verdict::Equal | Verdict::Unknown)

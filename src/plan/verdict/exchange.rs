@@ -45,19 +45,8 @@ pub(super) fn verdict(
 
 /// Whether the broker, asked to declare the existing exchange as it is wanted, refuses because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Exchange) -> bool {
-    match &change.field {
-        Field::Argument(name) => is_compared(name, live),
-        Field::Type
-        | Field::Durable
-        | Field::AutoDelete
-        | Field::Internal
-        | Field::Pattern
-        | Field::ApplyTo
-        | Field::Priority
-        | Field::Definition(_)
-        | Field::Description
-        | Field::DefaultQueueType => true,
-    }
+    // Everything but an argument is compared.
+    change.field.argument().is_none_or(|name| is_compared(name, live))
 }
 
 fn is_compared(name: &str, live: &Exchange) -> bool {

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use crate::behaviour::{Dialect, as_stored, refusals};
-use crate::diff::{Field, FieldChange};
+use crate::diff::FieldChange;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, checked, compared};
 use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ pub(super) fn verdict(
         let subject = change.field.to_string();
         refusals(object, dialect).iter().any(|refusal| refusal.subject == subject)
     };
-    let Field::Argument(name) = &change.field else {
+    let Some(name) = change.field.argument() else {
         return if is_refused() { Verdict::Invalid } else { Verdict::Conflict };
     };
     if is_equal(name, live, wanted, dialect) {
@@ -38,19 +38,9 @@ pub(super) fn verdict(
 
 /// Whether the broker, asked to declare the existing queue as it is wanted, refuses because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, wanted: &Queue, dialect: &Dialect) -> bool {
-    match &change.field {
-        Field::Argument(name) => !is_equal(name, live, wanted, dialect) && is_compared(name, live, dialect),
-        Field::Type
-        | Field::Durable
-        | Field::AutoDelete
-        | Field::Internal
-        | Field::Pattern
-        | Field::ApplyTo
-        | Field::Priority
-        | Field::Definition(_)
-        | Field::Description
-        | Field::DefaultQueueType => true,
-    }
+    let is_refused = |name| !is_equal(name, live, wanted, dialect) && is_compared(name, live, dialect);
+    // Everything but an argument is compared.
+    change.field.argument().is_none_or(is_refused)
 }
 
 /// The broker compares what the *existing* queue's type lists. Of a type of a plugin topo does not know what that is, and

@@ -16,18 +16,9 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialec
         Object::Vhost(_) | Object::Binding(_) => ("vhost", vhost.as_str()),
     };
     let compared = |value: &Option<ArgumentValue>| {
-        value.as_ref().map(|value| match &change.field {
-            Field::Argument(name) => as_compared(name, value, dialect).into_owned(),
-            Field::Type
-            | Field::Durable
-            | Field::AutoDelete
-            | Field::Internal
-            | Field::Pattern
-            | Field::ApplyTo
-            | Field::Priority
-            | Field::Definition(_)
-            | Field::Description
-            | Field::DefaultQueueType => value.clone(),
+        value.as_ref().map(|value| match change.field.argument() {
+            Some(name) => as_compared(name, value, dialect).into_owned(),
+            None => value.clone(),
         })
     };
     let typed = |value: &ArgumentValue| format!("the value '{}' of type '{}'", printed(value), value.amqp_type());

@@ -10,7 +10,8 @@ use lapin::protocol::basic::AMQPProperties;
 
 use super::control::{Control, NAME as CONTROL};
 use super::letter::{self, BODY, Death, death, deaths, original_expirations, unchanged};
-use super::worker::{self, Seen, Verb, channel, consume, next, publish, ready, take};
+use super::stage::until_ready;
+use super::worker::{self, Seen, Verb, channel, consume, next, publish, take};
 use crate::support::{Amqp, Message, NONE, Node, Topo, Vhost, block_on, until};
 
 /// Later than this is too late.
@@ -364,13 +365,7 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     block_on(async {
         let channel = channel(&amqp).await;
         for queue in &names {
-            while ready(&channel, queue).await > 0 {
-                if began.elapsed() > PATIENCE {
-                    let left = take(&channel, queue).await;
-                    panic!("{queue} does not become empty: {left:?}");
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            until_ready(&channel, queue, 0).await;
         }
     });
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
