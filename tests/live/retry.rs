@@ -14,7 +14,6 @@
 
 mod case;
 mod changes;
-mod control;
 mod counting;
 mod dead_letter_queues;
 mod letter;

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use lapin::protocol::basic::AMQPProperties;
 
-use super::control::{Control, NAME as CONTROL};
 use super::letter::{self, BODY, Death, death, deaths, original_expirations, unchanged};
 use super::stage::until_ready;
 use super::worker::{self, Seen, Verb, channel, consume, next, publish, take};
-use crate::support::{Amqp, Message, NONE, Node, Topo, Vhost, block_on, until};
+use crate::support::{Amqp, Lateness, Message, NONE, Node, Topo, Vhost, block_on, until};
 
 /// Later than this is too late.
 const LATE: Duration = Duration::from_secs(1);
@@ -23,9 +22,10 @@ const TICK: Duration = Duration::from_millis(1);
 /// So long after the end nothing more may come.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// Longer than any case takes.
 /// On a machine that makes plain queues as late as this, lateness cannot be judged.
 const STANDSTILL: Duration = Duration::from_secs(10);
+
+/// Longer than any case takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Case {
     }
 
     /// Whether all is as promised.
-    pub(super) fn judge(&self, story: &Story, key: &str, control: &Control) {
+    pub(super) fn judge(&self, story: &Story, key: &str, lateness: &Lateness<'_>) {
         let context =
             format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
@@ -179,7 +179,7 @@ impl Case {
             let waited = pair[1].at - pair[0].failed;
             let expected = Duration::from_millis(*wait - if *wait > 0 { self.jitter } else { 0 });
             assert!(waited + TICK >= expected, "{waited:?} is too early for {expected:?}: {context}");
-            let allowed = LATE + control.lateness(pair[0].failed, pair[1].at);
+            let allowed = LATE + lateness.between(pair[0].failed, pair[1].at);
             assert!(waited < expected + allowed, "{waited:?} is too late for {expected:?} and {allowed:?}: {context}");
         }
         for (number, seen) in story.seen.iter().enumerate() {
@@ -323,15 +323,14 @@ pub(super) fn prove_with(hint: &str, cases: &[Case], more: &str) {
     let vhost = Node::shared().vhost(hint);
     applied(&vhost, &format!("{}{more}", spec(cases)));
     let amqp = vhost.amqp();
-    let control = Control::new(&amqp);
+    let lateness = Lateness::watch(Node::shared());
     let began = Instant::now();
     let lives = cases.iter().enumerate().map(async |(number, case)| case.live(&amqp, &key_of(number)).await);
-    let stories = watched(&control, &amqp, join_all(lives));
+    let stories = block_on(join_all(lives));
     for (number, (case, story)) in cases.iter().zip(&stories).enumerate() {
-        case.judge(story, &key_of(number), &control);
+        case.judge(story, &key_of(number), &lateness);
     }
-    assert!(control.watched() > 0, "the control saw nothing");
-    let latest = control.lateness(began, Instant::now());
+    let latest = lateness.between(began, Instant::now());
     println!("{} cases; what waits in plain queues came at most {latest:?} late", cases.len());
     // What is later proves nothing about anything.
     assert!(latest < STANDSTILL, "the machine stood still for {latest:?}");
@@ -346,21 +345,11 @@ pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
     topo
 }
 
-/// Does something, and watches the control meanwhile.
-pub(super) fn watched<T>(control: &Control, amqp: &Amqp, doing: impl Future<Output = T>) -> T {
-    block_on(async {
-        tokio::select! {
-            done = doing => done,
-            () = control.watch(amqp) => unreachable!("it ends with the cases"),
-        }
-    })
-}
-
 /// Waits until every queue is empty. What is under way out of a quorum tier is in no queue's ready messages, only in the
 /// statistics, which are as old as the last tick of a queue, 5 s.
 pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     let amqp = vhost.amqp();
-    let names: Vec<String> = vhost.names("queues").into_iter().filter(|name| !name.starts_with(CONTROL)).collect();
+    let names = vhost.names("queues");
     let began = Instant::now();
     block_on(async {
         let channel = channel(&amqp).await;

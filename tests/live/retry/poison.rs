@@ -10,11 +10,9 @@ use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicPublishOptions};
 use lapin::protocol::basic::AMQPProperties;
 
-use super::case::watched;
-use super::control::Control;
 use super::stage::{Stage, at_once};
 use super::worker::{channel, consume, next};
-use crate::support::Amqp;
+use crate::support::{Amqp, Lateness, Node, block_on};
 
 /// One of so many is poison.
 const EVERY: usize = 11;
@@ -130,9 +128,9 @@ fn poison_does_not_hold_up_healthy_messages() {
              deadLetterQueues: {{dead: {{type: {kind}}}}}\n"
         );
         let stage = Stage::new("poison", &spec);
-        let control = Control::new(&stage.amqp);
+        let lateness = Lateness::watch(Node::shared());
         let began = Instant::now();
-        let (without, with) = watched(&control, &stage.amqp, async {
+        let (without, with) = block_on(async {
             let without = Run::of(&stage.amqp, "work", count, false).await;
             (without, Run::of(&stage.amqp, "work", count, true).await)
         });
@@ -143,8 +141,8 @@ fn poison_does_not_hold_up_healthy_messages() {
             let expected = (0..count).filter(|it| !run.poison.contains_key(it));
             assert!(healthy.into_iter().eq(expected), "{kind}: each healthy one comes once, in its order");
             assert_eq!(run.astray, [0; 0], "{kind}: these came by a tier");
-            // What stalls the machine stalls the control, too.
-            let stalled = control.lateness(began, Instant::now());
+            // What stalls the machine stalls plain queues, too.
+            let stalled = lateness.between(began, Instant::now());
             let allowed = Duration::from_millis(second) + stalled;
             assert!(run.longest() < allowed, "{kind}: a healthy one took {:?}, stalled {stalled:?}", run.longest());
         }
@@ -171,7 +169,7 @@ fn poison_does_not_hold_up_healthy_messages() {
 
 /// Takes all dead letters out: each once.
 fn letters(stage: &Stage, count: usize) -> BTreeSet<usize> {
-    crate::support::block_on(async {
+    block_on(async {
         let channel = stage.channel().await;
         let mut consumer = consume(&channel, "dead", 100).await;
         let mut numbers = BTreeSet::new();

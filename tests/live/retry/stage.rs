@@ -1,4 +1,4 @@
-//! A vhost with a spec applied, a channel of a worker, and the control: for stories that are not one message's alone.
+//! A vhost with a spec applied and a channel of a worker: for stories that are not one message's alone.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
