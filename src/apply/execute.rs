@@ -154,7 +154,8 @@ impl Recreates {
             | Action::Bind { .. }
             | Action::Unbind { .. }
             | Action::DeleteQueue { .. }
-            | Action::DeletePolicy { .. } => {}
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => {}
         }
         false
     }
@@ -329,7 +330,8 @@ fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
         | Action::Unbind { .. }
         | Action::DeleteQueue { .. }
         | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. } => None,
+        | Action::DeletePolicy { .. }
+        | Action::MoveMessages { .. } => None,
     })
 }
 
@@ -367,7 +369,8 @@ async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerErro
         | Action::PutPolicy { .. }
         | Action::Bind { .. }
         | Action::Unbind { .. }
-        | Action::DeletePolicy { .. } => return Ok(()),
+        | Action::DeletePolicy { .. }
+        | Action::MoveMessages { .. } => return Ok(()),
     };
     let object = id.to_string();
     match broker.broker().exists(broker.vhost(), &id).await {

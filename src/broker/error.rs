@@ -231,6 +231,14 @@ pub enum BrokerError {
         /// Why not.
         reason: String,
     },
+    /// A queue was not emptied, or what was held did not come back.
+    #[error("the messages of queue {queue} were not moved: {reason}")]
+    NotMoved {
+        /// The queue.
+        queue: QueueName,
+        /// Why not.
+        reason: String,
+    },
     /// A binding of somebody else could not be made again after a recreate. Nothing was deleted.
     #[error("{object} was left alone: its binding {binding} could not be restored ({reason})")]
     NotRestorable {
@@ -295,6 +303,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::NotMoved { .. }
             | Self::NotVerified { .. }
             | Self::Unverifiable { .. }
             | Self::NotRestorable { .. }
@@ -331,6 +340,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::NotMoved { .. }
             | Self::NotRestorable { .. }
             | Self::Unlistable { .. }
             | Self::LockHeld { .. }

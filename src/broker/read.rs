@@ -81,7 +81,7 @@ impl Broker {
             (QueueName::new(total.name), activity)
         };
         match totals {
-            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect() }),
+            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect(), ..Activity::default() }),
             Err(BrokerError::NotFound { .. }) => Ok(Activity::default()),
             Err(error) => Err(error),
         }

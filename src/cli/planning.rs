@@ -20,6 +20,7 @@ pub(super) fn options(arguments: &PlanningArguments) -> Options {
         prune: arguments.prune.iter().flat_map(|kinds| kinds.0.iter().copied()).collect(),
         recreate: arguments.recreate.iter().map(|recreate| (recreate.0.clone(), recreate.1)).collect(),
         targets: arguments.target.clone(),
+        abort: BTreeSet::new(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Every name that topo generates, made and recognised here and nowhere else.
 
-use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, pattern_of as pattern_of_name};
+use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LONGEST_NAME, pattern_of as pattern_of_name};
 use super::units::{duration, milliseconds};
 use super::{ExchangeName, PolicyName, QueueName};
+use sha2::{Digest, Sha256};
 
 /// What follows a queue's name in that of the policy that wires its dead letters.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
@@ -176,6 +177,44 @@ pub fn dead_letter_policy(queue: &QueueName) -> PolicyName {
 /// The queue whose dead letters the policy wires, if the name is generated.
 pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
     stem(policy.as_str(), DEAD_LETTER_POLICY_SUFFIX)
+}
+
+/// What a migration makes beside a queue: all under the queue's own prefix, so that permissions on it fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The queue that takes what is published while the old queue is emptied, and its fanout exchange: the alternate of
+    /// the tap.
+    pub hold: String,
+    /// The queue that takes what the old queue held, and its fanout exchange.
+    pub drained: String,
+    /// The fanout exchange between the sources and the queue.
+    pub tap: ExchangeName,
+    /// The fanout exchange through which what was held comes back.
+    pub back: ExchangeName,
+    /// The policy that keeps the others off the holding queues.
+    pub shield: PolicyName,
+}
+
+impl Beside {
+    /// Of that queue. A name that would be too long carries a digest of the queue's.
+    pub fn of(queue: &QueueName) -> Self {
+        let name = |what: &str| {
+            let name = format!("{queue}.topo.{what}");
+            if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
+        };
+        Self {
+            hold: name("hold"),
+            drained: name("drained"),
+            tap: ExchangeName::new(name("tap")),
+            back: ExchangeName::new(name("back")),
+            shield: PolicyName::new(name("shield")),
+        }
+    }
+}
+
+/// Short, and another one for every name.
+pub fn digest(name: &str) -> String {
+    Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The pattern that matches this queue and no other.

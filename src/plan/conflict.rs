@@ -142,7 +142,7 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
             planned.kind = ChangeKind::Recreate;
             refuse_invalid(draft, situation, &planned);
             planned.kept = Some(recreate::kept_bindings(situation, &planned));
-            recreate::hazards(draft, situation, &planned);
+            recreate::hazards(draft, situation, &planned, conflict.on_conflict);
         }
     }
     planned.conflict = Some(conflict);

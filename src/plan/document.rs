@@ -2,7 +2,7 @@
 
 use super::hazard::{Hazard, HazardKind};
 use super::way_out::WayOut;
-use super::{Action, QueueActivity, Request, Verdict};
+use super::{Action, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, QueueName, Scope, Topology, VhostName,
 };
@@ -58,6 +58,9 @@ pub struct Options {
     /// Address globs; with any, only what they match, and what that needs, is planned (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::model::Glob>,
+    /// Queues whose migration is undone, and nothing else (`--abort`).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub abort: BTreeSet<Address>,
 }
 
 /// Numbers over changes. A recreate is counted as a recreate, and bindings apart.
@@ -103,6 +106,12 @@ pub struct VhostPlan {
     pub blocks: Vec<Block>,
     /// What can be lost or disturbed.
     pub hazards: Vec<Hazard>,
+    /// Migrations that were begun and not finished, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unfinished: Vec<Note>,
+    /// The migrations among the steps.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub migrations: Vec<Migration>,
     /// What apply does, in order.
     pub steps: Vec<Step>,
     /// How many objects, bindings not counted, were compared.
@@ -288,12 +297,16 @@ pub struct Step {
     /// The object whose recreate it is part of: once such a recreate has begun it is finished, also on an interrupt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
+    /// Where it stands in the migration that it is part of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stage: Option<Stage>,
     /// The object that it is about.
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request that is sent for it.
-    pub request: Request,
+    /// The request that is sent for it; a mover has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<Request>,
 }
 
 impl VhostPlan {

@@ -4,7 +4,7 @@
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
-use super::ways_text;
+use super::{report_text, ways_text};
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
@@ -91,7 +91,11 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
     if view.details && !part.steps.is_empty() {
         for step in &part.steps {
-            let _ = writeln!(text, "{} {}", Painted(DIM, format!("{:>4}", step.id)), clean(&step.request.to_string()));
+            let what = match &step.request {
+                Some(request) => request.to_string(),
+                None => report_text::action(&step.action),
+            };
+            let _ = writeln!(text, "{} {}", Painted(DIM, format!("{:>4}", step.id)), clean(&what));
         }
         text.push('\n');
     }

@@ -17,6 +17,7 @@ pub fn action(action: &Action) -> String {
         Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
             format!("delete {object}")
         }
+        Action::MoveMessages { from, to, .. } => format!("move messages {from} → {to}"),
     })
 }
 

@@ -6,7 +6,7 @@
 
 mod deletions;
 
-use super::document::{Options, Step};
+use super::document::{ChangeKind, Options, PlannedChange, Step};
 use super::draft::Draft;
 use super::request::{properties_key, request};
 use super::retries::{self, Switch};
@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The steps of all changes that are not conflicts.
 pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Options) -> Vec<Step> {
     let mut work = Work::sort(&draft.changes);
+    let aborts = !options.abort.is_empty();
     let mut layout = Layout {
         situation,
         steps: Vec::new(),
@@ -33,6 +34,10 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         queues: situation.current.queues.keys().cloned().collect(),
         unwanted: deletions::unbound(draft),
     };
+    if aborts {
+        layout.migrate(draft);
+        return layout.steps;
+    }
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
@@ -45,6 +50,8 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
         std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
+    // Where there is none any more, its migration makes it.
+    work.queues.retain(|name, _| !draft.migrations.iter().any(|migration| migration.queue == *name));
     layout.wave(|layout| {
         for (name, queue) in &work.queues {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
@@ -69,6 +76,11 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     layout.switches(&switches);
     layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
     layout.policies(rewiring);
+    layout.migrate(draft);
+    let is_migrated = |object: &Object| {
+        draft.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
+    };
+    work.recreates.retain(|object| !is_migrated(object));
     for object in &work.recreates {
         layout.recreate(object, &mut work.bindings);
     }
@@ -144,13 +156,14 @@ impl Layout<'_> {
             Action::PutVhost { .. } | Action::PutPolicy { .. } => {
                 self.made.insert(object.clone(), id);
             }
-            Action::DeletePolicy { .. } => {}
+            Action::DeletePolicy { .. } | Action::MoveMessages { .. } => {}
         }
         self.steps.push(Step {
             id,
             wave: self.wave,
             after,
             recreate: recreate.cloned(),
+            stage: None,
             address: self.situation.address(&object),
             request: request(&self.situation.current.vhost, &action),
             action,
@@ -230,7 +243,10 @@ impl Layout<'_> {
                 .filter(|made| matches!(made, ObjectId::Binding(other) if other.destination == binding.destination))
                 .cloned()
                 .collect(),
-            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => Vec::new(),
+            Action::DeleteQueue { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => Vec::new(),
         }
     }
 
@@ -286,6 +302,31 @@ impl Layout<'_> {
             });
             self.wave(|layout| layout.push(Action::DeleteExchange { name: name.clone() }, Some(&id)));
         }
+    }
+
+    /// Migrations run beside each other: in one wave, and the steps of each one after another.
+    fn migrate(&mut self, draft: &Draft) {
+        let is_recreated = |queue: &QueueName| {
+            let is_it = |change: &PlannedChange| {
+                change.kind == ChangeKind::Recreate && change.id() == Some(ObjectId::Queue(queue.clone()))
+            };
+            draft.changes.iter().any(is_it)
+        };
+        self.wave(|layout| {
+            let mut live = layout.situation.current.clone();
+            live.bindings.clone_from(&layout.bound);
+            for migration in &draft.migrations {
+                let id = ObjectId::Queue(migration.queue.clone());
+                let is_wanted = !is_recreated(&migration.queue);
+                let mut before = None;
+                for todo in migration.remaining(&live, layout.situation.properties_keys, is_wanted) {
+                    layout.push(todo.action, Some(&id));
+                    let step = layout.steps.last_mut().expect("it was pushed");
+                    step.stage = Some(todo.stage);
+                    step.after.extend(before.replace(step.id));
+                }
+            }
+        });
     }
 
     /// Delete, declare, bind: with a keep around it where somebody else's bindings depend on it.
