@@ -12,9 +12,58 @@ mod permitted;
 mod pipeline;
 pub mod progress;
 mod session;
+pub mod shovel;
 mod table;
 mod tls;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpMover};
 pub use progress::{Fault, Order, Progress, State};
+pub use shovel::{Leftover, ShovelMove, ShovelMover};
+
+use super::error::BrokerError;
+
+/// What can move messages.
+#[derive(Clone)]
+pub enum Mover {
+    /// topo itself.
+    Amqp(AmqpMover),
+    /// The broker.
+    Shovel(ShovelMover),
+}
+
+/// A move that goes on in the background.
+pub enum Move {
+    /// By topo itself.
+    Amqp(AmqpMove),
+    /// By the broker.
+    Shovel(ShovelMove),
+}
+
+impl Mover {
+    /// Starts to move, or says why that cannot be.
+    pub async fn start(&self, order: Order) -> Result<Move, Fault> {
+        Ok(match self {
+            Self::Amqp(mover) => Move::Amqp(mover.start(order).await?),
+            Self::Shovel(mover) => Move::Shovel(mover.start(order).await?),
+        })
+    }
+}
+
+impl Move {
+    /// How far it is. A shovel is asked over HTTP.
+    pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
+        match self {
+            Self::Amqp(moving) => Ok(moving.progress()),
+            Self::Shovel(moving) => moving.progress().await,
+        }
+    }
+
+    /// Stops it, and returns when nothing is moved any more: what was on its way is at its target, or back in its source.
+    pub async fn stop(self) -> Result<Progress, BrokerError> {
+        match self {
+            Self::Amqp(moving) => Ok(moving.stop().await),
+            Self::Shovel(moving) => moving.stop().await,
+        }
+    }
+}

@@ -106,6 +106,15 @@ pub enum Fault {
         /// The broker's words.
         reason: String,
     },
+    /// There is no plugin for shovels on the node.
+    #[error("the broker has no shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
+    NoShovels,
+    /// A shovel ended. The broker starts it again and again, until it is removed.
+    #[error("the shovel ended: {reason}")]
+    ShovelEnded {
+        /// The broker's words.
+        reason: String,
+    },
     /// Anything else.
     #[error(transparent)]
     Broker(#[from] BrokerError),
