@@ -45,6 +45,15 @@ impl DeprecatedFeature {
     }
 }
 
+/// A port of the broker, in `GET /api/overview`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listener {
+    pub(super) node: String,
+    /// `amqp`, `amqp/ssl`, `http`, `clustering`, …
+    pub(super) protocol: String,
+    pub(super) port: u16,
+}
+
 /// A type of exchange.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {

@@ -25,7 +25,10 @@ pub use remaining::Todo;
 pub(super) use unfinished::{abort, finish, is_any_unfinished, keep_planned};
 
 use crate::model::naming::Beside;
-use crate::model::{ArgumentValue, Arguments, Policy, Queue, QueueName};
+use crate::behaviour::{Dialect, as_stored};
+use crate::diff::fields;
+use crate::model::{ArgumentValue, Arguments, Object, Policy, Queue, QueueName};
+use crate::plan::verdict::{Verdict, verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -97,6 +100,15 @@ impl Migration {
     /// The names of what is made beside the queue.
     pub fn beside(&self) -> Beside {
         Beside::of(&self.queue)
+    }
+
+    /// Whether the broker would take a live queue of that name for the wanted one.
+    pub fn is_wanted(&self, live: &Queue, dialect: &Dialect) -> bool {
+        let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
+        let (live, wanted) = (object(live), object(as_stored(&self.wanted, dialect).as_ref()));
+        fields(&live, &wanted)
+            .iter()
+            .all(|field| matches!(verdict(field, &live, &wanted, dialect), Verdict::Equal | Verdict::Unknown))
     }
 
     /// The same, with another goal.
