@@ -87,6 +87,15 @@ impl Broker {
         }
     }
 
+    /// How many queues a vhost may have; `None` without such a limit, and where this user may not see it.
+    pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
+        match self.get::<Vec<wire::VhostLimits>>(path("vhost-limits", &[vhost.as_str()])).await {
+            Ok(limits) => Ok(limits.into_iter().find_map(|limits| limits.value.max_queues)),
+            Err(error) if is_not_offered(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The bindings of a vhost with the broker's keys for them, but for those of the default exchange. One request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))

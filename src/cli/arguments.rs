@@ -4,6 +4,7 @@ use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArgume
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
+use crate::broker::mover::AmqpUrl;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -167,6 +168,12 @@ pub(super) struct ConnectionArguments {
     /// Take any certificate of the broker: whoever is in between reads the password, too
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
+    /// Where the broker speaks AMQP, for moving messages [default: the host of --url, the port that the broker says]
+    #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
+    pub(super) amqp_url: Option<AmqpUrl>,
+    /// What moves the messages of a queue that is migrated: topo over AMQP, or else a shovel on the broker
+    #[arg(long, value_enum, default_value_t, env = "TOPO_MOVER")]
+    pub(super) mover: MoverKind,
     /// How long one request may take; what may go away is tried five times
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
@@ -183,7 +190,7 @@ pub(super) struct PlanningArguments {
     /// (exchanges, queues, bindings, policies)
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
-    /// What to do with one conflict, once: ADDRESS=ifEmpty|discard; may be repeated
+    /// What to do with one conflict, once: ADDRESS=ifEmpty|migrate|discard; may be repeated
     #[arg(long, value_name = "ADDRESS=HOW", env = "TOPO_RECREATE")]
     pub(super) recreate: Vec<Recreate>,
     /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
@@ -242,7 +249,11 @@ pub(super) struct ApplyArguments {
     /// The queue that is the lock; for those who may not configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
-    /// How long to wait for retired tiers to run empty; those that do not are left for the next apply
+    /// Undo the unfinished migration of this queue, and do nothing else: all goes back into the old queue
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan"], help_heading = "Applying")]
+    pub(super) abort: Vec<Address>,
+    /// How long to wait for messages that nobody takes: in retired tiers, which are left for the next apply then, and in
+    /// a queue that is migrated, which is undone then
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// How to print the report
@@ -271,6 +282,29 @@ pub(super) struct ValidateArguments {
 pub(super) enum Show {
     /// Every object
     All,
+}
+
+/// What moves messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum MoverKind {
+    /// Over AMQP where that can be reached, else by shovel
+    #[default]
+    Auto,
+    /// Topo, over AMQP
+    Amqp,
+    /// A shovel, over HTTP; needs rabbitmq_shovel and rabbitmq_shovel_management
+    Shovel,
+}
+
+impl MoverKind {
+    /// As it is typed.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Amqp => "amqp",
+            Self::Shovel => "shovel",
+        }
+    }
 }
 
 /// How a plan is printed.
@@ -336,7 +370,7 @@ impl FromStr for Recreate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (address, how) = text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty or ADDRESS=discard")?;
+        let (address, how) = text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
         let how = match how {
             "ifEmpty" => OnConflict::IfEmpty,
             "migrate" => OnConflict::Migrate,

@@ -1,6 +1,7 @@
 //! Joins the stations: arguments in, streams and an exit code out. The only layer that touches files, the environment
 //! and the terminal.
 
+mod access;
 mod against;
 mod apply;
 mod arguments;

@@ -134,6 +134,13 @@ pub struct Wanted {
     pub sources: Vec<(ObjectId, Source)>,
 }
 
+impl Wanted {
+    /// A spec that says nothing of a vhost.
+    pub fn nothing(vhost: VhostName) -> Self {
+        Self { topology: Topology::missing(vhost), scope: Scope::default(), sources: Vec::new() }
+    }
+}
+
 /// A place in a spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -39,8 +39,8 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
-pub use migrate::{Goal, Migration, Stage};
-pub use planner::{needs_activity, plan_vhost, seal};
+pub use migrate::{Goal, Migration, Stage, Todo};
+pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use situation::Situation;
 pub use verdict::Verdict;

@@ -6,7 +6,7 @@ use super::situation::Situation;
 use super::{conflict, deletions, effects, fingerprint, migrate, order, recreate, retries, simulate, target, wiring};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
-use crate::model::{Object, ObjectId, Topology};
+use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
 use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
@@ -19,6 +19,21 @@ pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, op
             Change::Alter { .. } => true,
             Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
         })
+}
+
+/// Whether messages are moved, as far as can be told without knowing what is in the queues: only then it matters what can
+/// move them.
+pub fn moves_messages(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
+    let wanted = &*wiring::adapted(wanted, current, dialect, options);
+    let migrates = |change: &Change| match change {
+        Change::Alter { after: after @ Object::Queue(..), .. } => {
+            let id = after.id();
+            let address = Address::of(&current.vhost, &id);
+            conflict::on_conflict(&wanted.scope, options, &id, &address) == OnConflict::Migrate
+        }
+        Change::Alter { .. } | Change::Create(_) | Change::Delete { .. } => false,
+    };
+    migrate::is_any_unfinished(current) || diff(current, &wanted.topology, &wanted.scope).iter().any(migrates)
 }
 
 /// The plan of one vhost.

@@ -1,6 +1,6 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
-use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, one_line};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, number, one_line};
 use crate::apply::{Report, WaitingStep};
 use crate::plan::Action;
 use std::fmt::Write;
@@ -19,6 +19,12 @@ pub fn action(action: &Action) -> String {
         }
         Action::MoveMessages { from, to, .. } => format!("move messages {from} → {to}"),
     })
+}
+
+/// A queue that is emptied: `move messages orders → …: 1,204 so far, 3 left`.
+pub fn moving(step: &Action, moved: u64, left: Option<u64>) -> String {
+    let left = left.map(|left| format!(", {} left", number(left))).unwrap_or_default();
+    format!("{}: {} so far{left}", action(step), number(moved))
 }
 
 /// What was done to all vhosts. `left` are the addresses that still differ after a complete run, if it could be read

@@ -1,38 +1,47 @@
 //! Carries out the migration of one queue: asks what is left to do, does it, and asks again, until nothing is.
 //!
-//! What is left is read off the broker each time ([`Migration::remaining`]). So what an application does meanwhile (binds the
-//! queue again, declares the old one again) is only something more to do; a run that was killed is gone on with by the
+//! What is left is read off the broker each time ([`Migration::remaining`]). So what an application does meanwhile (binds
+//! the queue again, declares the old one again) is only something more to do; a run that was killed is gone on with by the
 //! next; and a migration that cannot be finished is undone by the same means, with another goal.
 
-mod drain;
-mod gap;
-mod moved;
-mod progress;
+mod carry_out;
+mod migrated;
+mod moving;
 
-pub use moved::Migrated;
-pub use progress::MoveProgress;
+pub use migrated::{Consumers, Migrated};
 
 use super::Interrupt;
-use crate::broker::{BrokerError, LockedBroker, Mover, Performed, Snapshot};
-use crate::model::{Binding, Destination, ObjectId};
+use crate::broker::mover::Mover;
+use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
+use crate::model::{Address, ObjectId};
 use crate::plan::{Action, Goal, Migration, Stage, Step, request};
-use drain::Drain;
+use moving::Moving;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// What a migration needs besides the plan.
+#[derive(Clone, Copy)]
 pub struct Means<'a> {
-    /// What moves messages; `None` where none was asked for.
+    /// What moves messages; `None` where no plan asked for it.
     pub mover: Option<&'a Mover>,
     /// How long may pass in which nothing gets less, before a migration is undone.
     pub patience: Duration,
 }
 
-/// How often what was seen may turn out to hold no longer, before a migration is given up: an application that declares
-/// the old queue again wins such a race now and then, and not every time.
-const MOST_RACES: usize = 100;
-/// So long a migration may go on without the proof that the old queue is empty, from when it first seemed to be.
-const LONGEST_PROOF: Duration = Duration::from_secs(120);
+/// Something to tell of a migration under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A step was done.
+    Done(&'a Step),
+    /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.
+    Moving(&'a Step, u64, Option<u64>),
+}
+
+/// Between the loss of a race and the next try.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often what was seen may turn out not to hold any more: an application that declares the old queue again and again
+/// wins such a race now and then, and not every time.
+const MOST_RACES: usize = 200;
 
 /// How a migration ended.
 pub(super) struct Ended {
@@ -40,18 +49,20 @@ pub(super) struct Ended {
     pub(super) done: Vec<(Step, Performed)>,
     /// What could not be done.
     pub(super) failed: Option<(Step, BrokerError)>,
-    /// Whether all was put back as it was.
+    /// Whether all was put back as it was, which was not what was wanted.
     pub(super) is_undone: bool,
     /// What is worth telling of it.
     pub(super) migrated: Migrated,
 }
 
-/// What keeps a thing from being done.
+/// What keeps a step from being done.
 enum Setback {
     /// What was seen no longer holds: look again.
-    Again,
+    Again(BrokerError),
     /// It cannot be done; what was done is to be undone, where that is possible.
     GiveUp(BrokerError),
+    /// Somebody asked to stop, and what was done can be undone.
+    Interrupted,
     /// Nothing more may be done.
     Stop(BrokerError),
 }
@@ -69,45 +80,52 @@ impl From<BrokerError> for Setback {
 struct Run<'a> {
     broker: &'a LockedBroker,
     interrupt: &'a Interrupt,
-    means: &'a Means<'a>,
+    observe: &'a dyn Fn(Event<'_>),
+    planned: &'a [Step],
     migration: Migration,
-    observe: &'a dyn Fn(MoveProgress<'_>),
-    drain: Drain<'a>,
-    gap: gap::Gap,
-    races: usize,
-    /// Since when the old queue seems to be empty.
+    moving: Moving<'a>,
+    /// Whether the old queue is there, so that all can be put back.
+    is_old: bool,
+    /// Since when the old queue has seemed to be empty.
     seems_empty: Option<Instant>,
+    /// Since when there has been no queue of that name.
+    gone_since: Option<Instant>,
+    /// How many consumed from it before.
+    consumers: Option<usize>,
     done: Vec<(Step, Performed)>,
     migrated: Migrated,
 }
 
-/// Migrates a queue, or puts everything back.
+/// Migrates a queue, or puts everything back. `planned` are the steps that the plan has for it.
 pub(super) async fn migrate(
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    means: &Means<'_>,
+    means: Means<'_>,
     migration: &Migration,
-    observe: &dyn Fn(MoveProgress<'_>),
+    planned: &[Step],
+    observe: &dyn Fn(Event<'_>),
 ) -> Ended {
     let mut run = Run {
         broker,
         interrupt,
-        means,
-        migration: migration.clone(),
         observe,
-        drain: Drain::new(broker, means),
-        gap: gap::Gap::default(),
-        races: 0,
+        planned,
+        migration: migration.clone(),
+        moving: Moving::new(broker, means),
+        is_old: false,
         seems_empty: None,
+        gone_since: None,
+        consumers: None,
         done: Vec::new(),
-        migrated: Migrated::new(&migration.queue),
+        migrated: Migrated::new(migration.queue.clone()),
     };
     let failed = run.to_the_end().await;
-    run.drain.stop().await;
-    let Run { migration: ended, done, mut migrated, drain, gap, .. } = run;
-    migrated.moved = drain.moved();
-    migrated.maybe_twice = drain.maybe_twice();
-    migrated.gap = gap.length();
+    run.moving.stop().await;
+    if failed.is_none() && run.migration.goal == Goal::Recreate {
+        run.await_consumers().await;
+    }
+    let Run { migration: ended, moving, done, mut migrated, .. } = run;
+    (migrated.moved, migrated.maybe_twice) = (moving.moved(), moving.maybe_twice());
     let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
 }
@@ -116,62 +134,89 @@ impl Run<'_> {
     /// Why it did not come to the end that it was begun for, if it did not.
     async fn to_the_end(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
+        let mut races = 0;
         loop {
-            match self.pass().await {
+            let (step, setback) = match self.pass().await {
                 Ok(true) => return gave_up,
-                Ok(false) => {}
-                Err((_, Setback::Again)) => {
-                    self.races += 1;
-                    sleep(Duration::from_millis(20)).await;
+                Ok(false) => continue,
+                Err((step, Setback::Again(error))) if races == MOST_RACES => (step, Setback::GiveUp(error)),
+                Err(other) => other,
+            };
+            let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
+            match setback {
+                Setback::Again(_) => {
+                    races += 1;
+                    sleep(PAUSE).await;
                 }
-                Err((step, Setback::GiveUp(error))) if gave_up.is_none() && self.can_be_undone().await => {
+                Setback::Interrupted => self.go_back().await,
+                Setback::GiveUp(error) if may_go_back => {
                     gave_up = Some((step, error));
-                    self.migration = self.migration.put_back();
-                    self.drain.stop().await;
-                    self.races = 0;
+                    self.go_back().await;
                 }
-                Err((step, Setback::GiveUp(error) | Setback::Stop(error))) => return Some(gave_up.unwrap_or((step, error))),
+                Setback::GiveUp(error) | Setback::Stop(error) => return Some(gave_up.unwrap_or((step, error))),
             }
         }
     }
 
+    async fn go_back(&mut self) {
+        self.migration = self.migration.put_back();
+        self.moving.stop().await;
+    }
+
     /// Does what is left to do; true when nothing was.
     async fn pass(&mut self) -> Result<bool, (Step, Setback)> {
-        let anywhere = self.step(Stage::Prepare, Action::DeleteQueue { name: self.migration.queue.clone(), guard: crate::plan::Guard::Empty });
-        let vhost = self.broker.vhost().clone();
-        let seen = match self.broker.broker().read(&[vhost]).await {
-            Ok(mut snapshots) => snapshots.remove(0),
-            Err(error) => return Err((anywhere, error.into())),
-        };
-        let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, self.is_wanted(&seen));
-        if todo.is_empty() {
-            return Ok(true);
-        }
-        if self.migrated.consumers_before.is_none() {
-            self.migrated.consumers_before = self.drain.consumers(&self.migration.queue).await;
-        }
-        let mut turned = None;
-        for (index, todo) in todo.iter().enumerate() {
-            let step = self.step(todo.stage, todo.action.clone());
-            let is_first_unbind = matches!(todo.action, Action::Unbind { .. }) && turned != Some(todo.stage);
-            if is_first_unbind && matches!(todo.stage, Stage::Tap | Stage::Return) {
-                turned = Some(todo.stage);
-                let bindings = todo_bindings(&seen, todo.stage, &self.migration);
-                if let Err(setback) = self.are_the_same(&bindings).await {
+        let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
+        let live = seen.topology.queues.get(&self.migration.queue);
+        let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
+        self.is_old = live.is_some() && !is_wanted;
+        let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        let mut checked = None;
+        for (index, one) in todo.iter().enumerate() {
+            let step = self.step(one.stage, one.action.clone());
+            if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
+                checked = Some(one.stage);
+                if let Err(setback) = self.turned(&todo[index..], one.stage).await {
                     return Err((step, setback));
                 }
             }
-            (self.observe)(MoveProgress::Stage(todo.stage, &self.migration.queue));
-            let next = todo.get_next(&todo_slice(&todo_actions(&seen)), index);
-            let _ = next;
-            match self.one(&step).await {
+            match self.carry_out(&step, &seen).await {
                 Ok(performed) => {
-                    (self.observe)(MoveProgress::Done(&step));
+                    (self.observe)(Event::Done(&step));
                     self.done.push((step, performed));
                 }
                 Err(setback) => return Err((step, setback)),
             }
         }
-        Ok(false)
+        Ok(todo.is_empty())
+    }
+
+    async fn look(&self) -> Result<Snapshot, BrokerError> {
+        let vhost = self.broker.vhost().clone();
+        self.moving.remove_leftovers(&self.migration).await?;
+        Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
+    }
+
+    /// What a failure before anything is blamed on.
+    fn first_action(&self) -> Action {
+        let first = self.planned.first().map(|step| step.action.clone());
+        first.unwrap_or_else(|| Action::DeclareQueue {
+            name: self.migration.queue.clone(),
+            queue: self.migration.wanted.clone(),
+        })
+    }
+
+    /// As it was planned, or one that nobody could plan.
+    fn step(&self, stage: Stage, action: Action) -> Step {
+        let planned = self.planned.iter().find(|step| step.action == action);
+        planned.cloned().unwrap_or_else(|| Step {
+            id: 0,
+            wave: 0,
+            after: Vec::new(),
+            recreate: Some(ObjectId::Queue(self.migration.queue.clone())),
+            stage: Some(stage),
+            address: Address::of(self.broker.vhost(), &action.object()),
+            request: request(self.broker.vhost(), &action),
+            action,
+        })
     }
 }

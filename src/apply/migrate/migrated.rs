@@ -1,0 +1,35 @@
+//! What is worth telling of a migration.
+
+use crate::model::QueueName;
+use std::time::Duration;
+
+/// What is worth telling of a migration, done or undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The queue.
+    pub queue: QueueName,
+    /// How many messages a mover took, out of the old queue and back: each one counts once a move. `None` where the broker
+    /// does not count them (a shovel before 4.2).
+    pub moved: Option<u64>,
+    /// How many of them may come twice, because a connection was lost.
+    pub maybe_twice: u64,
+    /// How long there was no queue of that name; `None` if there always was one.
+    pub gap: Option<Duration>,
+    /// Who consumed from it.
+    pub consumers: Option<Consumers>,
+}
+
+/// Consumers of a queue, where the broker lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumers {
+    /// Those that were attached before, and cancelled.
+    pub before: usize,
+    /// Those that are attached afterwards.
+    pub after: usize,
+}
+
+impl Migrated {
+    pub(super) fn new(queue: QueueName) -> Self {
+        Self { queue, moved: Some(0), maybe_twice: 0, gap: None, consumers: None }
+    }
+}
