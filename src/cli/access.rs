@@ -1,8 +1,8 @@
 //! A broker, and what can move messages there.
 
 use super::arguments::{ConnectionArguments, MoverKind};
-use super::failure::Failure;
 use super::connection;
+use super::failure::Failure;
 use crate::broker::mover::{AmqpMover, AmqpOptions, AmqpUrl, Mover, ShovelMover};
 use crate::broker::{Broker, ConnectionOptions, Retries};
 use crate::model::{BrokerVersion, VhostName};

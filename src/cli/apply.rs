@@ -119,7 +119,8 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
     let wanted: Vec<Wanted> = vhosts.into_iter().map(Wanted::nothing).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let seen = planning::plan(access, &wanted, &options, progress).await?;
-    let flags: String = arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
+    let flags: String =
+        arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
     let again = format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments));
     Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again })
 }

@@ -2,9 +2,9 @@
 
 use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
+use crate::broker::mover::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
 use crate::plan::Allowances;
-use crate::broker::mover::AmqpUrl;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -370,7 +370,8 @@ impl FromStr for Recreate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (address, how) = text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
+        let (address, how) =
+            text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
         let how = match how {
             "ifEmpty" => OnConflict::IfEmpty,
             "migrate" => OnConflict::Migrate,

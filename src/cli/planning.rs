@@ -10,8 +10,8 @@ use crate::behaviour::Dialect;
 use crate::broker::Snapshot;
 use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, moves_messages, needs_activity, plan_vhost,
-    seal,
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, moves_messages,
+    needs_activity, plan_vhost, seal,
 };
 use std::collections::BTreeSet;
 

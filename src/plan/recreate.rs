@@ -3,8 +3,8 @@
 use super::document::{KeptBindings, Options, PlannedChange};
 use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::situation::Situation;
 use super::migrate::{self, Obstacle};
+use super::situation::Situation;
 use super::{QueueActivity, Verdict};
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
@@ -84,7 +84,9 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
             return exchange_refusal(planned, on_conflict);
         }
     };
-    if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, wanted))) = (on_conflict, &id, &planned.after) {
+    if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, wanted))) =
+        (on_conflict, &id, &planned.after)
+    {
         let Obstacle { text, lift } = migrate::migration(situation, name, queue, wanted).err()?;
         return Refusal::unless_asked(text, lift);
     }

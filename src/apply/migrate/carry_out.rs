@@ -130,14 +130,19 @@ impl Run<'_> {
             Ok(deleted) => deleted,
             Err(error @ BrokerError::NotEmpty { .. }) => {
                 let since = *self.seems_empty.get_or_insert(asked);
-                return Err(if since.elapsed() > LONGEST_PROOF { Setback::GiveUp(error) } else { Setback::Again(error) });
+                return Err(if since.elapsed() > LONGEST_PROOF {
+                    Setback::GiveUp(error)
+                } else {
+                    Setback::Again(error)
+                });
             }
             Err(error) => return Err(error.into()),
         };
         self.is_old = false;
         self.gone_since = Some(Instant::now());
         self.moving.ended().await;
-        let was_quorum = seen.topology.queues.get(&queue).is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
+        let was_quorum =
+            seen.topology.queues.get(&queue).is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         if was_quorum && !seen.dialect.version.is_at_least(4, 0) {
             sleep(SETTLED).await;
         }

@@ -30,7 +30,7 @@ pub struct Means<'a> {
 
 /// Something to tell of a migration under way.
 #[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
+pub(super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
     /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.

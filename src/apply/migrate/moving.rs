@@ -345,12 +345,15 @@ fn held_by(live: &QueueActivity, refused: Option<&Fault>) -> String {
         (Some(1), _) => "1 message is held unacknowledged".to_owned(),
         (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
-            format!("{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)")
+            format!(
+                "{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)"
+            )
         }
         (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
         (_, None) => "the broker does not say how many are left".to_owned(),
     };
-    let peers: Vec<&str> = live.consumers.iter().flatten().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    let peers: Vec<&str> =
+        live.consumers.iter().flatten().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
     if !peers.is_empty() {
         text.push_str(&format!("; it is consumed from {}", peers.join(", ")));
     }

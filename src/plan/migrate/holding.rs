@@ -45,8 +45,13 @@ pub(in crate::plan) fn migration(
     let is_stream = |queue: &Queue| queue.queue_type() == Some(QueueType::Stream);
     if is_stream(old) || is_stream(wanted) || old.queue_type().is_none() {
         return Err(Obstacle {
-            text: format!("`migrate` cannot move what a {} holds: reading removes nothing from it", shown_type(old, wanted)),
-            lift: Some("give the new queue another name, and move the consumers when they have read the old one".to_owned()),
+            text: format!(
+                "`migrate` cannot move what a {} holds: reading removes nothing from it",
+                shown_type(old, wanted)
+            ),
+            lift: Some(
+                "give the new queue another name, and move the consumers when they have read the old one".to_owned(),
+            ),
         });
     }
     for (id, is_ours) in taken(situation, &beside, name) {
@@ -60,7 +65,10 @@ pub(in crate::plan) fn migration(
     if let Movers::None { reasons } = &situation.activity.movers {
         return Err(Obstacle {
             text: format!("nothing can move its messages: {}", reasons.join("; ")),
-            lift: Some("open the AMQP port to topo (--amqp-url), or enable rabbitmq_shovel and rabbitmq_shovel_management".to_owned()),
+            lift: Some(
+                "open the AMQP port to topo (--amqp-url), or enable rabbitmq_shovel and rabbitmq_shovel_management"
+                    .to_owned(),
+            ),
         });
     }
     if let Some(limit) = situation.activity.queue_limit
@@ -145,13 +153,17 @@ fn shield(
     let mut above: Option<Priority> = None;
     for name in [&beside.hold, &beside.drained] {
         let governing = operator.governing(name, Governed::from(holding));
-        if let Some((named, key)) = governing.possible().iter().flatten().find_map(|named| Some((named, eats(named)?))) {
+        if let Some((named, key)) = governing.possible().iter().flatten().find_map(|named| Some((named, eats(named)?)))
+        {
             return Err(Obstacle {
                 text: format!(
                     "operator policy {} sets {key} on {name}, which would hold its messages, and nothing shields it from that",
                     named.name
                 ),
-                lift: Some("have the operator leave out names with `.topo.`, or wait until the queue is empty (ifEmpty)".to_owned()),
+                lift: Some(
+                    "have the operator leave out names with `.topo.`, or wait until the queue is empty (ifEmpty)"
+                        .to_owned(),
+                ),
             });
         }
         let governing = after.governing(name, Governed::from(holding));
@@ -202,7 +214,8 @@ pub(in crate::plan) fn hazards(
         let text = format!("{who}; one that declares it with the old arguments gets 406 until it is updated");
         draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
     }
-    let is_single = |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
+    let is_single =
+        |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
     let must_be_allowed = is_single(old) || is_single(&migration.wanted);
     let mut shown = |kind, text: &str| {
         let (address, text) = (address.clone(), text.to_owned());

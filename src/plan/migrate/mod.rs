@@ -24,9 +24,9 @@ pub(super) use holding::{Obstacle, hazards, migration};
 pub use remaining::Todo;
 pub(super) use unfinished::{abort, finish, is_any_unfinished, keep_planned};
 
-use crate::model::naming::Beside;
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::fields;
+use crate::model::naming::Beside;
 use crate::model::{ArgumentValue, Arguments, Object, Policy, Queue, QueueName};
 use crate::plan::verdict::{Verdict, verdict};
 use schemars::JsonSchema;

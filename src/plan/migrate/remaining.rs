@@ -23,7 +23,8 @@ impl Migration {
     /// as it shall be; it does not matter where there is none. Each thing can be done before it is known whether the next
     /// one can, and wherever it stops, asking again gives what is left: that is what makes a killed run harmless.
     pub fn remaining(&self, live: &Topology, keys: &BTreeMap<Binding, Vec<String>>, is_wanted: bool) -> Vec<Todo> {
-        let mut list = List { migration: self, beside: self.beside(), live, keys, bound: BTreeSet::new(), todo: Vec::new() };
+        let mut list =
+            List { migration: self, beside: self.beside(), live, keys, bound: BTreeSet::new(), todo: Vec::new() };
         let touches = |binding: &&Binding| {
             let fanouts = list.fanouts();
             binding.touches_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
@@ -72,11 +73,13 @@ impl List<'_> {
     }
 
     fn has_queue(&self, name: &QueueName) -> bool {
-        self.live.queues.contains_key(name) || self.is_declared(|action| matches!(action, Action::DeclareQueue { name: made, .. } if made == name))
+        self.live.queues.contains_key(name)
+            || self.is_declared(|action| matches!(action, Action::DeclareQueue { name: made, .. } if made == name))
     }
 
     fn has_exchange(&self, name: &ExchangeName) -> bool {
-        self.live.exchanges.contains_key(name) || self.is_declared(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
+        self.live.exchanges.contains_key(name)
+            || self.is_declared(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
     }
 
     fn is_declared(&self, is_it: impl Fn(&Action) -> bool) -> bool {

@@ -39,27 +39,34 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let is_planned = draft.migrations.iter().any(|migration| migration.queue == name);
         let is_targeted = options.targets.is_empty() || options.targets.iter().any(|one| one.matches(address.as_str()));
         let wanted = situation.wanted.topology.queues.get(&name);
-        let conflict = draft
-            .changes
-            .iter()
-            .any(|change| change.kind == ChangeKind::Conflict && change.id().as_ref() == Some(&id));
+        let conflict =
+            draft.changes.iter().any(|change| change.kind == ChangeKind::Conflict && change.id().as_ref() == Some(&id));
         let is_there = situation.current.queues.contains_key(&name);
         let way_back = format!("or, to undo it: topo apply --abort {address}");
         let (text, goes_on) = match wanted {
             _ if !is_targeted => continue,
-            None if is_there => (format!("nothing in this spec says what it shall be. Apply the spec that does, {way_back}"), false),
-            None => ("nothing in this spec says what it shall be, and it is gone. Apply the spec that does".to_owned(), false),
-            Some(_) if conflict => {
-                (format!("to go on: --recreate {address}=migrate; {way_back}"), false)
+            None if is_there => {
+                (format!("nothing in this spec says what it shall be. Apply the spec that does, {way_back}"), false)
             }
-            Some(_) if !is_there => ("the old queue is gone. Apply makes the new one and brings the messages back".to_owned(), true),
+            None => (
+                "nothing in this spec says what it shall be, and it is gone. Apply the spec that does".to_owned(),
+                false,
+            ),
+            Some(_) if conflict => (format!("to go on: --recreate {address}=migrate; {way_back}"), false),
+            Some(_) if !is_there => {
+                ("the old queue is gone. Apply makes the new one and brings the messages back".to_owned(), true)
+            }
             Some(_) if is_planned => (format!("the old queue is still there. Apply goes on, {way_back}"), true),
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
-        draft.unfinished.push(Note { address, text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)) });
+        draft.unfinished.push(Note {
+            address,
+            text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)),
+        });
         if let (Some(wanted), true, false) = (wanted, goes_on, is_planned) {
             let holding = Queue { arguments: Default::default(), ..holding.clone() };
-            let migration = Migration { queue: name, wanted: wanted.clone(), goal: Goal::Recreate, holding, shield: None };
+            let migration =
+                Migration { queue: name, wanted: wanted.clone(), goal: Goal::Recreate, holding, shield: None };
             draft.migrations.push(migration);
         }
     }
@@ -95,12 +102,17 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
         let live = situation.current.queues.get(&name);
         let lift = Some("let it finish: topo apply, with the spec that it was begun with".to_owned());
         match live {
-            None => draft.block(address, "the old queue is deleted already: its migration cannot be undone".to_owned(), lift),
+            None => draft.block(
+                address,
+                "the old queue is deleted already: its migration cannot be undone".to_owned(),
+                lift,
+            ),
             Some(live) if before.as_ref() != Some(live) => {
                 draft.block(address, "the new queue is there already: its migration cannot be undone".to_owned(), lift);
             }
             Some(live) => {
-                let text = format!("the migration of {} is undone; {}", ObjectId::Queue(name.clone()), held(situation, &name));
+                let text =
+                    format!("the migration of {} is undone; {}", ObjectId::Queue(name.clone()), held(situation, &name));
                 draft.unfinished.push(Note { address: address.clone(), text });
                 let (wanted, holding) = (live.clone(), holding.clone());
                 draft.migrations.push(Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None });
@@ -114,4 +126,3 @@ fn is_here(situation: &Situation<'_>, address: &Address) -> bool {
     let vhost = situation.address(&ObjectId::Queue(QueueName::new("")));
     address.as_str().starts_with(vhost.as_str())
 }
-
