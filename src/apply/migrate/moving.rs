@@ -2,7 +2,7 @@
 
 use super::{Means, Setback};
 use crate::apply::Interrupt;
-use crate::broker::mover::{Fault, Move, Mover, Order, Progress, State};
+use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, State};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::Beside;
 use crate::model::{ExchangeName, QueueName};
@@ -100,6 +100,14 @@ impl<'a> Moving<'a> {
             }
         }
         self.stop().await;
+    }
+
+    /// The mover over AMQP, if it is that one.
+    pub(super) fn amqp(&self) -> Option<&AmqpMover> {
+        match self.means.mover {
+            Some(Mover::Amqp(mover)) => Some(mover),
+            Some(Mover::Shovel(_)) | None => None,
+        }
     }
 
     /// Whether a mover of the broker's is at work.
