@@ -259,7 +259,8 @@ pub fn summary_line(plan: &Plan) -> String {
         }
     }
     for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
-        let open = |part: &&VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
+        let open =
+            |part: &&VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
         match plan.vhosts.iter().map(|part| open(&part)).sum::<usize>() as u64 {
             0 => {}
             migrations => {

@@ -93,14 +93,19 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
 
 /// One line a migration: what it did, and what whoever reads the queue should know.
 fn migrations(text: &mut String, reports: &[Report]) {
-    for Migrated { queue, is_undone, returned, maybe_twice, gap, consumers } in reports.iter().flat_map(|it| &it.migrated) {
+    for Migrated { queue, is_undone, returned, maybe_twice, gap, consumers } in
+        reports.iter().flat_map(|it| &it.migrated)
+    {
         let verb = if *is_undone { "Undone: the migration of queue" } else { "Migrated: queue" };
         let mut parts = vec![match returned {
             Some(returned) => format!("{} came back", count(*returned, "message")),
             None => "its messages came back".to_owned(),
         }];
         if let Some(gap) = gap {
-            parts.push(format!("there was no such queue for {} ms", number(u64::try_from(gap.as_millis()).unwrap_or(u64::MAX))));
+            parts.push(format!(
+                "there was no such queue for {} ms",
+                number(u64::try_from(gap.as_millis()).unwrap_or(u64::MAX))
+            ));
         }
         if let Some(Consumers { before, after }) = consumers {
             parts.push(format!("{} cancelled, {} there now", count(*before as u64, "consumer"), number(*after as u64)));

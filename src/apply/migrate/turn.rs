@@ -20,7 +20,8 @@ impl Run<'_> {
     pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
         let mut keys = self.keys().await?;
         for one in todo.iter().filter(|one| one.stage == stage) {
-            let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage)) else {
+            let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
+            else {
                 continue;
             };
             let other = Binding { destination, ..binding.clone() };

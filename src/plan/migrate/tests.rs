@@ -13,13 +13,7 @@ fn queue(arguments: &[(&str, ArgumentValue)]) -> Queue {
 }
 
 fn exchange(kind: &str) -> Exchange {
-    Exchange {
-        kind: kind.to_owned(),
-        durable: true,
-        auto_delete: false,
-        internal: false,
-        arguments: Arguments::new(),
-    }
+    Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments: Arguments::new() }
 }
 
 fn binding(source: &str, key: &str, arguments: Arguments) -> Binding {
