@@ -89,7 +89,13 @@ impl Player {
             Err(_) => None,
             Ok(approved) => {
                 let part = &approved.plan().vhosts[0];
-                Some(self.runtime.block_on(apply(part, &lock, &Interrupt::default(), Means { mover: None, patience: Duration::ZERO }, |_| {})))
+                Some(self.runtime.block_on(apply(
+                    part,
+                    &lock,
+                    &Interrupt::default(),
+                    Means { mover: None, patience: Duration::ZERO },
+                    |_| {},
+                )))
             }
         };
         self.runtime.block_on(lock.release())?;
