@@ -54,9 +54,11 @@ fn an_exclusive_consumer() {
                     Fault::Exclusive { reason } => assert!(reason.contains("exclusive"), "{reason}"),
                     other => panic!("{by:?} {types:?}: {other:?}"),
                 }
-                drop(held);
-                drop(application);
+            } else {
+                block_on(stage.start(by).stop()).unwrap();
             }
+            drop(held);
+            drop(application);
             fill(&stage.amqp, &stage.old, 0..3, 0);
             stage.move_all(by, 3);
             take(&stage.amqp, &stage.new, 3);
@@ -86,7 +88,8 @@ fn a_target_that_leads_nowhere_keeps_everything() {
         // In the middle of a move, and at its beginning.
         fill(&stage.amqp, &stage.old, 0..20_000, 20);
         let mut moving = stage.start(By::Amqp);
-        until("the first", || (stage.amqp.ready(&stage.new) > 100).then_some(()));
+        let Move::Amqp(progress) = &moving else { panic!("by AMQP") };
+        until("the first", || (progress.progress().moved > Some(100)).then_some(()));
         http.delete(&binding).expect_status(204);
         let fault = failure(&stage, By::Amqp, &mut moving);
         assert!(matches!(&fault, Fault::Unroutable { reason, .. } if reason == "312 NO_ROUTE"), "{fault:?}");

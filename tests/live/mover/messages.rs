@@ -2,7 +2,7 @@
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
-use topo::broker::mover::State;
+use topo::broker::mover::{Move, State};
 
 use super::stage::{By, Stage, TYPES, fill, numbers, shovels, take, total};
 use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until};
@@ -150,9 +150,9 @@ fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
     for types in TYPES {
         let stage = Stage::set(&vhost, &format!("{types:?} "), types);
         fill(&stage.amqp, &stage.old, 0..20_000, 20);
-        let moving = stage.start(By::Amqp);
-        until("the first", || (stage.amqp.ready(&stage.new) > 100).then_some(()));
-        let last = block_on(moving.stop()).unwrap();
+        let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+        until("the first", || (moving.progress().moved > Some(100)).then_some(()));
+        let last = block_on(moving.stop());
         let moved = last.moved.unwrap();
         assert!(moved < 20_000, "it was stopped in the middle");
         assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));

@@ -2,7 +2,7 @@
 
 use topo::broker::mover::{Fault, Leftover, Move, State};
 
-use super::stage::{By, Stage, TYPES, fill, numbers, shovel_mover, shovels, take, total};
+use super::stage::{By, Stage, TYPES, fill, numbers, shovel_mover, shovels, take};
 use crate::support::{Argument, Node, Options, block_on, until};
 
 #[test]
@@ -61,20 +61,15 @@ fn a_removed_shovel_does_not_bring_its_queue_back() {
 }
 
 #[test]
-fn the_end_of_a_shovel_is_said() {
+fn a_shovel_whose_target_goes_keeps_the_messages() {
     let vhost = Node::shared().vhost("ended");
     let stage = Stage::set(&vhost, "", TYPES[0]);
-    let mut moving = stage.start(By::Shovel);
+    let moving = stage.start(By::Shovel);
     vhost.http().delete(&vhost.path("exchanges", &[&stage.tap])).expect_status(204);
     fill(&stage.amqp, &stage.old, 0..5, 0);
-    let fault = until("its end", || match block_on(moving.progress()).unwrap().state {
-        State::Failed(fault) => Some(fault),
-        State::Moving | State::Rejected | State::Blocked | State::Reconnecting | State::Stopped => None,
-    });
-    assert!(matches!(fault, Fault::ShovelEnded { .. }), "{fault:?}");
-    println!("{fault}");
+    // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8).
     assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
-    until("all of them", || (total(&vhost, &stage.old) == 5).then_some(()));
+    assert!(numbers(&take(&stage.amqp, &stage.old, 5)).into_iter().eq(0..5));
 }
 
 #[test]
