@@ -6,8 +6,8 @@ use lapin::types::FieldTable;
 /// How often it handed the message out. Up to 3.12 it says so the first time, too (`rabbit_fifo_client`).
 const COUNTS: [&str; 2] = ["x-delivery-count", "x-acquired-count"];
 
-/// The properties as the publisher gave them. The next queue counts anew, and a classic one would show the old numbers for
-/// ever. Where there were no headers but those, an empty table stays.
+/// The properties as the publisher gave them: with the move, counting starts anew. The next quorum queue would write over the
+/// old numbers, and a classic one would show them for ever. Where there were no headers but those, an empty table stays.
 pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
     let Some(headers) = properties.headers() else { return properties };
     if !COUNTS.iter().any(|count| headers.contains_key(count)) {

@@ -1,7 +1,7 @@
 //! What is to be moved, how far it is, and why it ended.
 
 use crate::broker::error::BrokerError;
-use crate::model::{ExchangeName, QueueName, QueueType};
+use crate::model::{ExchangeName, QueueName};
 use std::time::Instant;
 
 /// What to move where to.
@@ -9,8 +9,6 @@ use std::time::Instant;
 pub struct Order {
     /// The queue whose messages are taken.
     pub source: QueueName,
-    /// Its type: a quorum queue writes into the headers of what it hands out how often it did, and that is not moved along.
-    pub source_type: QueueType,
     /// The fanout exchange that they go to.
     pub target: ExchangeName,
     /// How many messages are on their way at most. As many are held in memory, and as many may come twice if topo is
@@ -23,8 +21,8 @@ impl Order {
     pub const PREFETCH: u16 = 1000;
 
     /// With the usual prefetch.
-    pub fn new(source: &QueueName, source_type: QueueType, target: &ExchangeName) -> Self {
-        Self { source: source.clone(), source_type, target: target.clone(), prefetch: Self::PREFETCH }
+    pub fn new(source: &QueueName, target: &ExchangeName) -> Self {
+        Self { source: source.clone(), target: target.clone(), prefetch: Self::PREFETCH }
     }
 }
 

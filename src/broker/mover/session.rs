@@ -7,7 +7,6 @@ use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::error::BrokerError;
-use crate::model::QueueType;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
@@ -189,9 +188,7 @@ impl Session {
 
     async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), Over> {
         self.taken += 1;
-        if job.order.source_type == QueueType::Quorum {
-            delivery.properties = without_counts(delivery.properties);
-        }
+        delivery.properties = without_counts(delivery.properties);
         let of = delivery.properties.user_id().as_ref().map(ToString::to_string);
         match of {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
@@ -246,6 +243,10 @@ impl Session {
             match outcome {
                 Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                 Outcome::Returned { reason } => lost_way = Some(reason),
+                Outcome::Unknown { reason } => {
+                    job.told.send_modify(|progress| progress.maybe_twice += 1);
+                    lost_way = Some(reason);
+                }
                 Outcome::Rejected(delivery) => rejected.push(delivery),
             }
         }
@@ -276,7 +277,7 @@ impl Session {
                 match outcome {
                     Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                     Outcome::Rejected(rejected) => delivery = Some(rejected),
-                    Outcome::Returned { reason } => {
+                    Outcome::Returned { reason } | Outcome::Unknown { reason } => {
                         return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
                     }
                 }

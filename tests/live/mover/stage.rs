@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use topo::broker::mover::{AmqpAddress, AmqpMover, AmqpOptions, Fault, Move, Mover, Order, Progress, ShovelMover};
 use topo::broker::{BaseUrl, Broker, ConnectionOptions};
-use topo::model::{BrokerVersion, QueueType};
+use topo::model::BrokerVersion;
 
 use crate::support::{Amqp, Argument, Message, NONE, Node, Vhost, block_on, text, until};
 
@@ -33,7 +33,6 @@ pub(crate) struct Stage<'a> {
     pub(crate) vhost: &'a Vhost<'a>,
     pub(crate) amqp: Amqp,
     pub(crate) old: String,
-    pub(crate) old_type: QueueType,
     pub(crate) new: String,
     pub(crate) tap: String,
 }
@@ -80,7 +79,6 @@ impl<'a> Stage<'a> {
             vhost,
             amqp: vhost.amqp(),
             old: format!("{prefix}old"),
-            old_type: if types.0 == "quorum" { QueueType::Quorum } else { QueueType::Classic },
             new: format!("{prefix}new"),
             tap: format!("{prefix}tap"),
         };
@@ -92,7 +90,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn order(&self) -> Order {
-        Order::new(&self.old.as_str().into(), self.old_type, &self.tap.as_str().into())
+        Order::new(&self.old.as_str().into(), &self.tap.as_str().into())
     }
 
     /// Starts a move, which must be possible.
