@@ -7,6 +7,7 @@
 pub mod address;
 pub mod amqp;
 mod connection;
+mod counts;
 pub mod declare;
 mod permitted;
 mod pipeline;
