@@ -3,7 +3,7 @@
 use super::{Event, Run, Setback};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
-use crate::model::{Destination, ExchangeName, QueueName, QueueType};
+use crate::model::{Destination, QueueName, QueueType};
 use crate::plan::{Action, Goal, Level, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -30,25 +30,22 @@ impl Run<'_> {
                 self.seems_empty.get_or_insert_with(Instant::now);
                 Ok(Performed::Done)
             }
-            Action::MoveMessages { from, to, until } => self.bring_back(step, from, to, *until).await,
+            Action::MoveMessages { .. } => self.bring_back(step).await,
             Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
             Action::DeleteQueue { .. } => {
                 self.moving.stop().await;
-                self.perform(step).await.map_err(|error| match error {
-                    Setback::GiveUp(error @ BrokerError::NotEmpty { .. }) => Setback::Again(error),
-                    other => other,
-                })
+                self.perform(step)
+                    .await
+                    .map_err(|setback| setback.again_if(|error| matches!(error, BrokerError::NotEmpty { .. })))
             }
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
                 if let Some(since) = self.gone_since.take() {
                     self.migrated.gap = Some(since.elapsed());
                 }
-                match declared {
-                    // An application that still declares the old one was faster: it is an old queue again, and empty.
-                    Err(Setback::GiveUp(error @ BrokerError::Inequivalent { .. })) => Err(Setback::Again(error)),
-                    other => other,
-                }
+                // An application that still declares the old one was faster: it is an old queue again, and empty.
+                let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
+                declared.map_err(|setback| setback.again_if(is_raced))
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
@@ -65,15 +62,12 @@ impl Run<'_> {
         Ok(self.broker.perform(&step.action).await?)
     }
 
-    async fn bring_back(
-        &mut self,
-        step: &Step,
-        from: &QueueName,
-        to: &ExchangeName,
-        until: Level,
-    ) -> Result<Performed, Setback> {
+    async fn bring_back(&mut self, step: &Step) -> Result<Performed, Setback> {
+        let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
+        let until = *until;
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
-        self.moving.bring_back((from, to), until, tell).await?;
+        let switch = self.switch.as_ref().filter(|_| until == Level::NearlyEmpty);
+        self.moving.bring_back((from, to), (until, switch), tell).await?;
         if until == Level::Empty {
             self.moving.stop().await;
         }
