@@ -171,8 +171,13 @@ impl Sent {
                 returned.extend(back);
                 Answer::Confirmed(delivery)
             }
+            Ok(Confirmation::Nack(back)) => {
+                // Of another message, perhaps.
+                returned.extend(back);
+                Answer::Rejected(delivery)
+            }
             // Without confirms, which were asked for, nothing is known to be safe.
-            Ok(Confirmation::Nack(_) | Confirmation::NotRequested) => Answer::Rejected(delivery),
+            Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
                 self.answer = Answer::Rejected(delivery);
                 return Poll::Ready(Err(error));

@@ -60,6 +60,18 @@ struct Status {
     blocked_status: Option<String>,
 }
 
+/// An entry of `GET /api/consumers/VHOST`.
+#[derive(Debug, Deserialize)]
+struct Consumer {
+    exclusive: bool,
+    queue: ConsumedQueue,
+}
+
+#[derive(Debug, Deserialize)]
+struct ConsumedQueue {
+    name: String,
+}
+
 /// An entry of `GET /api/parameters/shovel/VHOST`.
 #[derive(Debug, Deserialize)]
 struct Parameter {
@@ -121,7 +133,12 @@ impl ShovelMover {
             Ok(()) => Ok(moving),
             Err(fault) => {
                 moving.stop().await?;
-                Err(fault)
+                // The shovel says no more than that it could not subscribe.
+                Err(if self.is_taken(&order.source).await? {
+                    Fault::Exclusive { reason: "it is listed as exclusive".to_owned() }
+                } else {
+                    fault
+                })
             }
         }
     }
@@ -155,6 +172,12 @@ impl ShovelMover {
             }
             sleep(PAUSE).await;
         }
+    }
+
+    /// Whether a consumer has the queue for itself.
+    async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
+        Ok(consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()))
     }
 
     fn parameter(&self, name: &str) -> String {
@@ -232,9 +255,6 @@ impl ShovelMove {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.progress().await?.state {
-                State::Failed(Fault::ShovelEnded { reason }) if reason.contains("exclusive") => {
-                    return Err(Fault::Exclusive { reason });
-                }
                 State::Failed(fault) => return Err(fault),
                 State::Reconnecting if Instant::now() > deadline => {
                     let object = format!("shovel {}", self.name);
