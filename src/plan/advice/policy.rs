@@ -2,7 +2,7 @@
 //! above those that govern the object now and with all that they set, because policies are not merged.
 
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
-use super::{Subject, exchange_named, retries, takeover, yaml};
+use super::{Subject, exchange_named, places, retries, takeover, yaml};
 use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
@@ -51,13 +51,13 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let helps = if not.is_empty() { Helps::Yes } else { Helps::Partly };
+    let helps = if not.is_empty() && !said.is_laborious() { Helps::Yes } else { Helps::Partly };
     let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     WayOut {
         fields,
         yaml: fragment.text(),
-        take_out: said.take_out,
+        take_out: said.all_to_take_out(),
         warnings,
         applications: Some("applications that declare what is live go on unchanged".to_owned()),
         ..WayOut::new(WayKind::Policy, helps, text)
@@ -233,6 +233,7 @@ fn said(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Said {
     let wanted_exchange = exchange_named(wanted.arguments.get("x-dead-letter-exchange"));
     if let (true, Some(exchange)) = (is_wired, wanted_exchange) {
         let routing_key = wanted.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
+        places::move_dead_letter(subject, &mut said);
         said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, routing_key, true)));
     }
     said
