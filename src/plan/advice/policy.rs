@@ -130,6 +130,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Precedence::Smallest | Precedence::SmallestNonNegative => {
                 "a policy can only make it smaller than the live argument"
             }
+            Precedence::Largest => "a policy can only make it larger than the live argument",
             Precedence::Policy => "no policy says it",
         });
     }
@@ -145,6 +146,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
             "the smaller of argument and policy holds"
         }
+        (Some(_), Precedence::Largest) => "the larger of argument and policy holds",
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
@@ -177,6 +179,7 @@ fn holds(rule: Precedence, argument: Option<&ArgumentValue>, policy: &ArgumentVa
     match rule {
         Precedence::Argument => Some(argument.clone()),
         Precedence::Policy => Some(policy.clone()),
+        Precedence::Largest => Some(argument.as_integer()?.max(policy.as_integer()?).into()),
         Precedence::Smallest | Precedence::SmallestNonNegative => {
             let (argument, policy) = (argument.as_integer()?, policy.as_integer()?);
             let is_unlimited = rule == Precedence::SmallestNonNegative && (argument < 0 || policy < 0);
