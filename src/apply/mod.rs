@@ -6,8 +6,11 @@
 
 mod execute;
 mod interrupt;
+mod migrate;
+mod recreates;
 mod report;
 
 pub use execute::{CONCURRENCY, Progress, apply};
 pub use interrupt::Interrupt;
+pub use migrate::{Consumers, Means, Migrated};
 pub use report::{FailedStep, Report, StepDone, WaitingStep};

@@ -1,5 +1,6 @@
 //! What an apply did to one vhost.
 
+use super::Migrated;
 use crate::broker::{BrokerError, Performed};
 use crate::model::VhostName;
 use crate::plan::Step;
@@ -19,6 +20,8 @@ pub struct Report {
     pub not_attempted: Vec<Step>,
     /// Left for the next run, and no failure: tiers that are retired and not empty yet, and what must stay as long.
     pub waiting: Vec<WaitingStep>,
+    /// The migrations that were begun, done or undone.
+    pub migrated: Vec<Migrated>,
     /// Whether somebody asked to stop.
     pub interrupted: bool,
 }
@@ -60,6 +63,7 @@ impl Report {
             failed: Vec::new(),
             not_attempted: Vec::new(),
             waiting: Vec::new(),
+            migrated: Vec::new(),
             interrupted: false,
         }
     }

@@ -69,6 +69,11 @@ impl BaseUrl {
         self.0.scheme() == "https"
     }
 
+    /// The host, an IPv6 address without its brackets.
+    pub(super) fn host(&self) -> String {
+        self.0.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned()
+    }
+
     /// Whether it is this machine, where no proxy has any business.
     pub fn is_loopback(&self) -> bool {
         match self.0.host_str() {

@@ -74,28 +74,46 @@ impl ConnectProblem {
 
     /// Reads it off an error of reqwest, whose own text says "error sending request" and no more.
     pub(super) fn of(error: &reqwest::Error) -> Self {
-        let mut texts = Vec::new();
-        let mut next: Option<&(dyn Error + 'static)> = error.source();
-        while let Some(cause) = next {
-            if let Some(tls) = tls_error(cause) {
-                return Self::of_tls(tls);
-            }
-            if let Some(io) = cause.downcast_ref::<io::Error>()
-                && io.kind() == io::ErrorKind::ConnectionRefused
-            {
-                return Self::Refused;
-            }
-            texts.push(cause.to_string());
-            next = cause.source();
-        }
-        if texts.iter().any(|text| text.starts_with("dns error")) {
-            return Self::NoSuchHost;
-        }
+        let texts = match Self::known(error.source()) {
+            Ok(problem) => return problem,
+            Err(texts) => texts,
+        };
         let words = texts.last().cloned().unwrap_or_else(|| "no reason given".to_owned());
         if words.contains("invalid HTTP version") {
             return Self::HttpToHttps(words);
         }
         if error.is_connect() { Self::Other(words) } else { Self::Broken(words) }
+    }
+
+    /// Reads it off an error of connecting over AMQP.
+    pub(super) fn of_io(error: &io::Error) -> Self {
+        match Self::known(Some(error)) {
+            // The words of that one are about URLs of HTTP.
+            Ok(Self::HttpsToHttp) => Self::Tls("the port does not speak it".to_owned()),
+            Ok(problem) => problem,
+            Err(texts) => Self::Other(texts.last().cloned().unwrap_or_default()),
+        }
+    }
+
+    /// What one of the causes says clearly; otherwise the words of all of them.
+    fn known(first: Option<&(dyn Error + 'static)>) -> Result<Self, Vec<String>> {
+        let mut texts = Vec::new();
+        let mut next = first;
+        while let Some(cause) = next {
+            if let Some(tls) = tls_error(cause) {
+                return Ok(Self::of_tls(tls));
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>()
+                && io.kind() == io::ErrorKind::ConnectionRefused
+            {
+                return Ok(Self::Refused);
+            }
+            texts.push(cause.to_string());
+            next = cause.source();
+        }
+        let is_unresolved =
+            |text: &String| text.starts_with("dns error") || text.starts_with("failed to lookup address");
+        if texts.iter().any(is_unresolved) { Ok(Self::NoSuchHost) } else { Err(texts) }
     }
 
     fn of_tls(error: &TlsError) -> Self {

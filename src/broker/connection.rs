@@ -99,6 +99,10 @@ impl Broker {
         self.0.base_url.to_string()
     }
 
+    pub(super) fn base_url(&self) -> &BaseUrl {
+        &self.0.base_url
+    }
+
     /// As whom it is spoken to.
     pub fn username(&self) -> &str {
         &self.0.username

@@ -134,6 +134,14 @@ pub enum BrokerError {
         /// The broker's words, or a proxy's.
         reason: String,
     },
+    /// The broker reads nothing from whoever publishes, until its alarm of memory or disk is over.
+    #[error("{url} takes no messages now (it has an alarm of memory or disk), so {request} was not answered")]
+    Alarm {
+        /// Without user info.
+        url: String,
+        /// What was asked.
+        request: String,
+    },
     /// An answer that makes no sense to topo.
     #[error("the answer to {request} cannot be understood: {detail}")]
     Malformed {
@@ -231,6 +239,14 @@ pub enum BrokerError {
         /// Why not.
         reason: String,
     },
+    /// A queue was not emptied, or what was held did not come back.
+    #[error("the messages of queue {queue} were not moved: {reason}")]
+    NotMoved {
+        /// The queue.
+        queue: QueueName,
+        /// Why not.
+        reason: String,
+    },
     /// A binding of somebody else could not be made again after a recreate. Nothing was deleted.
     #[error("{object} was left alone: its binding {binding} could not be restored ({reason})")]
     NotRestorable {
@@ -275,7 +291,7 @@ impl BrokerError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_transient(),
-            Self::Timeout { .. } | Self::Unavailable { .. } => true,
+            Self::Timeout { .. } | Self::Unavailable { .. } | Self::Alarm { .. } => true,
             Self::Certificate { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
@@ -295,6 +311,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::NotMoved { .. }
             | Self::NotVerified { .. }
             | Self::Unverifiable { .. }
             | Self::NotRestorable { .. }
@@ -312,6 +329,7 @@ impl BrokerError {
             | Self::Unverifiable { .. }
             | Self::Timeout { .. }
             | Self::Unavailable { .. }
+            | Self::Alarm { .. }
             | Self::NotManagementApi { .. } => true,
             Self::Certificate { .. }
             | Self::Unauthorized { .. }
@@ -331,6 +349,7 @@ impl BrokerError {
             | Self::EmptinessUnknown { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::NotMoved { .. }
             | Self::NotRestorable { .. }
             | Self::Unlistable { .. }
             | Self::LockHeld { .. }

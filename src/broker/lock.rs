@@ -210,7 +210,8 @@ impl Lock {
         .into();
         let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
         let declare = Action::DeclareQueue { name: self.queue.clone(), queue };
-        Ok(self.broker.send(&request(&self.vhost, &declare)).await?.status == 201)
+        let put = request(&self.vhost, &declare).expect("a declare is one request");
+        Ok(self.broker.send(&put).await?.status == 201)
     }
 
     /// Deletes the queue if it is ours.

@@ -9,6 +9,7 @@ pub mod connection;
 pub mod credentials;
 pub mod error;
 pub mod lock;
+pub mod mover;
 pub mod options;
 pub mod perform;
 pub mod snapshot;

@@ -24,7 +24,8 @@ impl Broker {
     /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
-        let sent = request(vhost, action);
+        // What moves messages is a mover's, not a request's.
+        let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
             self.emptiness().forget(vhost, name);
         }
@@ -32,7 +33,8 @@ impl Broker {
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
             | Action::PutPolicy { .. }
-            | Action::DeclareQueue { .. } => self.send(&sent).await.map(|_| Performed::Done),
+            | Action::DeclareQueue { .. }
+            | Action::MoveMessages { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::Bind { binding } if binding.breaks_the_list() => {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }

@@ -81,8 +81,17 @@ impl Broker {
             (QueueName::new(total.name), activity)
         };
         match totals {
-            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect() }),
+            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect(), ..Activity::default() }),
             Err(BrokerError::NotFound { .. }) => Ok(Activity::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many queues a vhost may have; `None` without such a limit, and where this user may not see it.
+    pub async fn queue_limit(&self, vhost: &VhostName) -> Result<Option<u64>, BrokerError> {
+        match self.get::<Vec<wire::VhostLimits>>(path("vhost-limits", &[vhost.as_str()])).await {
+            Ok(limits) => Ok(limits.into_iter().find_map(|limits| limits.value.max_queues)),
+            Err(error) if is_not_offered(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -45,6 +45,15 @@ impl DeprecatedFeature {
     }
 }
 
+/// A port of the broker, in `GET /api/overview`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Listener {
+    pub(super) node: String,
+    /// `amqp`, `amqp/ssl`, `http`, `clustering`, …
+    pub(super) protocol: String,
+    pub(super) port: u16,
+}
+
 /// A type of exchange.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExchangeType {
@@ -169,6 +178,23 @@ pub(super) struct Policy {
 /// What the broker takes a policy without `apply-to` for.
 fn everything() -> ApplyTo {
     ApplyTo::All
+}
+
+/// An entry of `GET /api/vhost-limits/VHOST`.
+#[derive(Debug, Deserialize)]
+pub(super) struct VhostLimits {
+    pub(super) value: Limits,
+}
+
+/// -1 is no limit.
+#[derive(Debug, Deserialize)]
+pub(super) struct Limits {
+    #[serde(rename = "max-queues", default, deserialize_with = "limit")]
+    pub(super) max_queues: Option<u64>,
+}
+
+fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(u64::try_from(i64::deserialize(deserializer)?).ok())
 }
 
 /// An entry of `GET /api/consumers/VHOST`.

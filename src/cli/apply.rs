@@ -1,5 +1,6 @@
 //! `topo apply`: plan, ask, lock, plan again, carry out, read back, report.
 
+use super::access::Access;
 use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
@@ -7,13 +8,13 @@ use super::locking::{self, Locks};
 use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{confirm, connection, findings, input, interruption, outcome, output, planning};
-use crate::apply::{Interrupt, Progress as Event, Report, apply};
-use crate::broker::Broker;
+use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
+use crate::apply::{Interrupt, Means, Progress as Event, Report, apply};
+use crate::broker::mover::Mover;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::{Address, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Allowance, ApprovedPlan, Plan, PlannedChange, Wanted, gate, obstacles};
+use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, Wanted, gate, obstacles};
 use crate::render::{plan_text, report_json, report_text};
 use std::time::Duration;
 
@@ -35,9 +36,9 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             .hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json"));
     }
     let progress = Progress::new(global);
-    let broker = connection::connect(&arguments.connection)?;
+    let access = Access::new(&arguments.connection)?;
     let allowed = planning::allowances(&arguments.planning);
-    let intent = intent(arguments, saved, &broker, global).await?;
+    let intent = intent(arguments, saved, &access, global).await?;
     expected(arguments, &intent.seen)?;
     let all = arguments.planning.show.is_some();
     let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
@@ -67,7 +68,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
     let interrupt = Interrupt::default();
     tokio::select! {
-        ended = locked_run(arguments, &broker, &intent, &allowed, &interrupt, progress) => ended,
+        ended = locked_run(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
         () = interruption::insisted(&interrupt) => {
             Err(Failure::failed("stopped at once: what was under way may have been done or not, and no more was begun")
                 .exit(Exit::Partial)
@@ -81,26 +82,47 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
 async fn intent(
     arguments: &ApplyArguments,
     saved: Option<Plan>,
-    broker: &Broker,
+    access: &Access,
     global: &Global,
 ) -> Result<Intent, Failure> {
     let progress = &Progress::new(global);
+    if !arguments.abort.is_empty() {
+        return aborted(arguments, access, progress).await;
+    }
     let Some(saved) = saved else {
         let mut loaded = input::load(&arguments.spec)?;
         let options = planning::options(&arguments.planning);
-        let Planned { plan: seen, dialects } = planning::read(broker, &mut loaded, &options, progress).await?;
+        let Planned { plan: seen, dialects } = planning::read(access, &mut loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;
         findings::beside(&loaded, &dialects, &seen).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
-    let now = planning::plan(broker, &wanted, &saved.options, progress).await?;
+    let now = planning::plan(access, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection);
     let again = format!("topo apply --plan {}{connection}{}", shell::quoted(&path), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again })
+}
+
+/// What undoes migrations: no spec is needed for it, what is live says it all.
+async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
+    let mut vhosts: Vec<VhostName> = Vec::new();
+    for address in &arguments.abort {
+        let vhost = address.vhost();
+        if !vhosts.contains(&vhost) {
+            vhosts.push(vhost);
+        }
+    }
+    let wanted: Vec<Wanted> = vhosts.into_iter().map(Wanted::nothing).collect();
+    let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
+    let seen = planning::plan(access, &wanted, &options, progress).await?;
+    let flags: String =
+        arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
+    let again = format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments));
+    Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again })
 }
 
 /// The command that goes on after this one.
@@ -149,15 +171,15 @@ fn fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
 /// From here on the broker is changed.
 async fn locked_run(
     arguments: &ApplyArguments,
-    broker: &Broker,
+    access: &Access,
     intent: &Intent,
     allowed: &[Allowance],
     interrupt: &Interrupt,
     progress: Progress,
 ) -> Result<Exit, Failure> {
     let mut locks = Locks::default();
-    let result = match locking::lock(arguments, broker, &intent.seen, interrupt, &mut locks, progress).await {
-        Ok(()) => carry_out(arguments, broker, intent, allowed, interrupt, progress, &locks).await,
+    let result = match locking::lock(arguments, &access.broker, &intent.seen, interrupt, &mut locks, progress).await {
+        Ok(()) => carry_out(arguments, access, intent, allowed, interrupt, progress, &locks).await,
         Err(failure) => Err(locks.explain(failure)),
     };
     locks.release().await;
@@ -167,18 +189,22 @@ async fn locked_run(
 /// Plans again under the lock, gates, runs, and reads back.
 async fn carry_out(
     arguments: &ApplyArguments,
-    broker: &Broker,
+    access: &Access,
     intent: &Intent,
     allowed: &[Allowance],
     interrupt: &Interrupt,
     progress: Progress,
     locks: &Locks,
 ) -> Result<Exit, Failure> {
-    let approved = approve(broker, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
-    let mut reports = execute(&approved, locks, interrupt, arguments.drain_timeout, progress).await;
+    let approved = approve(access, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
+    backup::write(arguments, progress.is_quiet(), &access.broker, approved.plan())
+        .await
+        .map_err(|failure| locks.explain(failure))?;
+    let movers = access.movers_of(approved.plan()).await.map_err(|failure| locks.explain(failure))?;
+    let mut reports = execute(&approved, locks, interrupt, (&movers, arguments.drain_timeout), progress).await;
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
-    let left = if complete { left(broker, intent, &reports, &progress).await } else { Ok(Vec::new()) };
+    let left = if complete { left(access, intent, &reports, &progress).await } else { Ok(Vec::new()) };
     let print = |left: Option<&[String]>, exit| match arguments.format {
         ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again)),
         ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
@@ -197,12 +223,12 @@ async fn carry_out(
 
 /// The plan as it is under the lock, if nothing new stands against it.
 async fn approve(
-    broker: &Broker,
+    access: &Access,
     intent: &Intent,
     allowed: &[Allowance],
     progress: Progress,
 ) -> Result<ApprovedPlan, Failure> {
-    let now = planning::plan(broker, &intent.wanted, &intent.seen.options, &progress).await?;
+    let now = planning::plan(access, &intent.wanted, &intent.seen.options, &progress).await?;
     fresh(&intent.seen, &now)?;
     gate(now, allowed).map_err(|refused| {
         let (plan, open) = *refused;
@@ -223,7 +249,7 @@ async fn execute(
     approved: &ApprovedPlan,
     locks: &Locks,
     interrupt: &Interrupt,
-    drain: Duration,
+    (movers, drain): (&[(VhostName, Mover)], Duration),
     progress: Progress,
 ) -> Vec<Report> {
     let plan = approved.plan();
@@ -234,9 +260,12 @@ async fn execute(
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped) {
             Some(lock) => {
-                apply(part, lock, interrupt, drain, |event| match event {
+                let mover = movers.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, mover)| mover);
+                let means = Means { mover, patience: drain };
+                apply(part, lock, interrupt, means, |event| match event {
                     Event::Done(step) => steps.over(&report_text::action(&step.action)),
                     Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
+                    Event::Moving(step, moved, left) => steps.moving(&report_text::moving(&step.action, moved, left)),
                     Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
                 })
                 .await
@@ -256,12 +285,12 @@ async fn execute(
 /// What still differs after a complete run, apart from what is known to be left for the next. A 204 proves nothing; reading
 /// back does.
 async fn left(
-    broker: &Broker,
+    access: &Access,
     intent: &Intent,
     reports: &[Report],
     progress: &Progress,
 ) -> Result<Vec<String>, Failure> {
-    let after = planning::plan(broker, &intent.wanted, &intent.seen.options, progress).await.map_err(|failure| {
+    let after = planning::plan(access, &intent.wanted, &intent.seen.options, progress).await.map_err(|failure| {
         failure.exit(Exit::Partial).because("every step was done, but the result could not be read back")
     })?;
     let waiting: Vec<(&VhostName, &Address)> = reports

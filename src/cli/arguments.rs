@@ -1,13 +1,14 @@
 //! The command line, and its help.
 
 use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
+use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
-use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
+use crate::broker::mover::AmqpUrl;
+use crate::model::{Address, BrokerVersion, Glob};
 use crate::plan::Allowances;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 // Lines of 80 columns at most: what is wider is wrapped where it hurts.
@@ -167,6 +168,12 @@ pub(super) struct ConnectionArguments {
     /// Take any certificate of the broker: whoever is in between reads the password, too
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
+    /// Where the broker speaks AMQP, for moving messages [default: the host of --url, the port that the broker says]
+    #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
+    pub(super) amqp_url: Option<AmqpUrl>,
+    /// What moves the messages of a queue that is migrated: topo over AMQP, or else a shovel on the broker
+    #[arg(long, value_enum, default_value_t, env = "TOPO_MOVER")]
+    pub(super) mover: MoverKind,
     /// How long one request may take; what may go away is tried five times
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
@@ -183,7 +190,7 @@ pub(super) struct PlanningArguments {
     /// (exchanges, queues, bindings, policies)
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
-    /// What to do with one conflict, once: ADDRESS=ifEmpty|discard; may be repeated
+    /// What to do with one conflict, once: ADDRESS=ifEmpty|migrate|discard; may be repeated
     #[arg(long, value_name = "ADDRESS=HOW", env = "TOPO_RECREATE")]
     pub(super) recreate: Vec<Recreate>,
     /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
@@ -242,12 +249,23 @@ pub(super) struct ApplyArguments {
     /// The queue that is the lock; for those who may not configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
-    /// How long to wait for retired tiers to run empty; those that do not are left for the next apply
+    /// Undo the unfinished migration of this queue, and do nothing else: all goes back into the old queue
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan"], help_heading = "Applying")]
+    pub(super) abort: Vec<Address>,
+    /// How long to wait for messages that nobody takes: in retired tiers, which are left for the next apply then, and in
+    /// a queue that is migrated, which is undone then
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
     /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
+    /// Where to write what is live of all that is deleted, changed or recreated, for rabbitmqadmin definitions import
+    /// [default: a new file below ~/.local/state/topo/backups]
+    #[arg(long, value_name = "FILE", env = "TOPO_BACKUP", help_heading = "Applying")]
+    pub(super) backup: Option<PathBuf>,
+    /// Write no such file
+    #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
+    pub(super) no_backup: bool,
     /// Only plan
     #[arg(long, hide = true)]
     pub(super) dry_run: bool,
@@ -271,6 +289,29 @@ pub(super) struct ValidateArguments {
 pub(super) enum Show {
     /// Every object
     All,
+}
+
+/// What moves messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum MoverKind {
+    /// Over AMQP where that can be reached, else by shovel
+    #[default]
+    Auto,
+    /// Topo, over AMQP
+    Amqp,
+    /// A shovel, over HTTP; needs rabbitmq_shovel and rabbitmq_shovel_management
+    Shovel,
+}
+
+impl MoverKind {
+    /// As it is typed.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Amqp => "amqp",
+            Self::Shovel => "shovel",
+        }
+    }
 }
 
 /// How a plan is printed.
@@ -307,68 +348,4 @@ pub(super) enum FindingsFormat {
     Json,
     /// Workflow annotations
     Github,
-}
-
-/// `queues,bindings`.
-#[derive(Clone, Debug)]
-pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
-
-impl FromStr for PruneKinds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kind = |word: &str| match word.trim() {
-            "exchanges" => Ok(ObjectKind::Exchange),
-            "queues" => Ok(ObjectKind::Queue),
-            "bindings" => Ok(ObjectKind::Binding),
-            "policies" => Ok(ObjectKind::Policy),
-            other => Err(format!("`{other}` cannot be pruned; exchanges, queues, bindings and policies can")),
-        };
-        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-/// `queues/shop/orders=ifEmpty`.
-#[derive(Clone, Debug)]
-pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
-
-impl FromStr for Recreate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (address, how) = text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty or ADDRESS=discard")?;
-        let how = match how {
-            "ifEmpty" => OnConflict::IfEmpty,
-            "migrate" => OnConflict::Migrate,
-            "discard" => OnConflict::Discard,
-            other => return Err(format!("`{other}` is none of ifEmpty, migrate and discard")),
-        };
-        Ok(Self(Address::parse(address)?, how))
-    }
-}
-
-fn glob(text: &str) -> Result<Glob, String> {
-    if text.contains('/') || text == "*" {
-        Ok(Glob::new(text))
-    } else {
-        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
-    }
-}
-
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err("write NAME=VALUE".to_owned()),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
-}
-
-fn positive(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        Duration::ZERO => Err("nothing is done in no time; write 500ms, 30s or 5m".to_owned()),
-        time => Ok(time),
-    }
 }

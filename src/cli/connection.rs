@@ -1,6 +1,6 @@
 //! Where the broker is and who asks: flags first, then the environment, then `~/.rabbitmqadmin.conf`.
 
-use super::arguments::ConnectionArguments;
+use super::arguments::{ConnectionArguments, MoverKind};
 use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
@@ -45,11 +45,18 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     if arguments.insecure {
         line.push_str(" --insecure");
     }
+    if arguments.mover != MoverKind::Auto {
+        line.push_str(&format!(" --mover {}", arguments.mover.as_str()));
+    }
+    // With a password in it, it is not repeated; the environment has it.
+    if let Some(url) = arguments.amqp_url.as_ref().filter(|url| url.password.is_none()) {
+        line.push_str(&format!(" --amqp-url {}", quoted(&url.address.to_string())));
+    }
     line
 }
 
-/// A client for the broker; nothing is sent yet.
-pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure> {
+/// A client for the broker, and how it was made; nothing is sent yet.
+pub(super) fn connect(arguments: &ConnectionArguments) -> Result<(Broker, ConnectionOptions), Failure> {
     no_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
@@ -99,12 +106,13 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<Broker, Failure
     };
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
-    Broker::connect(options).map_err(|error| {
+    let broker = Broker::connect(options.clone()).map_err(|error| {
         let files: Vec<String> =
             [ca_cert, client_cert, client_key].into_iter().flatten().map(|path| path.display().to_string()).collect();
         let failure = Failure::from(error);
         if files.is_empty() { failure } else { failure.because(format!("read from {}", files.join(", "))) }
-    })
+    })?;
+    Ok((broker, options))
 }
 
 type Login = (Option<String>, Option<SecretString>);
@@ -194,7 +202,7 @@ fn operators(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
 
-fn environment(name: &str) -> Option<String> {
+pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

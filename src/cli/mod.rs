@@ -1,9 +1,11 @@
 //! Joins the stations: arguments in, streams and an exit code out. The only layer that touches files, the environment
 //! and the terminal.
 
+mod access;
 mod against;
 mod apply;
 mod arguments;
+mod backup;
 mod confirm;
 mod connection;
 mod contract;
@@ -23,6 +25,7 @@ mod planning;
 mod progress;
 mod schema;
 mod shell;
+mod typed;
 mod typed_version;
 mod validate;
 

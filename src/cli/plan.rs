@@ -1,5 +1,6 @@
 //! `topo plan`: what apply would do.
 
+use super::access::Access;
 use super::arguments::{Global, PlanArguments, PlanFormat};
 use super::exit::Exit;
 use super::failure::Failure;
@@ -18,8 +19,8 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let Planned { plan, dialects } = match &arguments.against {
         Some(source) => against::plan(source, arguments.broker_version, &mut loaded, &options)?,
         None => {
-            let broker = connection::connect(&arguments.connection)?;
-            planning::read(&broker, &mut loaded, &options, &Progress::new(global)).await?
+            let access = Access::new(&arguments.connection)?;
+            planning::read(&access, &mut loaded, &options, &Progress::new(global)).await?
         }
     };
     planning::known_addresses(&plan)?;

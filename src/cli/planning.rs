@@ -1,16 +1,17 @@
 //! From specs and a broker to a plan: the reading, joined with the pure parts.
 
+use super::access::Access;
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
 use super::input::Loaded;
 use super::progress::Progress;
 use super::shell;
 use crate::behaviour::Dialect;
-use crate::broker::{Broker, Snapshot};
+use crate::broker::Snapshot;
 use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, needs_activity, plan_vhost,
-    seal,
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, moves_messages,
+    needs_activity, plan_vhost, seal,
 };
 use std::collections::BTreeSet;
 
@@ -20,6 +21,7 @@ pub(super) fn options(arguments: &PlanningArguments) -> Options {
         prune: arguments.prune.iter().flat_map(|kinds| kinds.0.iter().copied()).collect(),
         recreate: arguments.recreate.iter().map(|recreate| (recreate.0.clone(), recreate.1)).collect(),
         targets: arguments.target.clone(),
+        abort: BTreeSet::new(),
     }
 }
 
@@ -65,42 +67,51 @@ pub(super) struct Planned {
 
 /// Reads the vhosts and plans what the specs want of that broker; also says what was read of the broker itself.
 pub(super) async fn read(
-    broker: &Broker,
+    access: &Access,
     loaded: &mut Loaded,
     options: &Options,
     progress: &Progress,
 ) -> Result<Planned, Failure> {
+    let broker = &access.broker;
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&loaded.vhosts()).await?;
     let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
-    let plan = of(broker, &snapshots, &loaded.wanted, options).await?;
+    let plan = of(access, &snapshots, &loaded.wanted, options).await?;
     drop(reading);
     Ok(Planned { plan, dialects: snapshots.into_iter().map(|snapshot| snapshot.dialect).collect() })
 }
 
 /// Reads the vhosts and plans what is known to be wanted.
 pub(super) async fn plan(
-    broker: &Broker,
+    access: &Access,
     wanted: &[Wanted],
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
     let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
+    let broker = &access.broker;
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&vhosts).await?;
-    let plan = of(broker, &snapshots, wanted, options).await;
+    let plan = of(access, &snapshots, wanted, options).await;
     drop(reading);
     plan
 }
 
 /// The plan of vhosts that were read.
-async fn of(broker: &Broker, snapshots: &[Snapshot], wanted: &[Wanted], options: &Options) -> Result<Plan, Failure> {
+async fn of(access: &Access, snapshots: &[Snapshot], wanted: &[Wanted], options: &Options) -> Result<Plan, Failure> {
+    let broker = &access.broker;
     let mut parts: Vec<VhostPlan> = Vec::new();
     for (snapshot, wanted) in snapshots.iter().zip(wanted) {
         // Counts are read only where something may be lost or disturbed.
         let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
-            broker.activity(&wanted.topology.vhost).await?
+            let vhost = &wanted.topology.vhost;
+            let mut activity = broker.activity(vhost).await?;
+            if moves_messages(&snapshot.topology, wanted, &snapshot.dialect, options) {
+                activity.movers = access.movers(vhost, snapshot.dialect.version).await;
+                activity.queue_limit = broker.queue_limit(vhost).await?;
+            }
+            activity
         } else {
             Activity::default()
         };

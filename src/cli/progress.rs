@@ -4,7 +4,7 @@ use super::arguments::Global;
 use super::output::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How progress is shown in this run.
 #[derive(Clone, Copy)]
@@ -29,6 +29,11 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
+    /// Whether nothing is to be said but what went wrong.
+    pub(super) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// Something that takes as long as it takes. In a log it says nothing: it is over when the next line comes.
     pub(super) fn spin(self, message: String) -> UnderWay {
         if !self.terminal || self.quiet {
@@ -49,7 +54,7 @@ impl Progress {
         });
         // A log of ten thousand lines helps nobody: above a hundred steps, every tenth part is a line.
         let every = if total <= 100 { 1 } else { total / 10 };
-        Steps { bar, quiet: self.quiet, total, done: 0, every }
+        Steps { bar, quiet: self.quiet, total, done: 0, every, said: None }
     }
 }
 
@@ -60,9 +65,23 @@ pub(super) struct Steps {
     total: usize,
     done: usize,
     every: usize,
+    said: Option<Instant>,
 }
 
 impl Steps {
+    /// Something to say of the step that is under way; in a log, not more often than now and then.
+    pub(super) fn moving(&mut self, what: &str) {
+        match &self.bar {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None if self.quiet => {}
+            None if self.said.is_none_or(|said| said.elapsed() >= Duration::from_secs(5)) => {
+                self.said = Some(Instant::now());
+                tell(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1));
+            }
+            None => {}
+        }
+    }
+
     /// One more is over.
     pub(super) fn over(&mut self, what: &str) {
         self.done += 1;

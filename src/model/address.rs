@@ -6,7 +6,7 @@
 
 use super::units::unmistakable;
 use super::{Destination, ObjectId, VhostName};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -65,6 +65,12 @@ impl Address {
         } else {
             Err(format!("`{text}` is not an address; write queues/VHOST/NAME, percent-encoded, as plans print it"))
         }
+    }
+
+    /// The vhost that it is in.
+    pub fn vhost(&self) -> VhostName {
+        let segment = self.0.split('/').nth(1).unwrap_or_default();
+        VhostName::new(percent_decode_str(segment).decode_utf8_lossy())
     }
 
     /// The address as text.

@@ -1,8 +1,9 @@
 //! Every name that topo generates, made and recognised here and nowhere else.
 
-use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, pattern_of as pattern_of_name};
+use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LONGEST_NAME, pattern_of as pattern_of_name};
 use super::units::{duration, milliseconds};
 use super::{ExchangeName, PolicyName, QueueName};
+use sha2::{Digest, Sha256};
 
 /// What follows a queue's name in that of the policy that wires its dead letters.
 const DEAD_LETTER_POLICY_SUFFIX: &str = ".topo.dead-letter";
@@ -21,6 +22,8 @@ const SWITCH_SUFFIX: &str = ".switch";
 const RETURN_SUFFIX: &str = ".return";
 /// What stands between a tier's name and its generation.
 const GENERATION: char = '~';
+/// What stands before a queue's name in that of the shovel which moves its messages.
+const SHOVEL_PREFIX: &str = "topo.move.";
 
 /// The exchange that parts the deaths of a queue on a ladder: those that are tried again, and the final ones. It has the
 /// name of a dead-letter queue's exchange, for it leads to one; no queue is both.
@@ -178,6 +181,58 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
     stem(policy.as_str(), DEAD_LETTER_POLICY_SUFFIX)
 }
 
+/// What a migration makes beside a queue: all under the queue's own prefix, so that permissions on it fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The queue that takes what is published while the old queue is emptied, and its fanout exchange: the alternate of
+    /// the tap.
+    pub hold: String,
+    /// The queue that takes what the old queue held, and its fanout exchange.
+    pub drained: String,
+    /// The fanout exchange between the sources and the queue.
+    pub tap: ExchangeName,
+    /// The fanout exchange through which what was held comes back.
+    pub back: ExchangeName,
+    /// The policy that keeps the others off the holding queues.
+    pub shield: PolicyName,
+}
+
+impl Beside {
+    /// Of that queue. A name that would be too long carries a digest of the queue's.
+    pub fn of(queue: &QueueName) -> Self {
+        let name = |what: &str| {
+            let name = format!("{queue}.topo.{what}");
+            if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
+        };
+        Self {
+            hold: name("hold"),
+            drained: name("drained"),
+            tap: ExchangeName::new(name("tap")),
+            back: ExchangeName::new(name("back")),
+            shield: PolicyName::new(name("shield")),
+        }
+    }
+}
+
+/// Short, and another one for every name.
+pub fn digest(name: &str) -> String {
+    Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The shovel that moves the messages of a queue. A name that would be too long has a digest of the queue's instead.
+pub fn shovel(queue: &QueueName) -> String {
+    let name = format!("{SHOVEL_PREFIX}{queue}");
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    format!("{SHOVEL_PREFIX}{}", digest(queue.as_str()))
+}
+
+/// Whether a shovel has a generated name. Which queue it moves stands in its definition.
+pub fn is_shovel(name: &str) -> bool {
+    name.starts_with(SHOVEL_PREFIX)
+}
+
 /// The pattern that matches this queue and no other.
 pub fn pattern_of(queue: &QueueName) -> String {
     pattern_of_name(queue.as_str())
@@ -196,6 +251,16 @@ mod tests {
         assert_eq!(queue_of_dead_letter_policy(&dead_letter_policy(&queue)), Some(queue.clone()));
         assert!(is_reserved(dead_letter_policy(&queue).as_str()));
         assert!(!is_reserved("orders.topology"));
+    }
+
+    #[test]
+    fn shovels_have_short_names() {
+        let name = shovel(&QueueName::new("a/b"));
+        assert_eq!(name, "topo.move.a/b");
+        let long = shovel(&QueueName::new("q".repeat(250)));
+        assert_eq!(long.len(), "topo.move.".len() + 16);
+        assert_ne!(long, shovel(&QueueName::new("q".repeat(251))));
+        assert!(is_shovel(&name) && is_shovel(&long) && !is_shovel("topo.mover"));
     }
 
     #[test]

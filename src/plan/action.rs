@@ -63,6 +63,25 @@ pub enum Action {
         /// Its name.
         name: PolicyName,
     },
+    /// Moves what a queue holds to a fanout exchange, in order: not one request, but a mover that runs for a while.
+    MoveMessages {
+        /// The queue.
+        from: QueueName,
+        /// The exchange, which leads to one queue.
+        to: ExchangeName,
+        /// How far.
+        until: Level,
+    },
+}
+
+/// How far a queue is emptied by a mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// Until it holds nothing, and nothing is under way.
+    Empty,
+    /// Until next to nothing is in it; more may come, so the mover goes on. What comes next must follow at once.
+    NearlyEmpty,
 }
 
 /// What must hold when a queue is deleted.
@@ -88,6 +107,7 @@ impl Action {
             Self::DeclareExchange { name, .. } | Self::DeleteExchange { name } => ObjectId::Exchange(name.clone()),
             Self::PutPolicy { name, .. } | Self::DeletePolicy { name } => ObjectId::Policy(name.clone()),
             Self::DeclareQueue { name, .. } | Self::DeleteQueue { name, .. } => ObjectId::Queue(name.clone()),
+            Self::MoveMessages { from, .. } => ObjectId::Queue(from.clone()),
             Self::Bind { binding } | Self::Unbind { binding, .. } => ObjectId::Binding(binding.clone()),
         }
     }

@@ -10,6 +10,30 @@ use std::collections::BTreeMap;
 pub struct Activity {
     /// By queue. A queue that is not here is one about which nothing is known.
     pub queues: BTreeMap<QueueName, QueueActivity>,
+    /// What can move messages there; only asked where messages are to be moved.
+    #[serde(default)]
+    pub movers: Movers,
+    /// How many queues the vhost may have, if there is such a limit; only asked where messages are to be moved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queue_limit: Option<u64>,
+}
+
+/// What can move the messages of a vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Movers {
+    /// Nobody asked.
+    #[default]
+    Unknown,
+    /// Topo itself, over AMQP.
+    Amqp,
+    /// A shovel of the broker's.
+    Shovel,
+    /// Nothing can.
+    None {
+        /// Why each of them cannot, in one sentence.
+        reasons: Vec<String>,
+    },
 }
 
 /// The activity of one queue. `None` is "not known", and that is never taken for zero.

@@ -10,7 +10,7 @@ use super::way_out::WayKind;
 use super::{advice, recreate};
 use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
-use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType};
+use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
 
 /// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
 pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
@@ -95,7 +95,7 @@ pub(super) fn alter(
         sentence,
         afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
         without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
-        on_conflict: on_conflict(situation, options, &id, &address),
+        on_conflict: on_conflict(&situation.wanted.scope, options, &id, &address),
         ways_out: Vec::new(),
     };
     planned.live = situation.live(&id).cloned();
@@ -103,8 +103,8 @@ pub(super) fn alter(
 }
 
 /// The flag first, then the spec, then "refuse".
-fn on_conflict(situation: &Situation<'_>, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
-    let in_spec = || situation.wanted.scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, said)| *said);
+pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, address: &Address) -> OnConflict {
+    let in_spec = || scope.on_conflict.iter().find(|(known, _)| known == id).map(|(_, said)| *said);
     options.recreate.get(address).copied().or_else(in_spec).unwrap_or_default()
 }
 
@@ -142,7 +142,7 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
             planned.kind = ChangeKind::Recreate;
             refuse_invalid(draft, situation, &planned);
             planned.kept = Some(recreate::kept_bindings(situation, &planned));
-            recreate::hazards(draft, situation, &planned);
+            recreate::hazards(draft, situation, &planned, conflict.on_conflict);
         }
     }
     planned.conflict = Some(conflict);

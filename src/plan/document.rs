@@ -2,7 +2,7 @@
 
 use super::hazard::{Hazard, HazardKind};
 use super::way_out::WayOut;
-use super::{Action, QueueActivity, Request, Verdict};
+use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Places, QueueName, Scope, Topology,
     VhostName,
@@ -59,6 +59,9 @@ pub struct Options {
     /// Address globs; with any, only what they match, and what that needs, is planned (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<crate::model::Glob>,
+    /// Queues whose migration is undone, and nothing else (`--abort`).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub abort: BTreeSet<Address>,
 }
 
 /// Numbers over changes. A recreate is counted as a recreate, and bindings apart.
@@ -104,6 +107,12 @@ pub struct VhostPlan {
     pub blocks: Vec<Block>,
     /// What can be lost or disturbed.
     pub hazards: Vec<Hazard>,
+    /// Migrations that were begun and not finished, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unfinished: Vec<Note>,
+    /// The migrations among the steps.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub migrations: Vec<Migration>,
     /// What apply does, in order.
     pub steps: Vec<Step>,
     /// How many objects, bindings not counted, were compared.
@@ -124,6 +133,13 @@ pub struct Wanted {
     pub scope: Scope,
     /// Where each object stands in the spec, sorted by object.
     pub sources: Vec<(ObjectId, Source)>,
+}
+
+impl Wanted {
+    /// A spec that says nothing of a vhost.
+    pub fn nothing(vhost: VhostName) -> Self {
+        Self { topology: Topology::missing(vhost), scope: Scope::default(), sources: Vec::new() }
+    }
 }
 
 /// A place in a spec.
@@ -293,15 +309,27 @@ pub struct Step {
     /// The object whose recreate it is part of: once such a recreate has begun it is finished, also on an interrupt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recreate: Option<ObjectId>,
+    /// Where it stands in the migration that it is part of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stage: Option<Stage>,
     /// The object that it is about.
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request that is sent for it.
-    pub request: Request,
+    /// The request that is sent for it; a mover has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<Request>,
 }
 
 impl VhostPlan {
+    /// Whether the queue of that address is migrated, with that goal.
+    pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
+        self.migrations.iter().any(|migration| {
+            let queue = ObjectId::Queue(migration.queue.clone());
+            migration.goal == goal && Address::of(&self.vhost, &queue) == *address
+        })
+    }
+
     /// Whether the plan knows that an object to be deleted is bound, and says so as a hazard (or deletes a queue, whose
     /// bindings are expected to go with it).
     pub fn may_be_bound(&self, address: &Address) -> bool {

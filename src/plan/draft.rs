@@ -2,6 +2,7 @@
 
 use super::document::{Block, ChangeKind, Note, PlannedChange, Undeclared};
 use super::hazard::{Hazard, HazardKind};
+use super::migrate::Migration;
 use crate::model::{Address, Binding, Object};
 use std::collections::BTreeSet;
 
@@ -13,6 +14,8 @@ pub(super) struct Draft {
     pub(super) notes: Vec<Note>,
     pub(super) blocks: Vec<Block>,
     pub(super) hazards: Vec<Hazard>,
+    pub(super) migrations: Vec<Migration>,
+    pub(super) unfinished: Vec<Note>,
 }
 
 impl Draft {

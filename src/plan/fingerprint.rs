@@ -54,7 +54,10 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
         let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
         steps
             .map(|(part, step)| {
-                let shown = format!("{}: {} {}", step.address, step.request.method, step.request.path);
+                let shown = match &step.request {
+                    Some(request) => format!("{}: {} {}", step.address, request.method, request.path),
+                    None => format!("{}: messages are moved", step.address),
+                };
                 (shown, erased::Json::json(&(&part.vhost, operation(step))))
             })
             .collect()

@@ -15,6 +15,7 @@ mod effects;
 pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
+pub mod migrate;
 mod order;
 mod planner;
 mod recreate;
@@ -25,20 +26,22 @@ mod simulate;
 mod sinks;
 mod situation;
 mod target;
+mod touched;
 pub mod verdict;
 pub mod way_out;
 mod wiring;
 mod work;
 
-pub use action::{Action, Guard};
-pub use activity::{Activity, QueueActivity};
+pub use action::{Action, Guard, Level};
+pub use activity::{Activity, Movers, QueueActivity};
 pub use document::{
     Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
     Target, Undeclared, VhostPlan, Wanted,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
-pub use planner::{needs_activity, plan_vhost, seal};
+pub use migrate::{Goal, Migration, Stage, Todo};
+pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use situation::Situation;
 pub use verdict::Verdict;

@@ -3,21 +3,37 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, fingerprint, order, recreate, retries, simulate, target, wiring};
+use super::{conflict, deletions, effects, fingerprint, migrate, order, recreate, retries, simulate, target, wiring};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
-use crate::model::{Object, ObjectId, Topology};
+use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
 use std::borrow::Cow;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
     let wanted = &*wiring::adapted(wanted, current, dialect, options);
-    retries::is_any_left(current, wanted)
+    migrate::is_any_unfinished(current)
+        || retries::is_any_left(current, wanted)
         || diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
             Change::Create(object) => matches!(object, Object::Policy(..)),
             Change::Alter { .. } => true,
             Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
         })
+}
+
+/// Whether messages are moved, as far as can be told without knowing what is in the queues: only then it matters what can
+/// move them.
+pub fn moves_messages(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
+    let wanted = &*wiring::adapted(wanted, current, dialect, options);
+    let migrates = |change: &Change| match change {
+        Change::Alter { after: after @ Object::Queue(..), .. } => {
+            let id = after.id();
+            let address = Address::of(&current.vhost, &id);
+            conflict::on_conflict(&wanted.scope, options, &id, &address) == OnConflict::Migrate
+        }
+        Change::Alter { .. } | Change::Create(_) | Change::Delete { .. } => false,
+    };
+    migrate::is_any_unfinished(current) || diff(current, &wanted.topology, &wanted.scope).iter().any(migrates)
 }
 
 /// The plan of one vhost.
@@ -27,34 +43,16 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     let situation = &Situation { wanted: &adapted, ..*situation };
     let Situation { current, wanted, .. } = situation;
     let mut draft = Draft::default();
-    let mut removals = Vec::new();
-    for change in diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope) {
-        match change {
-            Change::Create(object) => create(&mut draft, situation, object),
-            Change::Alter { before, after, fields } => {
-                conflict::alter(&mut draft, situation, options, (before, after), &fields)
-            }
-            Change::Delete { object, reason } => removals.push((object, reason)),
-        }
+    if options.abort.is_empty() {
+        changes(&mut draft, situation, options);
+    } else {
+        migrate::abort(&mut draft, situation, options);
     }
-    retries::retire(&mut draft, situation, options, &mut removals);
-    deletions::plan(&mut draft, situation, options, removals);
-    external_objects(&mut draft, situation);
-    lacking(&mut draft, situation);
-    recreate::orphans(&mut draft, situation);
-    exclusive_queues(&mut draft, situation);
-    retries::hazards(&mut draft, situation);
-    retries::hazards_of_ends(&mut draft, situation);
-    target::restrict(&mut draft, situation, options);
-    recreate::keep_no_unwanted(&mut draft);
-    deletions::foreign_auto_delete(&mut draft, situation);
-    effects::hazards(&mut draft, situation, options);
-    deletions::last_bindings(&mut draft, situation);
-    deletions::mass_delete(&mut draft, situation);
     let steps = order::steps(&mut draft, situation, options);
-    simulate::check(&mut draft, situation, options, &steps);
-
-    let Draft { changes, undeclared, notes, blocks, hazards } = draft;
+    if options.abort.is_empty() {
+        simulate::check(&mut draft, situation, options, &steps);
+    }
+    let Draft { changes, undeclared, notes, blocks, hazards, migrations, unfinished } = draft;
     let desired = &wanted.topology;
     VhostPlan {
         vhost: current.vhost.clone(),
@@ -63,11 +61,44 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
         notes,
         blocks,
         hazards,
+        unfinished,
+        migrations,
         steps,
         compared_objects: 1 + desired.exchanges.len() + desired.queues.len() + desired.policies.len(),
         compared_bindings: desired.bindings.len(),
         wanted: (*wanted).clone(),
     }
+}
+
+/// What differs, with all that is to be said of it.
+fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
+    let Situation { current, wanted, .. } = situation;
+    let mut removals = Vec::new();
+    for change in diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope) {
+        match change {
+            Change::Create(object) => create(draft, situation, object),
+            Change::Alter { before, after, fields } => {
+                conflict::alter(draft, situation, options, (before, after), &fields)
+            }
+            Change::Delete { object, reason } => removals.push((object, reason)),
+        }
+    }
+    retries::retire(draft, situation, options, &mut removals);
+    deletions::plan(draft, situation, options, removals);
+    external_objects(draft, situation);
+    lacking(draft, situation);
+    recreate::orphans(draft, situation);
+    exclusive_queues(draft, situation);
+    retries::hazards(draft, situation);
+    retries::hazards_of_ends(draft, situation);
+    target::restrict(draft, situation, options);
+    migrate::keep_planned(draft);
+    migrate::finish(draft, situation, options);
+    recreate::keep_no_unwanted(draft);
+    deletions::foreign_auto_delete(draft, situation);
+    effects::hazards(draft, situation, options);
+    deletions::last_bindings(draft, situation);
+    deletions::mass_delete(draft, situation);
 }
 
 /// Joins the plans of all vhosts into one document, with its summary and fingerprint.

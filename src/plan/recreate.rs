@@ -3,15 +3,15 @@
 use super::document::{KeptBindings, Options, PlannedChange};
 use super::draft::Draft;
 use super::hazard::HazardKind;
+use super::migrate::{self, Obstacle};
 use super::situation::Situation;
 use super::{QueueActivity, Verdict};
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, ObjectKind, OnConflict,
-    Queue, QueueType,
+    Queue, QueueType, naming,
 };
-use sha2::{Digest, Sha256};
 
 /// The argument of a keep that holds the bindings, as JSON.
 const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
@@ -68,7 +68,10 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     let declared = &situation.wanted.topology.bindings;
-    let void = |binding: &Binding| !declared.contains(binding) && binding.arguments.values().any(may_be_void);
+    // A migration compares what it bound with what was there, and can bind over AMQP.
+    let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
+    let void =
+        |binding: &Binding| !is_compared && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
     if let Some(binding) = bindings_of(situation, &id).find(|binding| void(binding)) {
         let text = format!(
             "a recreate could not restore {binding}: `undefined` may stand for an AMQP void, which cannot be sent over HTTP"
@@ -84,6 +87,12 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
             return exchange_refusal(planned, on_conflict);
         }
     };
+    if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, wanted))) =
+        (on_conflict, &id, &planned.after)
+    {
+        let Obstacle { text, lift } = migrate::migration(situation, name, queue, wanted).err()?;
+        return Refusal::unless_asked(text, lift);
+    }
     queue_refusal(planned, queue, on_conflict)
 }
 
@@ -103,10 +112,6 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
         OnConflict::Refuse => {
             Refusal::unless_asked(fields_text(planned, if stream { "stream" } else { "queue" }), None)
         }
-        OnConflict::Migrate => Refusal::unless_asked(
-            "recreating a queue with its messages (`migrate`) is not available yet in this version of topo".to_owned(),
-            None,
-        ),
         OnConflict::IfEmpty if stream => Refusal::unless_asked(
             "a stream cannot be proven empty: the broker ignores that condition for streams".to_owned(),
             Some(format!("give the new stream another name, or --recreate {}=discard", planned.address)),
@@ -122,7 +127,7 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
                 None,
             ),
         },
-        OnConflict::Discard => None,
+        OnConflict::Discard | OnConflict::Migrate => None,
     }
 }
 
@@ -164,14 +169,23 @@ pub(super) fn keep_no_unwanted(draft: &mut Draft) {
 }
 
 /// What a recreate can lose and disturb.
-pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange, on_conflict: OnConflict) {
     let (Some(before), Some(after)) = (&planned.before, &planned.after) else { return };
     let address = &planned.address;
     match (before, after) {
-        (Object::Queue(_, before), Object::Queue(_, after)) => {
-            contents(draft, address, before, planned.live.as_ref());
-            let gap = "messages that arrive while it is recreated reach nobody, and publishers are not told";
-            draft.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
+        (Object::Queue(name, before), Object::Queue(_, after)) => {
+            let migration = match on_conflict {
+                OnConflict::Migrate => migrate::migration(situation, name, before, after).ok(),
+                OnConflict::Refuse | OnConflict::IfEmpty | OnConflict::Discard => None,
+            };
+            if let Some(migration) = migration {
+                migrate::hazards(draft, address, &migration, before, planned.live.as_ref());
+                draft.migrations.push(migration);
+            } else {
+                contents(draft, address, before, planned.live.as_ref());
+                let gap = "messages that arrive while it is recreated reach nobody, and publishers are not told";
+                draft.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
+            }
             if before.durable && !after.durable {
                 draft.hazard(
                     HazardKind::DurabilityDown,
@@ -256,8 +270,7 @@ pub(super) fn keep(id: &ObjectId, bindings: &[Binding]) -> (ExchangeName, Exchan
     };
     let mut keep_name = format!("{name}.topo.keep");
     if keep_name.len() > LONGEST_NAME {
-        let digest: String = Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        keep_name = format!("topo.keep.{digest}");
+        keep_name = format!("topo.keep.{}", naming::digest(name));
     }
     let list = serde_json::to_string(bindings).expect("bindings hold nothing that JSON cannot");
     let arguments = Arguments::from([

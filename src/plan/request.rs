@@ -112,9 +112,11 @@ pub(crate) fn path(kind: &str, segments: &[&str]) -> String {
 /// The guard of a [`Action::DeleteQueue`] is not in it. Which flags a guarded delete may carry depends on the type of
 /// the live queue, which an action does not know: classic queues take `if-empty` and `if-unused`, quorum queues answer
 /// 400 to both, streams ignore both. the broker layer adds the flags and does the reads around this very request.
-pub fn request(vhost: &VhostName, action: &Action) -> Request {
+///
+/// `None` is what takes more than a request: moving messages.
+pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
     let in_vhost = |kind: &str, name: &str| path(kind, &[vhost.as_str(), name]);
-    match action {
+    Some(match action {
         Action::PutVhost { vhost: settings } => {
             // All of it: from 3.10 on, a PUT empties the description and tags that it leaves out. The default queue type
             // alone is left out when it is not set: there is no value that says "none" on every version.
@@ -155,7 +157,8 @@ pub fn request(vhost: &VhostName, action: &Action) -> Request {
         Action::DeleteQueue { name, guard: _ } => Request::delete(in_vhost("queues", name.as_str())),
         Action::DeleteExchange { name } => Request::delete(in_vhost("exchanges", name.as_str())),
         Action::DeletePolicy { name } => Request::delete(in_vhost("policies", name.as_str())),
-    }
+        Action::MoveMessages { .. } => return None,
+    })
 }
 
 /// The broker's own key for a binding without arguments (`rabbit_mgmt_format:pack_binding_props`, all versions).
@@ -210,7 +213,7 @@ mod tests {
     use crate::plan::Guard;
 
     fn delete_queue(name: &str) -> Request {
-        request(&"/".into(), &Action::DeleteQueue { name: name.into(), guard: Guard::Nothing })
+        request(&"/".into(), &Action::DeleteQueue { name: name.into(), guard: Guard::Nothing }).unwrap()
     }
 
     #[test]
@@ -255,7 +258,7 @@ mod tests {
             ]
             .into(),
         };
-        let request = request(&"shop".into(), &Action::DeclareQueue { name: "q".into(), queue });
+        let request = request(&"shop".into(), &Action::DeclareQueue { name: "q".into(), queue }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/queues/shop/q");
         assert_eq!(
             request.body.unwrap().to_string(),
@@ -272,7 +275,7 @@ mod tests {
             internal: true,
             arguments: Arguments::new(),
         };
-        let request = request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange });
+        let request = request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/exchanges/shop/e");
         assert_eq!(
             request.body.unwrap(),
@@ -288,7 +291,7 @@ mod tests {
             priority: Priority(3.0),
             definition: [("max-length".to_owned(), ArgumentValue::Integer(9))].into(),
         };
-        let request = request(&"shop".into(), &Action::PutPolicy { name: "p/1".into(), policy });
+        let request = request(&"shop".into(), &Action::PutPolicy { name: "p/1".into(), policy }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/policies/shop/p%2F1");
         assert_eq!(
             request.body.unwrap(),
@@ -304,14 +307,14 @@ mod tests {
             routing_key: "a~b".to_owned(),
             arguments: Arguments::new(),
         };
-        let bind = request(&"/".into(), &Action::Bind { binding: binding.clone() });
+        let bind = request(&"/".into(), &Action::Bind { binding: binding.clone() }).unwrap();
         assert_eq!(bind.to_string(), "POST /api/bindings/%2F/e/amq.topic/e/e%2F2");
         assert_eq!(bind.body, Some(json!({"routing_key": "a~b", "arguments": {}})));
         for (listed, segment) in
             [("a%7Eb", "a%257Eb"), ("~", "~"), ("a+b~xyz", "a%2Bb~xyz"), ("..", "%252E%252E"), (".", "%252E")]
         {
             let unbind = Action::Unbind { binding: binding.clone(), properties_key: listed.to_owned() };
-            let request = request(&"/".into(), &unbind);
+            let request = request(&"/".into(), &unbind).unwrap();
             assert_eq!(request.to_string(), format!("DELETE /api/bindings/%2F/e/amq.topic/e/e%2F2/{segment}"));
             assert_eq!(request.unaddressable(), None);
         }
@@ -320,11 +323,11 @@ mod tests {
     #[test]
     fn a_vhost_is_written_whole() {
         let settings = Vhost { description: None, tags: vec!["a".into(), "b".into()], default_queue_type: None };
-        let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings });
+        let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(put.to_string(), "PUT /api/vhosts/a%2Fb");
         assert_eq!(put.body, Some(json!({"description": "", "tags": "a,b"})));
         let settings = Vhost { default_queue_type: Some("quorum".into()), ..Vhost::default() };
-        let put = request(&"v".into(), &Action::PutVhost { vhost: settings });
+        let put = request(&"v".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(
             put.body,
             Some(json!({"description": "", "tags": "", "default_queue_type": "quorum", "defaultqueuetype": "quorum"}))

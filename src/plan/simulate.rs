@@ -18,7 +18,7 @@ pub(super) fn run(current: &Topology, steps: &[Step]) -> Result<Topology, String
     Ok(state)
 }
 
-fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
+pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
         Action::DeclareExchange { name, exchange } => {
@@ -48,6 +48,7 @@ fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
             state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
             unbind(state, |binding| binding.touches_exchange(name));
         }
+        Action::MoveMessages { .. } => {}
         Action::DeletePolicy { name } => {
             state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
         }

@@ -74,6 +74,7 @@ impl Layout<'_> {
                 }
                 Action::DeleteExchange { .. }
                 | Action::DeletePolicy { .. }
+                | Action::MoveMessages { .. }
                 | Action::DeclareExchange { .. }
                 | Action::DeclareQueue { .. }
                 | Action::Bind { .. }

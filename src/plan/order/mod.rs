@@ -5,6 +5,7 @@
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
 mod deletions;
+mod migrations;
 
 use super::document::{Options, Step};
 use super::draft::Draft;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The steps of all changes that are not conflicts.
 pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Options) -> Vec<Step> {
     let mut work = Work::sort(&draft.changes);
+    let aborts = !options.abort.is_empty();
     let mut layout = Layout {
         situation,
         steps: Vec::new(),
@@ -33,6 +35,10 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         queues: situation.current.queues.keys().cloned().collect(),
         unwanted: deletions::unbound(draft),
     };
+    if aborts {
+        layout.migrate(draft);
+        return layout.steps;
+    }
     if let Some(vhost) = work.vhost {
         layout.wave(|layout| layout.push(Action::PutVhost { vhost }, None));
     }
@@ -45,6 +51,8 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     let (rewiring, policies): (BTreeMap<_, _>, BTreeMap<_, _>) =
         std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
+    // Where there is none any more, its migration makes it.
+    work.queues.retain(|name, _| !draft.migrations.iter().any(|migration| migration.queue == *name));
     layout.wave(|layout| {
         for (name, queue) in &work.queues {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
@@ -69,6 +77,11 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     layout.switches(&switches);
     layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
     layout.policies(rewiring);
+    layout.migrate(draft);
+    let is_migrated = |object: &Object| {
+        draft.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
+    };
+    work.recreates.retain(|object| !is_migrated(object));
     for object in &work.recreates {
         layout.recreate(object, &mut work.bindings);
     }
@@ -144,13 +157,14 @@ impl Layout<'_> {
             Action::PutVhost { .. } | Action::PutPolicy { .. } => {
                 self.made.insert(object.clone(), id);
             }
-            Action::DeletePolicy { .. } => {}
+            Action::DeletePolicy { .. } | Action::MoveMessages { .. } => {}
         }
         self.steps.push(Step {
             id,
             wave: self.wave,
             after,
             recreate: recreate.cloned(),
+            stage: None,
             address: self.situation.address(&object),
             request: request(&self.situation.current.vhost, &action),
             action,
@@ -230,7 +244,10 @@ impl Layout<'_> {
                 .filter(|made| matches!(made, ObjectId::Binding(other) if other.destination == binding.destination))
                 .cloned()
                 .collect(),
-            Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => Vec::new(),
+            Action::DeleteQueue { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => Vec::new(),
         }
     }
 

@@ -1,0 +1,174 @@
+//! One step of a migration: most are one request; moving messages and the swap are not.
+
+use super::{Event, Run, Setback};
+use crate::broker::mover::AmqpMover;
+use crate::broker::{BrokerError, Performed, Snapshot};
+use crate::model::{Destination, ExchangeName, QueueName, QueueType};
+use crate::plan::{Action, Goal, Level, Stage, Step};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The proof that the old queue is empty may fail for so long, from when it first seemed to be.
+const LONGEST_PROOF: Duration = Duration::from_secs(120);
+/// Before 4.0, a consumer of a quorum queue that is deleted and declared at once gets no cancel, and never a message again.
+const SETTLED: Duration = Duration::from_millis(250);
+/// Consumers are in the broker's statistics 5 s after they came.
+const STATISTICS: Duration = Duration::from_secs(12);
+
+impl Run<'_> {
+    pub(super) async fn carry_out(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
+        self.broker.check()?;
+        if self.is_old && self.migration.goal == Goal::Recreate && self.interrupt.is_requested() {
+            return Err(Setback::Interrupted);
+        }
+        let queue = self.migration.queue.clone();
+        match &step.action {
+            Action::MoveMessages { from, to, .. } if *from == queue => {
+                self.note_consumers(&queue).await?;
+                let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
+                self.moving.drain((from, to), self.interrupt, tell).await?;
+                self.seems_empty.get_or_insert_with(Instant::now);
+                Ok(Performed::Done)
+            }
+            Action::MoveMessages { from, to, until } => self.bring_back(step, from, to, *until).await,
+            Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
+            Action::DeleteQueue { .. } => {
+                self.moving.stop().await;
+                self.perform(step).await.map_err(|error| match error {
+                    Setback::GiveUp(error @ BrokerError::NotEmpty { .. }) => Setback::Again(error),
+                    other => other,
+                })
+            }
+            Action::DeclareQueue { name, .. } if *name == queue => {
+                let declared = self.perform(step).await;
+                if let Some(since) = self.gone_since.take() {
+                    self.migrated.gap = Some(since.elapsed());
+                }
+                match declared {
+                    // An application that still declares the old one was faster: it is an old queue again, and empty.
+                    Err(Setback::GiveUp(error @ BrokerError::Inequivalent { .. })) => Err(Setback::Again(error)),
+                    other => other,
+                }
+            }
+            Action::PutVhost { .. }
+            | Action::DeclareExchange { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::Bind { .. }
+            | Action::Unbind { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. } => self.perform(step).await,
+        }
+    }
+
+    async fn perform(&self, step: &Step) -> Result<Performed, Setback> {
+        Ok(self.broker.perform(&step.action).await?)
+    }
+
+    async fn bring_back(
+        &mut self,
+        step: &Step,
+        from: &QueueName,
+        to: &ExchangeName,
+        until: Level,
+    ) -> Result<Performed, Setback> {
+        let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
+        self.moving.bring_back((from, to), until, tell).await?;
+        if until == Level::Empty {
+            self.moving.stop().await;
+        }
+        Ok(Performed::Done)
+    }
+
+    /// Where the bindings of this stage lead afterwards.
+    pub(super) fn instead(&self, stage: Stage) -> Option<Destination> {
+        match stage {
+            Stage::Tap => Some(Destination::Exchange(self.migration.beside().tap)),
+            Stage::Return => Some(Destination::Queue(self.migration.queue.clone())),
+            Stage::Prepare | Stage::Drain | Stage::Swap | Stage::Clean => None,
+        }
+    }
+
+    /// Deletes the old queue, when nothing leads to it any more and it is proven to be empty.
+    async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
+        let queue = self.migration.queue.clone();
+        let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
+        if let Some(binding) = bindings.into_iter().find(|binding| binding.touches_queue(&queue)) {
+            return Err(Setback::Again(BrokerError::BoundMeanwhile {
+                object: queue.to_string(),
+                binding: binding.to_string(),
+            }));
+        }
+        if self.moving.is_shovel() {
+            // A shovel that is alive declares the queue again, bare.
+            self.moving.stop().await;
+        }
+        let asked = Instant::now();
+        let old = seen.topology.queues.get(&queue);
+        let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
+        let in_one_write = !is_quorum || seen.dialect.version.is_at_least(4, 0);
+        let amqp = self.moving.amqp().filter(|_| in_one_write).cloned();
+        let deleted = match &amqp {
+            Some(amqp) => self.swap(amqp, &queue, !is_quorum).await,
+            None => self.broker.perform(&step.action).await,
+        };
+        match deleted {
+            Ok(deleted) => {
+                self.is_old = false;
+                if amqp.is_none() {
+                    self.gone_since = Some(Instant::now());
+                }
+                self.moving.ended().await;
+                if amqp.is_none() && is_quorum {
+                    sleep(SETTLED).await;
+                }
+                Ok(deleted)
+            }
+            Err(error @ BrokerError::NotEmpty { .. }) => {
+                let since = *self.seems_empty.get_or_insert(asked);
+                Err(if since.elapsed() > LONGEST_PROOF { Setback::GiveUp(error) } else { Setback::Again(error) })
+            }
+            // An application was faster and has made the old one again; or nobody knows: a look will tell.
+            Err(error @ BrokerError::Inequivalent { .. }) => Err(Setback::Again(error)),
+            Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Proves that the queue is empty, then deletes it and declares the new one in one write, so that hardly anything can
+    /// come between.
+    async fn swap(&mut self, amqp: &AmqpMover, queue: &QueueName, if_empty: bool) -> Result<Performed, BrokerError> {
+        if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
+            return Ok(Performed::AlreadyGone);
+        }
+        self.broker.check()?;
+        let began = Instant::now();
+        amqp.swap(queue, &self.migration.wanted, if_empty).await?;
+        // No longer than until both were answered.
+        self.migrated.gap = Some(began.elapsed());
+        Ok(Performed::Done)
+    }
+
+    /// Counts them once, before anybody is cancelled.
+    async fn note_consumers(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
+        if self.consumers.is_none() {
+            self.consumers = self.moving.live(queue).await?.and_then(|live| live.consumers).map(|all| all.len());
+        }
+        Ok(())
+    }
+
+    /// Waits a while for those that were cancelled, and counts them.
+    pub(super) async fn await_consumers(&mut self) {
+        let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
+        let deadline = Instant::now() + STATISTICS;
+        loop {
+            let live = self.moving.live(&self.migration.queue).await.ok().flatten();
+            let after = live.and_then(|live| live.consumers).map_or(0, |all| all.len());
+            self.migrated.consumers = Some(super::Consumers { before, after });
+            if after >= before || Instant::now() >= deadline || self.interrupt.is_requested() {
+                return;
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+    }
+}

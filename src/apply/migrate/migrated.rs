@@ -1,0 +1,37 @@
+//! What is worth telling of a migration.
+
+use crate::model::QueueName;
+use std::time::Duration;
+
+/// What is worth telling of a migration, done or undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The queue.
+    pub queue: QueueName,
+    /// Whether all was put back into the old queue.
+    pub is_undone: bool,
+    /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them (a
+    /// shovel before 4.2).
+    pub returned: Option<u64>,
+    /// How many of them may come twice, because a connection was lost.
+    pub maybe_twice: u64,
+    /// How long there was no queue of that name; `None` if there always was one.
+    pub gap: Option<Duration>,
+    /// Who consumed from it.
+    pub consumers: Option<Consumers>,
+}
+
+/// Consumers of a queue, where the broker lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consumers {
+    /// Those that were attached before, and cancelled.
+    pub before: usize,
+    /// Those that are attached afterwards.
+    pub after: usize,
+}
+
+impl Migrated {
+    pub(super) fn new(queue: QueueName) -> Self {
+        Self { queue, is_undone: false, returned: Some(0), maybe_twice: 0, gap: None, consumers: None }
+    }
+}

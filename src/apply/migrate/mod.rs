@@ -1,0 +1,224 @@
+//! Carries out the migration of one queue: asks what is left to do, does it, and asks again, until nothing is.
+//!
+//! What is left is read off the broker each time ([`Migration::remaining`]). So what an application does meanwhile (binds
+//! the queue again, declares the old one again) is only something more to do; a run that was killed is gone on with by the
+//! next; and a migration that cannot be finished is undone by the same means, with another goal.
+
+mod carry_out;
+mod migrated;
+mod moving;
+mod turn;
+
+pub use migrated::{Consumers, Migrated};
+
+use super::Interrupt;
+use crate::broker::mover::Mover;
+use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
+use crate::model::{Address, ObjectId};
+use crate::plan::{Action, Goal, Migration, Stage, Step, request};
+use moving::Moving;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// What a migration needs besides the plan.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// What moves messages; `None` where no plan asked for it.
+    pub mover: Option<&'a Mover>,
+    /// How long may pass in which nothing gets less, before a migration is undone.
+    pub patience: Duration,
+}
+
+/// Something to tell of a migration under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event<'a> {
+    /// A step was done.
+    Done(&'a Step),
+    /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.
+    Moving(&'a Step, u64, Option<u64>),
+}
+
+/// Between the loss of a race and the next try.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often what was seen may turn out not to hold any more: an application that declares the old queue again and again
+/// wins such a race now and then, and not every time.
+const MOST_RACES: usize = 200;
+
+/// How a migration ended.
+pub(super) struct Ended {
+    /// What was done, in order.
+    pub(super) done: Vec<(Step, Performed)>,
+    /// What could not be done.
+    pub(super) failed: Option<(Step, BrokerError)>,
+    /// Whether all was put back as it was, which was not what was wanted.
+    pub(super) is_undone: bool,
+    /// What is worth telling of it.
+    pub(super) migrated: Migrated,
+}
+
+/// What keeps a step from being done.
+enum Setback {
+    /// What was seen no longer holds: look again.
+    Again(BrokerError),
+    /// It cannot be done; what was done is to be undone, where that is possible.
+    GiveUp(BrokerError),
+    /// Somebody asked to stop, and what was done can be undone.
+    Interrupted,
+    /// Nothing more may be done.
+    Stop(BrokerError),
+}
+
+impl From<BrokerError> for Setback {
+    fn from(error: BrokerError) -> Self {
+        match error {
+            BrokerError::LockLost { .. } => Self::Stop(error),
+            error => Self::GiveUp(error),
+        }
+    }
+}
+
+/// One migration under way.
+struct Run<'a> {
+    broker: &'a LockedBroker,
+    interrupt: &'a Interrupt,
+    observe: &'a dyn Fn(Event<'_>),
+    planned: &'a [Step],
+    migration: Migration,
+    moving: Moving<'a>,
+    /// Whether the old queue is there, so that all can be put back.
+    is_old: bool,
+    /// Since when the old queue has seemed to be empty.
+    seems_empty: Option<Instant>,
+    /// Since when there has been no queue of that name.
+    gone_since: Option<Instant>,
+    /// How many consumed from it before.
+    consumers: Option<usize>,
+    done: Vec<(Step, Performed)>,
+    migrated: Migrated,
+}
+
+/// Migrates a queue, or puts everything back. `planned` are the steps that the plan has for it.
+pub(super) async fn migrate(
+    broker: &LockedBroker,
+    interrupt: &Interrupt,
+    means: Means<'_>,
+    migration: &Migration,
+    planned: &[Step],
+    observe: &dyn Fn(Event<'_>),
+) -> Ended {
+    let mut run = Run {
+        broker,
+        interrupt,
+        observe,
+        planned,
+        migration: migration.clone(),
+        moving: Moving::new(broker, means),
+        is_old: false,
+        seems_empty: None,
+        gone_since: None,
+        consumers: None,
+        done: Vec::new(),
+        migrated: Migrated::new(migration.queue.clone()),
+    };
+    let failed = run.to_the_end().await;
+    run.moving.stop().await;
+    if failed.is_none() && run.migration.goal == Goal::Recreate {
+        run.await_consumers().await;
+    }
+    let Run { migration: ended, moving, done, mut migrated, .. } = run;
+    (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
+    migrated.is_undone = ended.goal == Goal::PutBack;
+    let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
+    Ended { done, failed, is_undone, migrated }
+}
+
+impl Run<'_> {
+    /// Why it did not come to the end that it was begun for, if it did not.
+    async fn to_the_end(&mut self) -> Option<(Step, BrokerError)> {
+        let mut gave_up = None;
+        let mut races = 0;
+        loop {
+            let (step, setback) = match self.pass().await {
+                Ok(true) => return gave_up,
+                Ok(false) => continue,
+                Err((step, Setback::Again(error))) if races == MOST_RACES => (step, Setback::GiveUp(error)),
+                Err(other) => other,
+            };
+            let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
+            match setback {
+                Setback::Again(_) => {
+                    races += 1;
+                    sleep(PAUSE).await;
+                }
+                Setback::Interrupted => self.go_back().await,
+                Setback::GiveUp(error) if may_go_back => {
+                    gave_up = Some((step, error));
+                    self.go_back().await;
+                }
+                Setback::GiveUp(error) | Setback::Stop(error) => return Some(gave_up.unwrap_or((step, error))),
+            }
+        }
+    }
+
+    async fn go_back(&mut self) {
+        self.migration = self.migration.put_back();
+        self.moving.stop().await;
+    }
+
+    /// Does what is left to do; true when nothing was.
+    async fn pass(&mut self) -> Result<bool, (Step, Setback)> {
+        let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
+        let live = seen.topology.queues.get(&self.migration.queue);
+        let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
+        self.is_old = live.is_some() && !is_wanted;
+        let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        let mut checked = None;
+        for (index, one) in todo.iter().enumerate() {
+            let step = self.step(one.stage, one.action.clone());
+            if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
+                checked = Some(one.stage);
+                if let Err(setback) = self.turned(&todo[index..], one.stage).await {
+                    return Err((step, setback));
+                }
+            }
+            match self.carry_out(&step, &seen).await {
+                Ok(performed) => {
+                    (self.observe)(Event::Done(&step));
+                    self.done.push((step, performed));
+                }
+                Err(setback) => return Err((step, setback)),
+            }
+        }
+        Ok(todo.is_empty())
+    }
+
+    async fn look(&self) -> Result<Snapshot, BrokerError> {
+        let vhost = self.broker.vhost().clone();
+        self.moving.remove_leftovers(&self.migration).await?;
+        Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
+    }
+
+    /// What a failure before anything is blamed on.
+    fn first_action(&self) -> Action {
+        let first = self.planned.first().map(|step| step.action.clone());
+        first.unwrap_or_else(|| Action::DeclareQueue {
+            name: self.migration.queue.clone(),
+            queue: self.migration.wanted.clone(),
+        })
+    }
+
+    /// As it was planned, or one that nobody could plan.
+    fn step(&self, stage: Stage, action: Action) -> Step {
+        let planned = self.planned.iter().find(|step| step.action == action);
+        planned.cloned().unwrap_or_else(|| Step {
+            id: 0,
+            wave: 0,
+            after: Vec::new(),
+            recreate: Some(ObjectId::Queue(self.migration.queue.clone())),
+            stage: Some(stage),
+            address: Address::of(self.broker.vhost(), &action.object()),
+            request: request(self.broker.vhost(), &action),
+            action,
+        })
+    }
+}

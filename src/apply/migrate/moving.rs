@@ -1,0 +1,375 @@
+//! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
+
+use super::{Means, Setback};
+use crate::apply::Interrupt;
+use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, State};
+use crate::broker::{BrokerError, LockedBroker};
+use crate::model::naming::Beside;
+use crate::model::{ExchangeName, QueueName};
+use crate::plan::{Level, Migration, QueueActivity};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Between two looks at a queue.
+const POLL: Duration = Duration::from_millis(300);
+/// Between two looks at a mover of our own, when its idle moment is waited for.
+const INSTANT: Duration = Duration::from_millis(1);
+/// Consumers that take nothing for so long do not drain: two ticks of a quorum queue's total, and some.
+const STALLED: Duration = Duration::from_secs(11);
+/// A mover that has had nothing for so long has got all there was.
+const IDLE: Duration = Duration::from_millis(500);
+/// The total of a quorum queue is that of its last tick.
+const TICK: Duration = Duration::from_secs(6);
+/// What a mover may have under way where next to nothing is left.
+const FEW: usize = 3;
+/// As a total that a broker says.
+const FEW_MESSAGES: u64 = 50;
+/// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
+const LONG_ENOUGH: Duration = Duration::from_secs(10);
+
+/// The mover of one migration: at most one move at a time.
+pub(super) struct Moving<'a> {
+    broker: &'a LockedBroker,
+    means: Means<'a>,
+    current: Option<Current>,
+    moved: Option<u64>,
+    returned: Option<u64>,
+    maybe_twice: u64,
+}
+
+struct Current {
+    from: QueueName,
+    to: ExchangeName,
+    /// Whether what it moves comes back into the queue.
+    brings_back: bool,
+    since: Instant,
+    handle: Move,
+}
+
+impl<'a> Moving<'a> {
+    pub(super) fn new(broker: &'a LockedBroker, means: Means<'a>) -> Self {
+        Self { broker, means, current: None, moved: Some(0), returned: Some(0), maybe_twice: 0 }
+    }
+
+    /// How many messages were brought back, by all moves so far.
+    pub(super) fn returned(&self) -> Option<u64> {
+        self.returned
+    }
+
+    pub(super) fn maybe_twice(&self) -> u64 {
+        self.maybe_twice
+    }
+
+    /// Starts to move, unless that is what is done already.
+    async fn start(&mut self, from: &QueueName, to: &ExchangeName, brings_back: bool) -> Result<(), Fault> {
+        if self.current.as_ref().is_some_and(|current| current.from == *from && current.to == *to) {
+            return Ok(());
+        }
+        self.stop().await;
+        let Some(mover) = self.means.mover else {
+            let reason = "nothing was chosen to move them".to_owned();
+            return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
+        };
+        let handle = mover.start(Order::new(from, to)).await?;
+        self.current = Some(Current { from: from.clone(), to: to.clone(), brings_back, since: Instant::now(), handle });
+        Ok(())
+    }
+
+    /// Ends the move: nothing is under way any more.
+    pub(super) async fn stop(&mut self) {
+        if let Some(current) = self.current.take()
+            && let Ok(last) = current.handle.stop().await
+        {
+            let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
+            self.moved = add(self.moved);
+            if current.brings_back {
+                self.returned = add(self.returned);
+            }
+            self.maybe_twice += last.maybe_twice;
+        }
+    }
+
+    /// Waits until the source is gone for the mover, too: only then nobody holds the old queue any more.
+    pub(super) async fn ended(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while let Some(current) = &mut self.current {
+            match current.handle.progress().await {
+                Ok(progress) if progress.state.is_over() => break,
+                Ok(_) if Instant::now() < deadline => sleep(INSTANT).await,
+                Ok(_) | Err(_) => break,
+            }
+        }
+        self.stop().await;
+    }
+
+    /// The mover over AMQP, if it is that one.
+    pub(super) fn amqp(&self) -> Option<&AmqpMover> {
+        match self.means.mover {
+            Some(Mover::Amqp(mover)) => Some(mover),
+            Some(Mover::Shovel(_)) | None => None,
+        }
+    }
+
+    /// Whether a mover of the broker's is at work.
+    pub(super) fn is_shovel(&self) -> bool {
+        matches!(self.means.mover, Some(Mover::Shovel(_)))
+    }
+
+    /// Shovels that a killed run left would go on, and declare a queue that is deleted.
+    pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
+        if self.current.is_some() {
+            return Ok(());
+        }
+        let Some(Mover::Shovel(shovels)) = self.means.mover else { return Ok(()) };
+        let Beside { hold, drained, .. } = migration.beside();
+        for leftover in shovels.leftovers().await? {
+            let source = leftover.source.as_str();
+            if [migration.queue.as_str(), &hold, &drained].contains(&source) {
+                shovels.remove(&leftover.name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in a queue, and who consumes from it; `None` if there is no such queue.
+    pub(super) async fn live(&self, queue: &QueueName) -> Result<Option<QueueActivity>, BrokerError> {
+        Ok(self.broker.broker().activity(self.broker.vhost()).await?.queues.remove(queue))
+    }
+
+    /// How far the current move is, if there is one.
+    async fn progress(&mut self) -> Result<Option<Progress>, BrokerError> {
+        match &mut self.current {
+            Some(current) => current.handle.progress().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Empties the old queue: by its own consumers as long as they do it, because a mover beside them would tear the order;
+    /// else by a mover.
+    pub(super) async fn drain(
+        &mut self,
+        (from, to): (&QueueName, &ExchangeName),
+        interrupt: &Interrupt,
+        tell: impl Fn(u64, Option<u64>),
+    ) -> Result<(), Setback> {
+        let mut pace = Pace::new(self.means.patience);
+        loop {
+            self.broker.check()?;
+            if interrupt.is_requested() {
+                return Err(Setback::Interrupted);
+            }
+            let Some(live) = self.live(from).await? else {
+                let reason = "it was deleted meanwhile".to_owned();
+                return Err(Setback::Again(BrokerError::NotMoved { queue: from.clone(), reason }));
+            };
+            let consumers = live.consumers.as_ref().map_or(0, Vec::len);
+            let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
+            let theirs = if is_ours { consumers.saturating_sub(1) } else { consumers };
+            let mut refused = None;
+            let wants_mover = theirs == 0 || pace.has_stalled() || pace.is_half_over();
+            if !is_ours && wants_mover && live.messages != Some(0) {
+                refused = match self.start(from, to, false).await {
+                    Ok(()) => None,
+                    Err(fault) => Some(self.setback(from, fault)?),
+                };
+            }
+            let progress = self.progress().await?;
+            let in_flight = progress.as_ref().map_or(0, |progress| progress.in_flight);
+            if let Some(Progress { state: State::Failed(fault), .. }) = &progress {
+                self.stop().await;
+                refused = Some(self.setback(from, fault.clone())?);
+            }
+            let moved = self.moved_with(progress.as_ref());
+            tell(moved, live.messages);
+            if live.messages == Some(0) && in_flight == 0 {
+                return Ok(());
+            }
+            pace.saw(live.messages, moved);
+            if pace.is_over() {
+                let reason = held_by(&live, refused.as_ref());
+                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// What a fault of the mover means: something to wait out, which is returned, or a setback.
+    fn setback(&self, queue: &QueueName, fault: Fault) -> Result<Fault, Setback> {
+        let reason = fault.to_string();
+        let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
+        match fault {
+            // Its own consumer may drain it, and is the only one who can.
+            Fault::Exclusive { .. } => Ok(fault),
+            Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
+                Err(Setback::Again(not_moved))
+            }
+            Fault::Broker(error) => Err(error.into()),
+            Fault::ForeignUser { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => Err(Setback::GiveUp(not_moved)),
+        }
+    }
+
+    /// Brings back what a holding queue holds; nobody but this mover takes from it.
+    pub(super) async fn bring_back(
+        &mut self,
+        (from, to): (&QueueName, &ExchangeName),
+        until: Level,
+        tell: impl Fn(u64, Option<u64>),
+    ) -> Result<(), Setback> {
+        let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
+        loop {
+            self.broker.check()?;
+            if let Err(fault) = self.start(from, to, true).await {
+                self.setback(from, fault)?;
+            }
+            if self.is_idle(until).await? {
+                return Ok(());
+            }
+            let Some(live) = self.live(from).await? else { return Ok(()) };
+            let progress = self.progress().await?;
+            if let Some(Progress { state: State::Failed(fault), .. }) = &progress {
+                let fault = fault.clone();
+                self.stop().await;
+                self.setback(from, fault)?;
+            }
+            let moved = self.moved_with(progress.as_ref());
+            tell(moved, live.messages);
+            pace.saw(live.messages, moved);
+            if self.is_shovel() && pace.is_low(until) {
+                return Ok(());
+            }
+            match until {
+                // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
+                Level::NearlyEmpty if pace.is_not_falling() => return Ok(()),
+                Level::Empty | Level::NearlyEmpty if pace.is_over() => {
+                    let reason = held_by(&live, None);
+                    return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
+                }
+                Level::Empty | Level::NearlyEmpty => sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Watches a mover of our own for a while: whether it has got all there was. It knows that before any total does.
+    ///
+    /// Where messages still come, the moment counts: what comes to the queue by the tap from then on must not overtake what
+    /// is under way.
+    async fn is_idle(&mut self, until: Level) -> Result<bool, BrokerError> {
+        let deadline = Instant::now() + POLL;
+        let mut few_since = None;
+        while let Some(Current { since, handle: handle @ Move::Amqp(_), .. }) = &mut self.current {
+            let progress = handle.progress().await?;
+            let quiet = progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
+            let is_moving = progress.state == State::Moving;
+            let done = match until {
+                Level::Empty => progress.in_flight == 0 && quiet >= IDLE,
+                Level::NearlyEmpty => {
+                    let has_begun = progress.last_moved.is_some() || quiet >= IDLE;
+                    let few = *few_since.get_or_insert_with(Instant::now);
+                    if progress.in_flight > FEW {
+                        few_since = None;
+                    }
+                    has_begun && (progress.in_flight == 0 || progress.in_flight <= FEW && few.elapsed() >= POLL / 2)
+                }
+            };
+            if is_moving && done {
+                return Ok(true);
+            }
+            if progress.state.is_over() || Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(INSTANT).await;
+        }
+        Ok(false)
+    }
+
+    fn moved_with(&self, progress: Option<&Progress>) -> u64 {
+        let now = progress.map_or(Some(0), |progress| progress.moved);
+        self.moved.zip(now).map_or(0, |(before, now)| before + now)
+    }
+}
+
+/// Whether something gets less, and since when it does not.
+struct Pace {
+    patience: Duration,
+    begun: Instant,
+    least: u64,
+    moved: u64,
+    /// When it last was less, or something was moved.
+    went_on: Instant,
+    /// When there last was less than ever.
+    fell: Instant,
+    /// Since when there has been nothing.
+    empty_since: Option<Instant>,
+    last: Option<u64>,
+}
+
+impl Pace {
+    fn new(patience: Duration) -> Self {
+        let now = Instant::now();
+        Self { patience, begun: now, least: u64::MAX, moved: 0, went_on: now, fell: now, empty_since: None, last: None }
+    }
+
+    fn saw(&mut self, messages: Option<u64>, moved: u64) {
+        let now = Instant::now();
+        let less = messages.is_some_and(|messages| messages < self.least);
+        if less || moved > self.moved {
+            self.went_on = now;
+        }
+        if less {
+            self.fell = now;
+            self.least = messages.unwrap_or(self.least);
+        }
+        self.empty_since = if messages == Some(0) { self.empty_since.or(Some(now)) } else { None };
+        self.moved = moved.max(self.moved);
+        self.last = messages;
+    }
+
+    /// Whether nobody seems to take anything.
+    fn has_stalled(&self) -> bool {
+        self.fell.elapsed() >= STALLED.min(self.patience / 3)
+    }
+
+    fn is_half_over(&self) -> bool {
+        self.begun.elapsed() >= self.patience / 2
+    }
+
+    fn is_over(&self) -> bool {
+        self.went_on.elapsed() >= self.patience
+    }
+
+    fn is_not_falling(&self) -> bool {
+        self.fell.elapsed() >= LONG_ENOUGH
+    }
+
+    /// By totals alone, which may be a tick old.
+    fn is_low(&self, until: Level) -> bool {
+        match until {
+            Level::Empty => self.empty_since.is_some_and(|since| since.elapsed() >= TICK),
+            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
+        }
+    }
+}
+
+/// Why a queue does not get empty, in words.
+fn held_by(live: &QueueActivity, refused: Option<&Fault>) -> String {
+    let mut text = match (live.unacknowledged, live.messages) {
+        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
+        (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
+        (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
+            format!(
+                "{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)"
+            )
+        }
+        (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
+        (_, None) => "the broker does not say how many are left".to_owned(),
+    };
+    let peers: Vec<&str> =
+        live.consumers.iter().flatten().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    if !peers.is_empty() {
+        text.push_str(&format!("; it is consumed from {}", peers.join(", ")));
+    }
+    if let Some(fault) = refused {
+        text.push_str(&format!("; {fault}"));
+    }
+    text
+}

@@ -1,0 +1,211 @@
+//! One AMQP connection, made again when it is lost; and the broker's answers as the errors that HTTP has for the same.
+
+use super::address::AmqpOptions;
+use super::tls;
+use crate::broker::connect_problem::ConnectProblem;
+use crate::broker::error::BrokerError;
+use backon::{ExponentialBuilder, Retryable};
+use lapin::protocol::{AMQPError, AMQPErrorKind};
+use lapin::tcp::{AMQPUriTcpExt, RustlsConnector, TLSConfig};
+use lapin::types::ShortString;
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::{Channel, ConnectionProperties, ErrorKind};
+use rustls::ClientConfig;
+use secrecy::ExposeSecret;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// A network that works needs no longer for a handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An alarm that is seen so often, with such pauses, is not over in a moment: the broker reads nothing, and so answers
+/// nothing.
+const LOOKS_AT_ALARM: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// An AMQP connection to one vhost that outlives the loss of its socket.
+pub(super) struct Connection {
+    pub(super) options: AmqpOptions,
+    tls: Option<Arc<ClientConfig>>,
+    /// Behind a lock so that two who find it lost make one new one.
+    live: Mutex<Option<Arc<lapin::Connection>>>,
+}
+
+impl Connection {
+    /// Connects, or says why not: certificates, the port, the login, the vhost.
+    pub(super) async fn open(options: AmqpOptions) -> Result<Self, BrokerError> {
+        let tls = if options.address.tls { Some(Arc::new(tls::config(&options)?)) } else { None };
+        let connection = Self { options, tls, live: Mutex::new(None) };
+        connection.live().await?;
+        Ok(connection)
+    }
+
+    /// The connection, made again if it was lost.
+    pub(super) async fn live(&self) -> Result<Arc<lapin::Connection>, BrokerError> {
+        let mut live = self.live.lock().await;
+        if let Some(connection) = live.as_ref().filter(|connection| connection.status().connected()) {
+            return Ok(connection.clone());
+        }
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(self.options.retries.first_pause)
+            .with_max_delay(self.options.retries.longest_pause)
+            .with_max_times(self.options.retries.attempts.saturating_sub(1))
+            .with_jitter();
+        let connection = (|| self.connect_once()).retry(pauses).when(BrokerError::is_transient).await?;
+        Ok(live.insert(Arc::new(connection)).clone())
+    }
+
+    /// Whether the broker takes no messages for now.
+    pub(super) fn is_blocked(&self) -> bool {
+        let live = self.live.try_lock();
+        live.is_ok_and(|live| live.as_ref().is_some_and(|connection| connection.status().blocked()))
+    }
+
+    /// A new channel.
+    pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
+        let connection = self.live().await?;
+        self.answer("channel.open", connection.create_channel()).await
+    }
+
+    /// Says goodbye. What is still unacknowledged goes back to its queue.
+    pub(super) async fn close(&self) {
+        if let Some(connection) = self.live.lock().await.take() {
+            // Whoever does not answer is left alone.
+            let _ = tokio::time::timeout(CONNECT_TIMEOUT, connection.close(200, "done".into())).await;
+        }
+    }
+
+    async fn connect_once(&self) -> Result<lapin::Connection, BrokerError> {
+        let options = &self.options;
+        let uri = AMQPUri {
+            // The stream is encrypted below: this is about the library's own way.
+            scheme: AMQPScheme::AMQP,
+            authority: AMQPAuthority {
+                userinfo: AMQPUserInfo {
+                    username: options.username.clone(),
+                    password: options.password.expose_secret().to_owned(),
+                },
+                host: options.address.host.clone(),
+                port: options.address.port,
+            },
+            vhost: options.vhost.as_str().to_owned(),
+            query: AMQPQueryString::default(),
+        };
+        let properties = ConnectionProperties::default()
+            .with_client_property("product".into(), "topo".into())
+            .with_client_property("version".into(), env!("CARGO_PKG_VERSION").into())
+            .with_connection_name("topo".into());
+        let runtime = lapin::runtime::default_runtime().map_err(|error| self.not_connected(&error))?;
+        let tls = self.tls.clone();
+        let stream = async move |uri: AMQPUri, runtime| {
+            let stream = uri.connect_with_config_async(TLSConfig::default(), &runtime).await?;
+            match tls.clone() {
+                Some(config) => Ok(stream.into_rustls(&RustlsConnector::from(config), &uri.authority.host).await?),
+                None => Ok(stream),
+            }
+        };
+        let limit = CONNECT_TIMEOUT.min(options.timeout);
+        let connecting = lapin::Connection::connector(uri, runtime, stream, properties);
+        match tokio::time::timeout(limit, connecting).await {
+            Ok(connected) => connected.map_err(|error| self.not_connected(&error)),
+            Err(_) => Err(self.timeout("connection.open", limit)),
+        }
+    }
+
+    /// Waits for the broker's answer, for no longer than is allowed.
+    pub(super) async fn answer<T>(
+        &self,
+        request: &str,
+        answer: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, BrokerError> {
+        let alarm = async {
+            let mut blocked = 0;
+            while blocked < LOOKS_AT_ALARM {
+                tokio::time::sleep(PAUSE).await;
+                blocked = if self.is_blocked() { blocked + 1 } else { 0 };
+            }
+        };
+        tokio::select! {
+            biased;
+            answered = tokio::time::timeout(self.options.timeout, answer) => match answered {
+                Ok(answered) => answered.map_err(|error| self.refused(request, &error)),
+                Err(_) => Err(self.timeout(request, self.options.timeout)),
+            },
+            () = alarm => {
+                Err(BrokerError::Alarm { url: self.options.address.to_string(), request: request.to_owned() })
+            }
+        }
+    }
+
+    fn timeout(&self, request: &str, after: Duration) -> BrokerError {
+        BrokerError::Timeout { url: self.options.address.to_string(), request: request.to_owned(), after }
+    }
+
+    /// Why there is no connection.
+    fn not_connected(&self, error: &lapin::Error) -> BrokerError {
+        let url = self.options.address.to_string();
+        let username = self.options.username.clone();
+        if let Some(said) = protocol_error(error) {
+            let reason = said.get_message().to_string();
+            return match said.get_id() {
+                403 => BrokerError::Unauthorized { username, reason },
+                _ => {
+                    let request = format!("connection.open to vhost {}", self.options.vhost);
+                    BrokerError::AccessRefused { username, request, reason }
+                }
+            };
+        }
+        // Open enums of the library: what is not about the network reads as its words.
+        #[allow(clippy::wildcard_enum_match_arm)]
+        let problem = match error.kind() {
+            ErrorKind::IOError(error) => ConnectProblem::of_io(error),
+            _ => ConnectProblem::Other(error.to_string()),
+        };
+        BrokerError::Connect { url, problem }
+    }
+
+    /// What the broker said to a request, or that it said nothing any more.
+    pub(super) fn refused(&self, request: &str, error: &lapin::Error) -> BrokerError {
+        let request = request.to_owned();
+        let Some(said) = protocol_error(error).filter(|said| is_of_channel(said)) else {
+            let problem = ConnectProblem::Broken(words(error));
+            return BrokerError::Connect { url: self.options.address.to_string(), problem };
+        };
+        let reason = said.get_message().to_string();
+        match said.get_id() {
+            403 => BrokerError::AccessRefused { username: self.options.username.clone(), request, reason },
+            404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
+            404 => BrokerError::NotFound { request, reason },
+            406 if reason.contains("inequivalent arg") || reason.contains("declared with other arguments") => {
+                BrokerError::Inequivalent { request, reason }
+            }
+            status => BrokerError::Refused { request, status, reason },
+        }
+    }
+}
+
+/// The broker's answer, if it is one.
+pub(super) fn protocol_error(error: &lapin::Error) -> Option<&AMQPError> {
+    // The library's enum is open.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    match error.kind() {
+        ErrorKind::ProtocolError(error) => Some(error),
+        _ => None,
+    }
+}
+
+/// Whether only a channel was closed by it, and not the connection.
+pub(super) fn is_of_channel(error: &AMQPError) -> bool {
+    matches!(error.kind(), AMQPErrorKind::Soft(_))
+}
+
+/// What was said, without the library's frame around it.
+pub(super) fn words(error: &lapin::Error) -> String {
+    protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string())
+}
+
+/// A name on the wire.
+pub(super) fn short(name: &str) -> ShortString {
+    name.into()
+}

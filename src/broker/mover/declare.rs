@@ -1,0 +1,129 @@
+//! Declarations and bindings over AMQP: for what must follow each other without a pause, and for values that HTTP cannot
+//! carry.
+
+use super::amqp::AmqpMover;
+use super::connection::short;
+use super::table::table;
+use crate::broker::error::BrokerError;
+use crate::model::{Binding, Destination, Queue, QueueName};
+use futures_util::future::join;
+use lapin::options::{
+    ExchangeBindOptions, ExchangeUnbindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+
+/// What must hold for a queue to be deleted, as the broker checks it. Quorum queues refuse both, streams ignore both;
+/// `if_empty` counts ready messages only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeleteIf {
+    /// Nothing in it is ready.
+    pub empty: bool,
+    /// It has no consumers.
+    pub unused: bool,
+}
+
+impl AmqpMover {
+    /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
+    /// one that was on its way already. Then the error is [`BrokerError::Inequivalent`], and the old definition is there
+    /// again, empty. `if_empty` is for classic queues alone, and counts ready messages only; what does not hold is
+    /// [`BrokerError::NotEmpty`], and nothing is done.
+    pub async fn swap(&self, name: &QueueName, queue: &Queue, if_empty: bool) -> Result<(), BrokerError> {
+        let channel = self.0.channel().await?;
+        let request = format!("queue.delete and queue.declare of {name}");
+        let delete = QueueDeleteOptions { if_unused: false, if_empty, nowait: true };
+        // Both are polled in this order before either is waited for, so they are written together.
+        let both = join(
+            channel.queue_delete(short(name.as_str()), delete),
+            channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments)),
+        );
+        match self.0.answer(&request, async { both.await.1 }).await {
+            Ok(_) => {}
+            // `queue 'q' in vhost 'v' not empty`: then nothing was deleted.
+            Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
+                return Err(BrokerError::NotEmpty { queue: name.clone(), messages: None });
+            }
+            Err(error) => return Err(error),
+        }
+        close(&channel).await;
+        Ok(())
+    }
+
+    /// Deletes a queue; how many messages it held that were ready.
+    pub async fn delete(&self, name: &QueueName, guard: DeleteIf) -> Result<u32, BrokerError> {
+        let channel = self.0.channel().await?;
+        let delete = QueueDeleteOptions { if_unused: guard.unused, if_empty: guard.empty, nowait: false };
+        let request = format!("queue.delete of {name}");
+        let held = self.0.answer(&request, channel.queue_delete(short(name.as_str()), delete)).await?;
+        close(&channel).await;
+        Ok(held)
+    }
+
+    /// Declares a queue.
+    pub async fn declare(&self, name: &QueueName, queue: &Queue) -> Result<(), BrokerError> {
+        let channel = self.0.channel().await?;
+        let request = format!("queue.declare of {name}");
+        let declare = channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments));
+        self.0.answer(&request, declare).await?;
+        close(&channel).await;
+        Ok(())
+    }
+
+    /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
+    /// cannot be captured: the management API shows none of their types.
+    pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
+        let channel = self.0.channel().await?;
+        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
+        let arguments = table(&binding.arguments);
+        let request = format!("bind of {binding}");
+        match &binding.destination {
+            Destination::Queue(queue) => {
+                let bind =
+                    channel.queue_bind(short(queue.as_str()), source, key, QueueBindOptions::default(), arguments);
+                self.0.answer(&request, bind).await?;
+            }
+            Destination::Exchange(exchange) => {
+                let options = ExchangeBindOptions::default();
+                let bind = channel.exchange_bind(short(exchange.as_str()), source, key, options, arguments);
+                self.0.answer(&request, bind).await?;
+            }
+        }
+        close(&channel).await;
+        Ok(())
+    }
+
+    /// Unbinds. What is not there is no error.
+    pub async fn unbind(&self, binding: &Binding) -> Result<(), BrokerError> {
+        let channel = self.0.channel().await?;
+        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
+        let arguments = table(&binding.arguments);
+        let request = format!("unbind of {binding}");
+        match &binding.destination {
+            Destination::Queue(queue) => {
+                let unbind = channel.queue_unbind(short(queue.as_str()), source, key, arguments);
+                self.0.answer(&request, unbind).await?;
+            }
+            Destination::Exchange(exchange) => {
+                let options = ExchangeUnbindOptions::default();
+                let unbind = channel.exchange_unbind(short(exchange.as_str()), source, key, options, arguments);
+                self.0.answer(&request, unbind).await?;
+            }
+        }
+        close(&channel).await;
+        Ok(())
+    }
+}
+
+fn options(queue: &Queue) -> QueueDeclareOptions {
+    let Queue { durable, auto_delete, exclusive, arguments: _ } = queue;
+    QueueDeclareOptions {
+        passive: false,
+        durable: *durable,
+        exclusive: *exclusive,
+        auto_delete: *auto_delete,
+        nowait: false,
+    }
+}
+
+/// A channel that is done. What can go wrong with that changes nothing.
+async fn close(channel: &lapin::Channel) {
+    let _ = channel.close(200, "done".into()).await;
+}

@@ -1,0 +1,321 @@
+//! One channel's worth of a move: takes, publishes, acknowledges what is confirmed. A lost connection ends it, and the next one
+//! goes on.
+
+use super::connection::{Connection, is_of_channel, protocol_error, short, words};
+use super::counts::without_counts;
+use super::permitted::may_publish;
+use super::pipeline::{Outcome, Pipeline};
+use super::progress::{Fault, Order, Progress, State};
+use crate::broker::error::BrokerError;
+use futures_util::{FutureExt, StreamExt};
+use lapin::message::Delivery;
+use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
+use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
+use lapin::{Channel, Consumer};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Above every application's, which mostly have none: what is moved is not tried by a consumer first.
+const PRIORITY: i64 = 1000;
+/// For what is on its way when a move is told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// A queue that hands out nothing for so long has nothing.
+const QUIET: Duration = Duration::from_millis(200);
+/// Between attempts at a queue that rejects.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// One move, through all of its sessions.
+pub(super) struct Job {
+    pub(super) connection: Arc<Connection>,
+    pub(super) order: Order,
+    pub(super) told: watch::Sender<Progress>,
+    pub(super) stop: watch::Receiver<bool>,
+    /// Whether the broker takes messages of other users from this one, once that was seen.
+    pub(super) impersonates: bool,
+}
+
+pub(super) struct Session {
+    channel: Channel,
+    consumer: Consumer,
+    pipeline: Pipeline,
+    /// How many messages came.
+    taken: usize,
+}
+
+/// Why a session is over.
+pub(super) enum Over {
+    /// It was told to stop.
+    Stopped,
+    /// For good.
+    Fault(Fault),
+    /// The connection or the channel is gone; another session may go on.
+    Lost(BrokerError),
+}
+
+impl From<Fault> for Over {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Session {
+    /// Subscribes, after it is certain that what will come may be published.
+    pub(super) async fn open(connection: &Connection, order: &Order) -> Result<Self, Fault> {
+        match may_publish(connection, &order.target).await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
+            permitted => permitted?,
+        }
+        let channel = connection.channel().await?;
+        let request = format!("basic.consume of {}", order.source);
+        let mut arguments = FieldTable::default();
+        arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
+        let subscribed = connection.answer(&request, async {
+            channel.basic_qos(order.prefetch, BasicQosOptions::default()).await?;
+            channel.confirm_select(ConfirmSelectOptions::default()).await?;
+            let options = BasicConsumeOptions::default();
+            channel.basic_consume(short(order.source.as_str()), short(""), options, arguments).await
+        });
+        match subscribed.await {
+            Ok(consumer) => Ok(Self { channel, consumer, pipeline: Pipeline::default(), taken: 0 }),
+            Err(BrokerError::NotFound { reason, .. }) => Err(Fault::SourceGone { reason }),
+            Err(BrokerError::AccessRefused { reason, .. }) if reason.contains("exclusive") => {
+                Err(Fault::Exclusive { reason })
+            }
+            Err(BrokerError::Refused { status: 405, reason, .. }) => Err(Fault::Exclusive { reason }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How many messages may be at both places if the channel is lost now: acknowledgements have no answer, so the last
+    /// of them may be lost with it.
+    pub(super) fn doubtful(&self, order: &Order) -> usize {
+        self.taken.min(order.prefetch.into())
+    }
+
+    /// How many messages are taken and not acknowledged.
+    pub(super) fn in_flight(&self) -> usize {
+        self.pipeline.len()
+    }
+
+    /// Closes the channel: all acknowledgements before it are with the broker then.
+    pub(super) async fn close(self) {
+        let _ = tokio::time::timeout(GRACE, self.channel.close(200, "done".into())).await;
+    }
+
+    /// Moves until there is a reason not to.
+    pub(super) async fn run(&mut self, job: &mut Job) -> Over {
+        loop {
+            let over = tokio::select! {
+                biased;
+                _ = told(&mut job.stop) => break,
+                settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
+                    Ok(()) => self.book(job).await,
+                    Err(error) => Err(job.over(&error)),
+                },
+                next = self.consumer.next() => self.take(job, next).await,
+            };
+            match over {
+                Ok(()) => {}
+                Err(Over::Stopped) => break,
+                Err(over) => return over,
+            }
+        }
+        match tokio::time::timeout(GRACE, self.finish(job)).await {
+            Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Over::Stopped,
+            Ok(Err(over)) => over,
+        }
+    }
+
+    /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
+    async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
+        // A message that the queue hands out while it is told of the cancel comes after the answer to it, and goes back
+        // with the channel. So nothing is acknowledged until the queue may hand out no more, or has no more.
+        while self.pipeline.len() < usize::from(job.order.prefetch) {
+            match tokio::time::timeout(QUIET, self.consumer.next()).await {
+                Ok(Some(next)) => {
+                    let delivery = next.map_err(|error| job.over(&error))?;
+                    self.forward(job, delivery).await?;
+                }
+                Ok(None) => return Err(self.cancelled(job).await),
+                Err(_) => break,
+            }
+        }
+        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        cancelled.map_err(|error| job.over(&error))?;
+        while let Some(next) = self.consumer.next().await {
+            let delivery = next.map_err(|error| job.over(&error))?;
+            self.forward(job, delivery).await?;
+        }
+        while !self.pipeline.is_empty() {
+            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
+            self.book(job).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends on what was delivered, and all that is there already.
+    async fn take(&mut self, job: &mut Job, next: Option<lapin::Result<Delivery>>) -> Result<(), Over> {
+        let mut next = Some(next);
+        while let Some(delivered) = next {
+            match delivered {
+                Some(Ok(delivery)) => self.forward(job, delivery).await?,
+                Some(Err(error)) => return Err(job.over(&error)),
+                None => return Err(self.cancelled(job).await),
+            }
+            next = self.consumer.next().now_or_never();
+        }
+        job.told.send_modify(|progress| progress.in_flight = self.pipeline.len());
+        Ok(())
+    }
+
+    /// The broker cancelled: the queue is gone. What was taken from it is safe or is not; nothing goes back.
+    async fn cancelled(&mut self, job: &mut Job) -> Over {
+        let rest = async {
+            while !self.pipeline.is_empty() {
+                self.pipeline.settle().await.map_err(|error| job.over(&error))?;
+                self.book(job).await?;
+            }
+            Ok(())
+        };
+        let reason = "the broker cancelled the consumer".to_owned();
+        match tokio::time::timeout(GRACE, rest).await {
+            Ok(Err(over @ (Over::Fault(_) | Over::Lost(_)))) => over,
+            Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
+        }
+    }
+
+    async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), Over> {
+        self.taken += 1;
+        delivery.properties = without_counts(delivery.properties);
+        let of = delivery.properties.user_id().as_ref().map(ToString::to_string);
+        match of {
+            Some(user) if user != job.connection.options.username && !job.impersonates => {
+                self.forward_of_another(job, delivery, user).await
+            }
+            Some(_) | None => {
+                self.pipeline.push(&self.channel, job.order.target.as_str(), delivery);
+                Ok(())
+            }
+        }
+    }
+
+    /// A message that says it is of another user. The broker refuses it, and closes the channel, unless this user has the tag
+    /// `impersonator`: so it is tried on a channel of its own, and after all others are safe.
+    async fn forward_of_another(&mut self, job: &mut Job, delivery: Delivery, user_id: String) -> Result<(), Over> {
+        while !self.pipeline.is_empty() {
+            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
+            self.book(job).await?;
+        }
+        let channel = job.connection.channel().await.map_err(Over::Lost)?;
+        let select = channel.confirm_select(ConfirmSelectOptions::default()).await;
+        select.map_err(|error| job.over(&error))?;
+        self.pipeline.push(&channel, job.order.target.as_str(), delivery);
+        match self.pipeline.settle().await {
+            Ok(()) => {
+                job.impersonates = true;
+                self.book(job).await
+            }
+            Err(error) => Err(match protocol_error(&error) {
+                Some(said) if said.get_id() == 406 => {
+                    // It was refused, so it is at one place only.
+                    self.pipeline = Pipeline::default();
+                    Fault::ForeignUser { user_id, reason: words(&error) }.into()
+                }
+                Some(_) | None => job.over(&error),
+            }),
+        }
+    }
+
+    /// Acknowledges what is safe.
+    async fn book(&mut self, job: &mut Job) -> Result<(), Over> {
+        if self.pipeline.is_going_well() {
+            return match self.pipeline.take_confirmed() {
+                Some((tag, count)) => self.acknowledge(job, tag, true, count).await,
+                None => Ok(()),
+            };
+        }
+        let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
+        let mut rejected = Vec::new();
+        let mut lost_way = None;
+        for (tag, outcome) in outcomes {
+            match outcome {
+                Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
+                Outcome::Returned { reason } => lost_way = Some(reason),
+                Outcome::Unknown { reason } => {
+                    job.told.send_modify(|progress| progress.maybe_twice += 1);
+                    lost_way = Some(reason);
+                }
+                Outcome::Rejected(delivery) => rejected.push(delivery),
+            }
+        }
+        if let Some(reason) = lost_way {
+            return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
+        }
+        for delivery in rejected {
+            self.insist(job, delivery).await?;
+        }
+        job.told.send_modify(|progress| progress.state = State::Moving);
+        Ok(())
+    }
+
+    /// Tries one message until it is taken. Nothing else is taken meanwhile, so that the order stays.
+    async fn insist(&mut self, job: &mut Job, delivery: Delivery) -> Result<(), Over> {
+        let mut pause = FIRST_PAUSE;
+        let mut delivery = Some(delivery);
+        while let Some(again) = delivery.take() {
+            job.told.send_modify(|progress| progress.state = State::Rejected);
+            tokio::select! {
+                _ = told(&mut job.stop) => return Err(Over::Stopped),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+            self.pipeline.push(&self.channel, job.order.target.as_str(), again);
+            let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
+            for (tag, outcome) in outcomes {
+                match outcome {
+                    Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
+                    Outcome::Rejected(rejected) => delivery = Some(rejected),
+                    Outcome::Returned { reason } | Outcome::Unknown { reason } => {
+                        return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn acknowledge(&mut self, job: &Job, tag: DeliveryTag, multiple: bool, count: u64) -> Result<(), Over> {
+        let acknowledged = self.channel.basic_ack(tag, BasicAckOptions { multiple }).await;
+        acknowledged.map_err(|error| job.over(&error))?;
+        job.told.send_modify(|progress| {
+            progress.moved = progress.moved.map(|moved| moved + count);
+            progress.last_moved = Some(Instant::now());
+            progress.in_flight = self.pipeline.len();
+        });
+        Ok(())
+    }
+}
+
+impl Job {
+    /// What an error of the channel means for the move.
+    fn over(&self, error: &lapin::Error) -> Over {
+        let Some(said) = protocol_error(error).filter(|said| is_of_channel(said)) else {
+            return Over::Lost(self.connection.refused("the move", error));
+        };
+        let reason = words(error);
+        match said.get_id() {
+            404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
+            404 => Fault::SourceGone { reason }.into(),
+            // Held for half an hour, because a queue rejected for so long: "delivery acknowledgement … timed out".
+            406 if reason.contains("timed out") => Over::Lost(self.connection.refused("the move", error)),
+            _ => Fault::Broker(self.connection.refused("the move", error)).into(),
+        }
+    }
+}
+
+/// Returns when the move is told to stop. Nobody being there to tell it counts, too.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
