@@ -72,7 +72,8 @@ impl Run<'_> {
         until: Level,
     ) -> Result<Performed, Setback> {
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
-        self.moving.bring_back((from, to), until, tell).await?;
+        let has_ticks = self.migration.holding.queue_type() == Some(QueueType::Quorum);
+        self.moving.bring_back((from, to), (until, has_ticks), tell).await?;
         if until == Level::Empty {
             self.moving.stop().await;
         }
