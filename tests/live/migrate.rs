@@ -10,6 +10,8 @@
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 //! | [`cluster`] | a node that dies meanwhile |
 
+mod abort;
 mod flow;
+mod killed;
 mod stage;
 mod traffic;
