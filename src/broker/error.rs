@@ -134,6 +134,14 @@ pub enum BrokerError {
         /// The broker's words, or a proxy's.
         reason: String,
     },
+    /// The broker reads nothing from whoever publishes, until its alarm of memory or disk is over.
+    #[error("{url} takes no messages now (it has an alarm of memory or disk), so {request} was not answered")]
+    Alarm {
+        /// Without user info.
+        url: String,
+        /// What was asked.
+        request: String,
+    },
     /// An answer that makes no sense to topo.
     #[error("the answer to {request} cannot be understood: {detail}")]
     Malformed {
@@ -283,7 +291,7 @@ impl BrokerError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_transient(),
-            Self::Timeout { .. } | Self::Unavailable { .. } => true,
+            Self::Timeout { .. } | Self::Unavailable { .. } | Self::Alarm { .. } => true,
             Self::Certificate { .. }
             | Self::Unauthorized { .. }
             | Self::AccessRefused { .. }
@@ -321,6 +329,7 @@ impl BrokerError {
             | Self::Unverifiable { .. }
             | Self::Timeout { .. }
             | Self::Unavailable { .. }
+            | Self::Alarm { .. }
             | Self::NotManagementApi { .. } => true,
             Self::Certificate { .. }
             | Self::Unauthorized { .. }

@@ -24,7 +24,7 @@ use super::perform::Performed;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
-use crate::plan::request::{Method, Request};
+use crate::plan::request::{Method, Request, path};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use std::time::Duration;
@@ -121,16 +121,24 @@ impl Broker {
         }
     }
 
+    /// Proves that a queue is empty, as well as a broker lets anybody; false if it is not there. What may come after that,
+    /// nobody knows but who deletes it in the same breath.
+    pub async fn prove_empty(&self, vhost: &VhostName, name: &QueueName) -> Result<bool, BrokerError> {
+        let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
+        let proven = self.retrying_when(BrokerError::is_untouched, || self.proven_empty(vhost, name, &delete)).await;
+        self.emptiness().forget(vhost, name);
+        Ok(proven?.is_some())
+    }
+
     async fn delete_if_empty(
         &self,
         vhost: &VhostName,
         name: &QueueName,
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
-        let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
-        match queue_type(&totals) {
+        match self.proven_empty(vhost, name, delete).await? {
+            None => Ok(Performed::AlreadyGone),
             Some(QueueType::Classic) => {
-                must_be_empty(name, &totals)?;
                 let unused = delete.clone().with_query("if-empty=true&if-unused=true");
                 match self.try_to_delete(vhost, name, &unused).await {
                     Err(BrokerError::Refused { reason, .. }) if reason.ends_with("in use") => {}
@@ -143,6 +151,23 @@ impl Broker {
                 let used = delete.clone().with_query("if-empty=true");
                 full_is_not_empty(name, self.try_to_delete(vhost, name, &used).await)
             }
+            Some(QueueType::Quorum | QueueType::Stream) => self.try_to_delete(vhost, name, delete).await,
+        }
+    }
+
+    /// The type of a queue that is empty; `None` if it is not there. Never a stream's.
+    async fn proven_empty(
+        &self,
+        vhost: &VhostName,
+        name: &QueueName,
+        delete: &Request,
+    ) -> Result<Option<QueueType>, BrokerError> {
+        let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
+        match queue_type(&totals) {
+            Some(QueueType::Classic) => {
+                must_be_empty(name, &totals)?;
+                Ok(Some(QueueType::Classic))
+            }
             Some(QueueType::Quorum) => {
                 must_be_empty(name, &totals)?;
                 loop {
@@ -151,13 +176,11 @@ impl Broker {
                         break;
                     }
                     sleep(POLL.min(missing)).await;
-                    let Some(totals) = self.totals_of(vhost, name, delete).await? else {
-                        return Ok(Performed::AlreadyGone);
-                    };
+                    let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
                     must_be_empty(name, &totals)?;
                 }
                 self.must_have_nothing_ready(name, delete).await?;
-                self.try_to_delete(vhost, name, delete).await
+                Ok(Some(QueueType::Quorum))
             }
             Some(QueueType::Stream) => {
                 Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))

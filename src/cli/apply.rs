@@ -8,7 +8,7 @@ use super::locking::{self, Locks};
 use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
-use super::{confirm, connection, findings, input, interruption, outcome, output, planning};
+use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
 use crate::model::names::LOCK_QUEUE;
@@ -197,6 +197,9 @@ async fn carry_out(
     locks: &Locks,
 ) -> Result<Exit, Failure> {
     let approved = approve(access, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
+    backup::write(arguments, progress.is_quiet(), &access.broker, approved.plan())
+        .await
+        .map_err(|failure| locks.explain(failure))?;
     let movers = access.movers_of(approved.plan()).await.map_err(|failure| locks.explain(failure))?;
     let mut reports = execute(&approved, locks, interrupt, (&movers, arguments.drain_timeout), progress).await;
     locks.complete(&mut reports);

@@ -1,14 +1,14 @@
 //! The command line, and its help.
 
 use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
+use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::broker::mover::AmqpUrl;
-use crate::model::{Address, BrokerVersion, Glob, ObjectKind, OnConflict};
+use crate::model::{Address, BrokerVersion, Glob};
 use crate::plan::Allowances;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 // Lines of 80 columns at most: what is wider is wrapped where it hurts.
@@ -259,6 +259,13 @@ pub(super) struct ApplyArguments {
     /// How to print the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
+    /// Where to write what is live of all that is deleted, changed or recreated, for rabbitmqadmin definitions import
+    /// [default: a new file below ~/.local/state/topo/backups]
+    #[arg(long, value_name = "FILE", env = "TOPO_BACKUP", help_heading = "Applying")]
+    pub(super) backup: Option<PathBuf>,
+    /// Write no such file
+    #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
+    pub(super) no_backup: bool,
     /// Only plan
     #[arg(long, hide = true)]
     pub(super) dry_run: bool,
@@ -341,69 +348,4 @@ pub(super) enum FindingsFormat {
     Json,
     /// Workflow annotations
     Github,
-}
-
-/// `queues,bindings`.
-#[derive(Clone, Debug)]
-pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
-
-impl FromStr for PruneKinds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kind = |word: &str| match word.trim() {
-            "exchanges" => Ok(ObjectKind::Exchange),
-            "queues" => Ok(ObjectKind::Queue),
-            "bindings" => Ok(ObjectKind::Binding),
-            "policies" => Ok(ObjectKind::Policy),
-            other => Err(format!("`{other}` cannot be pruned; exchanges, queues, bindings and policies can")),
-        };
-        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-/// `queues/shop/orders=ifEmpty`.
-#[derive(Clone, Debug)]
-pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
-
-impl FromStr for Recreate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (address, how) =
-            text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
-        let how = match how {
-            "ifEmpty" => OnConflict::IfEmpty,
-            "migrate" => OnConflict::Migrate,
-            "discard" => OnConflict::Discard,
-            other => return Err(format!("`{other}` is none of ifEmpty, migrate and discard")),
-        };
-        Ok(Self(Address::parse(address)?, how))
-    }
-}
-
-fn glob(text: &str) -> Result<Glob, String> {
-    if text.contains('/') || text == "*" {
-        Ok(Glob::new(text))
-    } else {
-        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
-    }
-}
-
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err("write NAME=VALUE".to_owned()),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
-}
-
-fn positive(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        Duration::ZERO => Err("nothing is done in no time; write 500ms, 30s or 5m".to_owned()),
-        time => Ok(time),
-    }
 }

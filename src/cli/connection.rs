@@ -202,7 +202,7 @@ fn operators(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
 
-fn environment(name: &str) -> Option<String> {
+pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
-const INSTEAD: [(&str, &[&str]); 8] = [
+const INSTEAD: [(&str, &[&str]); 10] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("paths", &["file", "plan"]),
@@ -16,6 +16,8 @@ const INSTEAD: [(&str, &[&str]); 8] = [
     ("plan", &["file", "recreate", "target"]),
     ("recreate", &["plan"]),
     ("target", &["plan"]),
+    ("abort", &["paths", "file", "plan", "recreate", "target"]),
+    ("no_backup", &["backup"]),
     // Who names a node means that node, not the one that the environment is for.
     ("node", &["url", "username"]),
 ];

@@ -5,6 +5,7 @@ mod access;
 mod against;
 mod apply;
 mod arguments;
+mod backup;
 mod confirm;
 mod connection;
 mod contract;
@@ -24,6 +25,7 @@ mod planning;
 mod progress;
 mod schema;
 mod shell;
+mod typed;
 mod typed_version;
 mod validate;
 

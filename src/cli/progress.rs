@@ -29,6 +29,11 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
+    /// Whether nothing is to be said but what went wrong.
+    pub(super) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// Something that takes as long as it takes. In a log it says nothing: it is over when the next line comes.
     pub(super) fn spin(self, message: String) -> UnderWay {
         if !self.terminal || self.quiet {

@@ -2,7 +2,7 @@
 
 use super::hazard::{Hazard, HazardKind};
 use super::way_out::WayOut;
-use super::{Action, Migration, QueueActivity, Request, Stage, Verdict};
+use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, QueueName, Scope, Topology, VhostName,
 };
@@ -317,6 +317,14 @@ pub struct Step {
 }
 
 impl VhostPlan {
+    /// Whether the queue of that address is migrated, with that goal.
+    pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
+        self.migrations.iter().any(|migration| {
+            let queue = ObjectId::Queue(migration.queue.clone());
+            migration.goal == goal && Address::of(&self.vhost, &queue) == *address
+        })
+    }
+
     /// Whether the plan knows that an object to be deleted is bound, and says so as a hazard (or deletes a queue, whose
     /// bindings are expected to go with it).
     pub fn may_be_bound(&self, address: &Address) -> bool {

@@ -26,6 +26,7 @@ mod simulate;
 mod sinks;
 mod situation;
 mod target;
+mod touched;
 pub mod verdict;
 pub mod way_out;
 mod wiring;

@@ -68,7 +68,10 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     let declared = &situation.wanted.topology.bindings;
-    let void = |binding: &Binding| !declared.contains(binding) && binding.arguments.values().any(may_be_void);
+    // A migration compares what it bound with what was there, and can bind over AMQP.
+    let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
+    let void =
+        |binding: &Binding| !is_compared && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
     if let Some(binding) = bindings_of(situation, &id).find(|binding| void(binding)) {
         let text = format!(
             "a recreate could not restore {binding}: `undefined` may stand for an AMQP void, which cannot be sent over HTTP"

@@ -213,7 +213,7 @@ mod tests {
     use crate::plan::Guard;
 
     fn delete_queue(name: &str) -> Request {
-        super::request(&"/".into(), &Action::DeleteQueue { name: name.into(), guard: Guard::Nothing }).unwrap()
+        request(&"/".into(), &Action::DeleteQueue { name: name.into(), guard: Guard::Nothing }).unwrap()
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
             ]
             .into(),
         };
-        let request = super::request(&"shop".into(), &Action::DeclareQueue { name: "q".into(), queue }).unwrap();
+        let request = request(&"shop".into(), &Action::DeclareQueue { name: "q".into(), queue }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/queues/shop/q");
         assert_eq!(
             request.body.unwrap().to_string(),
@@ -275,7 +275,7 @@ mod tests {
             internal: true,
             arguments: Arguments::new(),
         };
-        let request = super::request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange }).unwrap();
+        let request = request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/exchanges/shop/e");
         assert_eq!(
             request.body.unwrap(),
@@ -291,7 +291,7 @@ mod tests {
             priority: Priority(3.0),
             definition: [("max-length".to_owned(), ArgumentValue::Integer(9))].into(),
         };
-        let request = super::request(&"shop".into(), &Action::PutPolicy { name: "p/1".into(), policy }).unwrap();
+        let request = request(&"shop".into(), &Action::PutPolicy { name: "p/1".into(), policy }).unwrap();
         assert_eq!(request.to_string(), "PUT /api/policies/shop/p%2F1");
         assert_eq!(
             request.body.unwrap(),
@@ -307,14 +307,14 @@ mod tests {
             routing_key: "a~b".to_owned(),
             arguments: Arguments::new(),
         };
-        let bind = super::request(&"/".into(), &Action::Bind { binding: binding.clone() }).unwrap();
+        let bind = request(&"/".into(), &Action::Bind { binding: binding.clone() }).unwrap();
         assert_eq!(bind.to_string(), "POST /api/bindings/%2F/e/amq.topic/e/e%2F2");
         assert_eq!(bind.body, Some(json!({"routing_key": "a~b", "arguments": {}})));
         for (listed, segment) in
             [("a%7Eb", "a%257Eb"), ("~", "~"), ("a+b~xyz", "a%2Bb~xyz"), ("..", "%252E%252E"), (".", "%252E")]
         {
             let unbind = Action::Unbind { binding: binding.clone(), properties_key: listed.to_owned() };
-            let request = super::request(&"/".into(), &unbind).unwrap();
+            let request = request(&"/".into(), &unbind).unwrap();
             assert_eq!(request.to_string(), format!("DELETE /api/bindings/%2F/e/amq.topic/e/e%2F2/{segment}"));
             assert_eq!(request.unaddressable(), None);
         }
@@ -323,11 +323,11 @@ mod tests {
     #[test]
     fn a_vhost_is_written_whole() {
         let settings = Vhost { description: None, tags: vec!["a".into(), "b".into()], default_queue_type: None };
-        let put = super::request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();
+        let put = request(&"a/b".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(put.to_string(), "PUT /api/vhosts/a%2Fb");
         assert_eq!(put.body, Some(json!({"description": "", "tags": "a,b"})));
         let settings = Vhost { default_queue_type: Some("quorum".into()), ..Vhost::default() };
-        let put = super::request(&"v".into(), &Action::PutVhost { vhost: settings }).unwrap();
+        let put = request(&"v".into(), &Action::PutVhost { vhost: settings }).unwrap();
         assert_eq!(
             put.body,
             Some(json!({"description": "", "tags": "", "default_queue_type": "quorum", "defaultqueuetype": "quorum"}))

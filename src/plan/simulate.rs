@@ -18,7 +18,7 @@ pub(super) fn run(current: &Topology, steps: &[Step]) -> Result<Topology, String
     Ok(state)
 }
 
-fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
+pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
         Action::DeclareExchange { name, exchange } => {

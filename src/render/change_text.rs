@@ -5,7 +5,7 @@ use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap
 use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::units::with_unit;
-use crate::model::{Arguments, Binding, Destination, Object, ObjectId, Queue};
+use crate::model::{Arguments, Binding, Destination, Object, ObjectId, OnConflict, Queue};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
 use anstyle::Style;
 use std::collections::BTreeMap;
@@ -253,7 +253,7 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
         line("bindings", format!("{all}{others}"));
     }
     if change.kind == ChangeKind::Recreate {
-        line(conflict.on_conflict.as_str(), recreate_stages(change));
+        line(conflict.on_conflict.as_str(), recreate_stages(change, conflict.on_conflict));
         ways_text::applications(text, conflict, width);
     }
     if !conflict.ways_out.is_empty() {
@@ -261,7 +261,15 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     }
 }
 
-fn recreate_stages(change: &PlannedChange) -> String {
+fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
+    let is_queue = matches!(change.before, Some(Object::Queue(..)));
+    if how == OnConflict::Migrate && is_queue {
+        let drain = match change.live.as_ref().and_then(|live| live.messages) {
+            Some(messages) => format!("drain {}", super::style::number(messages)),
+            None => "drain".to_owned(),
+        };
+        return format!("hold what comes → {drain} → swap → return all, oldest first");
+    }
     let bindings = change.kept.as_ref().map_or(0, |kept| kept.declared + kept.undeclared.len());
     let delete = match change.live.as_ref().and_then(|live| live.messages) {
         Some(0) | None => "delete".to_owned(),

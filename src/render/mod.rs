@@ -3,6 +3,7 @@
 mod change_text;
 pub mod contract_env;
 pub mod contract_table;
+pub mod definitions;
 pub mod diagnostics;
 mod family;
 pub mod findings;

@@ -24,6 +24,9 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
             };
             annotate(&mut text, "notice", Some(source), "topo plan", &format!("{} {verb}", change.address));
         }
+        for note in &part.unfinished {
+            annotate(&mut text, "warning", source(&note.address).as_ref(), "unfinished", &note.text);
+        }
         for hazard in &part.hazards {
             let open = obstacles.hazards.contains(hazard);
             let message = if open { format!("{} ({})", hazard.text, hazard.flag()) } else { hazard.text.clone() };

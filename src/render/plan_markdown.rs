@@ -48,7 +48,9 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
         format!("- **blocked** `{}`: {}{lift}", block.address, inline(&block.text))
     });
-    let warnings: Vec<String> = hazards.chain(blocks).collect();
+    let unfinished = plan.vhosts.iter().flat_map(|part| &part.unfinished);
+    let unfinished = unfinished.map(|note| format!("- **unfinished** `{}`: {}", note.address, inline(&note.text)));
+    let warnings: Vec<String> = unfinished.chain(hazards).chain(blocks).collect();
     for (index, warning) in warnings.iter().enumerate() {
         if out.len() + warning.len() > LIMIT * 3 / 4 {
             let _ = writeln!(out, "- … {} more", warnings.len() - index);

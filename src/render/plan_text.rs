@@ -6,7 +6,7 @@ use super::family::Folded;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
 use super::{report_text, ways_text};
 use crate::model::{Address, ObjectId};
-use crate::plan::{ChangeKind, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
+use crate::plan::{ChangeKind, Goal, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -61,6 +61,12 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 }
 
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
+    for unfinished in &part.unfinished {
+        warning(text, YELLOW, "unfinished", &unfinished.address, &sentence(&unfinished.text, "", view));
+    }
+    if !part.unfinished.is_empty() {
+        text.push('\n');
+    }
     let before = text.len();
     let folded = Folded::of(part, view.all);
     let shape = Shape { width: view.width, is_full, lists_all: folded.lists_all() };
@@ -250,6 +256,16 @@ pub fn summary_line(plan: &Plan) -> String {
         }
         (bind, unbind) => {
             let _ = write!(line, " · {} to bind, {} to unbind", number(bind as u64), number(unbind as u64));
+        }
+    }
+    for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
+        let open =
+            |part: &&VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
+        match plan.vhosts.iter().map(|part| open(&part)).sum::<usize>() as u64 {
+            0 => {}
+            migrations => {
+                let _ = write!(line, " · {} to {what}", count(migrations, "migration"));
+            }
         }
     }
     line

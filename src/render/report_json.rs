@@ -1,9 +1,21 @@
 //! The report of an apply for machines.
 
 use super::report_text::action;
-use crate::apply::Report;
+use crate::apply::{Migrated, Report};
 use crate::plan::Step;
 use serde_json::{Value, json};
+
+fn migrated(one: &Migrated) -> Value {
+    let consumers = one.consumers.map(|it| json!({ "before": it.before, "after": it.after }));
+    json!({
+        "queue": one.queue,
+        "undone": one.is_undone,
+        "returned": one.returned,
+        "maybeTwice": one.maybe_twice,
+        "gapMilliseconds": one.gap.map(|gap| gap.as_millis()),
+        "consumers": consumers,
+    })
+}
 
 /// One document: a result in one word, and every step with what became of it. `left` is null when the broker could not
 /// be read back.
@@ -37,6 +49,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, re
                 "takenBack": report.taken_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
                 "failed": failed.collect::<Vec<_>>(),
                 "waiting": waiting.collect::<Vec<_>>(),
+                "migrated": report.migrated.iter().map(migrated).collect::<Vec<_>>(),
                 "notAttempted": report.not_attempted.iter().map(step).collect::<Vec<_>>(),
             })
         })

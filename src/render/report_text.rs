@@ -1,7 +1,7 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, number, one_line};
-use crate::apply::{Report, WaitingStep};
+use crate::apply::{Consumers, Migrated, Report, WaitingStep};
 use crate::plan::Action;
 use std::fmt::Write;
 
@@ -36,6 +36,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
     let failed = total(|report| report.failed.len());
     let not_attempted = total(|report| report.not_attempted.len());
     let interrupted = reports.iter().any(|report| report.interrupted);
+    migrations(&mut text, reports);
     if failed == 0 && not_attempted == 0 {
         let Some(left) = left else {
             let _ = writeln!(text, "Applied: {} done. Whether they hold is not known.", count(done, "step"));
@@ -88,6 +89,32 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
     let _ = writeln!(text, "\n{}", Painted(RED, line));
     let _ = writeln!(text, "To see what is left and go on:\n  {again}");
     text
+}
+
+/// One line a migration: what it did, and what whoever reads the queue should know.
+fn migrations(text: &mut String, reports: &[Report]) {
+    for Migrated { queue, is_undone, returned, maybe_twice, gap, consumers } in
+        reports.iter().flat_map(|it| &it.migrated)
+    {
+        let verb = if *is_undone { "Undone: the migration of queue" } else { "Migrated: queue" };
+        let mut parts = vec![match returned {
+            Some(returned) => format!("{} came back", count(*returned, "message")),
+            None => "its messages came back".to_owned(),
+        }];
+        if let Some(gap) = gap {
+            parts.push(format!(
+                "there was no such queue for {} ms",
+                number(u64::try_from(gap.as_millis()).unwrap_or(u64::MAX))
+            ));
+        }
+        if let Some(Consumers { before, after }) = consumers {
+            parts.push(format!("{} cancelled, {} there now", count(*before as u64, "consumer"), number(*after as u64)));
+        }
+        if *maybe_twice > 0 {
+            parts.push(format!("{} may come twice", count(*maybe_twice, "message")));
+        }
+        let _ = writeln!(text, "{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
+    }
 }
 
 /// What is left of retries that are no longer wanted: nobody's fault, and finished by the next run.

@@ -20,6 +20,7 @@ mod killed;
 mod lock;
 mod message_drop;
 mod message_loss;
+mod mover;
 mod names;
 mod others;
 mod ownership;

@@ -31,6 +31,12 @@ impl Options {
         self
     }
 
+    /// One plugin less, and those whose names begin with its.
+    pub(crate) fn without_plugin(mut self, name: &str) -> Self {
+        self.arguments.extend(["--without".to_owned(), name.to_owned()]);
+        self
+    }
+
     /// Also listens with TLS, for management and AMQP, and refuses clients without a certificate of that CA.
     pub(crate) fn tls(mut self, tls: &Tls) -> Self {
         self.arguments.extend(["--tls".to_owned(), tls.folder().display().to_string()]);

@@ -1,9 +1,10 @@
 //! One step of a migration: most are one request; moving messages and the swap are not.
 
 use super::{Event, Run, Setback};
+use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
-use crate::model::{Binding, Destination, ExchangeName, QueueName, QueueType};
-use crate::plan::{Action, Goal, Level, Stage, Step, Todo};
+use crate::model::{Destination, ExchangeName, QueueName, QueueType};
+use crate::plan::{Action, Goal, Level, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -80,36 +81,13 @@ impl Run<'_> {
         Ok(Performed::Done)
     }
 
-    /// Before the first of these bindings goes, all that take their place must be what they are: one whose arguments have
-    /// AMQP types that HTTP cannot carry has another key then, and may route nothing.
-    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
-        let beside = self.migration.beside();
-        let queue = Destination::Queue(self.migration.queue.clone());
-        let tap = Destination::Exchange(beside.tap);
-        let there = match stage {
-            Stage::Tap => &tap,
-            Stage::Return => &queue,
-            Stage::Prepare | Stage::Drain | Stage::Swap | Stage::Clean => return Ok(()),
-        };
-        let (_, keys) = self.broker.broker().bindings(self.broker.vhost()).await?;
-        for one in todo.iter().filter(|one| one.stage == stage) {
-            let Action::Unbind { binding, properties_key } = &one.action else { continue };
-            let other = Binding { destination: there.clone(), ..binding.clone() };
-            let found = keys.get(&other);
-            let is_same = found.is_some_and(|keys| stage == Stage::Return || keys.contains(properties_key));
-            if !is_same {
-                let reason = match found {
-                    None => "it is not listed",
-                    Some(_) => "its arguments have AMQP types that the management API cannot carry",
-                };
-                return Err(Setback::GiveUp(BrokerError::NotRestorable {
-                    object: self.migration.queue.to_string(),
-                    binding: binding.to_string(),
-                    reason: reason.to_owned(),
-                }));
-            }
+    /// Where the bindings of this stage lead afterwards.
+    pub(super) fn instead(&self, stage: Stage) -> Option<Destination> {
+        match stage {
+            Stage::Tap => Some(Destination::Exchange(self.migration.beside().tap)),
+            Stage::Return => Some(Destination::Queue(self.migration.queue.clone())),
+            Stage::Prepare | Stage::Drain | Stage::Swap | Stage::Clean => None,
         }
-        Ok(())
     }
 
     /// Deletes the old queue, when nothing leads to it any more and it is proven to be empty.
@@ -127,27 +105,49 @@ impl Run<'_> {
             self.moving.stop().await;
         }
         let asked = Instant::now();
-        let deleted = match self.broker.perform(&step.action).await {
-            Ok(deleted) => deleted,
+        let old = seen.topology.queues.get(&queue);
+        let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
+        let in_one_write = !is_quorum || seen.dialect.version.is_at_least(4, 0);
+        let amqp = self.moving.amqp().filter(|_| in_one_write).cloned();
+        let deleted = match &amqp {
+            Some(amqp) => self.swap(amqp, &queue, !is_quorum).await,
+            None => self.broker.perform(&step.action).await,
+        };
+        match deleted {
+            Ok(deleted) => {
+                self.is_old = false;
+                if amqp.is_none() {
+                    self.gone_since = Some(Instant::now());
+                }
+                self.moving.ended().await;
+                if amqp.is_none() && is_quorum {
+                    sleep(SETTLED).await;
+                }
+                Ok(deleted)
+            }
             Err(error @ BrokerError::NotEmpty { .. }) => {
                 let since = *self.seems_empty.get_or_insert(asked);
-                return Err(if since.elapsed() > LONGEST_PROOF {
-                    Setback::GiveUp(error)
-                } else {
-                    Setback::Again(error)
-                });
+                Err(if since.elapsed() > LONGEST_PROOF { Setback::GiveUp(error) } else { Setback::Again(error) })
             }
-            Err(error) => return Err(error.into()),
-        };
-        self.is_old = false;
-        self.gone_since = Some(Instant::now());
-        self.moving.ended().await;
-        let was_quorum =
-            seen.topology.queues.get(&queue).is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        if was_quorum && !seen.dialect.version.is_at_least(4, 0) {
-            sleep(SETTLED).await;
+            // An application was faster and has made the old one again; or nobody knows: a look will tell.
+            Err(error @ BrokerError::Inequivalent { .. }) => Err(Setback::Again(error)),
+            Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
+            Err(error) => Err(error.into()),
         }
-        Ok(deleted)
+    }
+
+    /// Proves that the queue is empty, then deletes it and declares the new one in one write, so that hardly anything can
+    /// come between.
+    async fn swap(&mut self, amqp: &AmqpMover, queue: &QueueName, if_empty: bool) -> Result<Performed, BrokerError> {
+        if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
+            return Ok(Performed::AlreadyGone);
+        }
+        self.broker.check()?;
+        let began = Instant::now();
+        amqp.swap(queue, &self.migration.wanted, if_empty).await?;
+        // No longer than until both were answered.
+        self.migrated.gap = Some(began.elapsed());
+        Ok(Performed::Done)
     }
 
     /// Counts them once, before anybody is cancelled.

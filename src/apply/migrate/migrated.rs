@@ -8,9 +8,11 @@ use std::time::Duration;
 pub struct Migrated {
     /// The queue.
     pub queue: QueueName,
-    /// How many messages a mover took, out of the old queue and back: each one counts once a move. `None` where the broker
-    /// does not count them (a shovel before 4.2).
-    pub moved: Option<u64>,
+    /// Whether all was put back into the old queue.
+    pub is_undone: bool,
+    /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them (a
+    /// shovel before 4.2).
+    pub returned: Option<u64>,
     /// How many of them may come twice, because a connection was lost.
     pub maybe_twice: u64,
     /// How long there was no queue of that name; `None` if there always was one.
@@ -30,6 +32,6 @@ pub struct Consumers {
 
 impl Migrated {
     pub(super) fn new(queue: QueueName) -> Self {
-        Self { queue, moved: Some(0), maybe_twice: 0, gap: None, consumers: None }
+        Self { queue, is_undone: false, returned: Some(0), maybe_twice: 0, gap: None, consumers: None }
     }
 }

@@ -7,6 +7,7 @@
 mod carry_out;
 mod migrated;
 mod moving;
+mod turn;
 
 pub use migrated::{Consumers, Migrated};
 
@@ -125,7 +126,8 @@ pub(super) async fn migrate(
         run.await_consumers().await;
     }
     let Run { migration: ended, moving, done, mut migrated, .. } = run;
-    (migrated.moved, migrated.maybe_twice) = (moving.moved(), moving.maybe_twice());
+    (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
+    migrated.is_undone = ended.goal == Goal::PutBack;
     let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
 }

@@ -2,7 +2,7 @@
 
 use super::{Means, Setback};
 use crate::apply::Interrupt;
-use crate::broker::mover::{Fault, Move, Mover, Order, Progress, State};
+use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, State};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::Beside;
 use crate::model::{ExchangeName, QueueName};
@@ -33,24 +33,27 @@ pub(super) struct Moving<'a> {
     means: Means<'a>,
     current: Option<Current>,
     moved: Option<u64>,
+    returned: Option<u64>,
     maybe_twice: u64,
 }
 
 struct Current {
     from: QueueName,
     to: ExchangeName,
+    /// Whether what it moves comes back into the queue.
+    brings_back: bool,
     since: Instant,
     handle: Move,
 }
 
 impl<'a> Moving<'a> {
     pub(super) fn new(broker: &'a LockedBroker, means: Means<'a>) -> Self {
-        Self { broker, means, current: None, moved: Some(0), maybe_twice: 0 }
+        Self { broker, means, current: None, moved: Some(0), returned: Some(0), maybe_twice: 0 }
     }
 
-    /// How many messages were moved, by all moves so far.
-    pub(super) fn moved(&self) -> Option<u64> {
-        self.moved
+    /// How many messages were brought back, by all moves so far.
+    pub(super) fn returned(&self) -> Option<u64> {
+        self.returned
     }
 
     pub(super) fn maybe_twice(&self) -> u64 {
@@ -58,7 +61,7 @@ impl<'a> Moving<'a> {
     }
 
     /// Starts to move, unless that is what is done already.
-    async fn start(&mut self, from: &QueueName, to: &ExchangeName) -> Result<(), Fault> {
+    async fn start(&mut self, from: &QueueName, to: &ExchangeName, brings_back: bool) -> Result<(), Fault> {
         if self.current.as_ref().is_some_and(|current| current.from == *from && current.to == *to) {
             return Ok(());
         }
@@ -68,7 +71,7 @@ impl<'a> Moving<'a> {
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
         let handle = mover.start(Order::new(from, to)).await?;
-        self.current = Some(Current { from: from.clone(), to: to.clone(), since: Instant::now(), handle });
+        self.current = Some(Current { from: from.clone(), to: to.clone(), brings_back, since: Instant::now(), handle });
         Ok(())
     }
 
@@ -77,7 +80,12 @@ impl<'a> Moving<'a> {
         if let Some(current) = self.current.take()
             && let Ok(last) = current.handle.stop().await
         {
-            self.count(&last);
+            let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
+            self.moved = add(self.moved);
+            if current.brings_back {
+                self.returned = add(self.returned);
+            }
+            self.maybe_twice += last.maybe_twice;
         }
     }
 
@@ -94,9 +102,12 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    fn count(&mut self, last: &Progress) {
-        self.moved = self.moved.zip(last.moved).map(|(before, more)| before + more);
-        self.maybe_twice += last.maybe_twice;
+    /// The mover over AMQP, if it is that one.
+    pub(super) fn amqp(&self) -> Option<&AmqpMover> {
+        match self.means.mover {
+            Some(Mover::Amqp(mover)) => Some(mover),
+            Some(Mover::Shovel(_)) | None => None,
+        }
     }
 
     /// Whether a mover of the broker's is at work.
@@ -157,7 +168,7 @@ impl<'a> Moving<'a> {
             let mut refused = None;
             let wants_mover = theirs == 0 || pace.has_stalled() || pace.is_half_over();
             if !is_ours && wants_mover && live.messages != Some(0) {
-                refused = match self.start(from, to).await {
+                refused = match self.start(from, to, false).await {
                     Ok(()) => None,
                     Err(fault) => Some(self.setback(from, fault)?),
                 };
@@ -207,7 +218,7 @@ impl<'a> Moving<'a> {
         let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
         loop {
             self.broker.check()?;
-            if let Err(fault) = self.start(from, to).await {
+            if let Err(fault) = self.start(from, to, true).await {
                 self.setback(from, fault)?;
             }
             if self.is_idle(until).await? {

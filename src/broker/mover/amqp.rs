@@ -95,10 +95,13 @@ impl Job {
         let state = loop {
             let before = self.told.borrow().moved;
             let over = session.run(&mut self).await;
-            let left = session.in_flight() as u64;
+            let left = match &over {
+                Over::Lost(_) => session.doubtful(&self.order),
+                Over::Stopped | Over::Fault(_) => session.in_flight(),
+            };
             self.told.send_modify(|progress| {
                 progress.in_flight = 0;
-                progress.maybe_twice += left;
+                progress.maybe_twice += left as u64;
             });
             session.close().await;
             match over {

@@ -19,6 +19,11 @@ use tokio::sync::Mutex;
 /// A network that works needs no longer for a handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// An alarm that is seen so often, with such pauses, is not over in a moment: the broker reads nothing, and so answers
+/// nothing.
+const LOOKS_AT_ALARM: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// An AMQP connection to one vhost that outlives the loss of its socket.
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
@@ -114,9 +119,22 @@ impl Connection {
         request: &str,
         answer: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T, BrokerError> {
-        match tokio::time::timeout(self.options.timeout, answer).await {
-            Ok(answered) => answered.map_err(|error| self.refused(request, &error)),
-            Err(_) => Err(self.timeout(request, self.options.timeout)),
+        let alarm = async {
+            let mut blocked = 0;
+            while blocked < LOOKS_AT_ALARM {
+                tokio::time::sleep(PAUSE).await;
+                blocked = if self.is_blocked() { blocked + 1 } else { 0 };
+            }
+        };
+        tokio::select! {
+            biased;
+            answered = tokio::time::timeout(self.options.timeout, answer) => match answered {
+                Ok(answered) => answered.map_err(|error| self.refused(request, &error)),
+                Err(_) => Err(self.timeout(request, self.options.timeout)),
+            },
+            () = alarm => {
+                Err(BrokerError::Alarm { url: self.options.address.to_string(), request: request.to_owned() })
+            }
         }
     }
 

@@ -24,17 +24,25 @@ pub struct DeleteIf {
 impl AmqpMover {
     /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
     /// one that was on its way already. Then the error is [`BrokerError::Inequivalent`], and the old definition is there
-    /// again, empty.
-    pub async fn swap(&self, name: &QueueName, queue: &Queue) -> Result<(), BrokerError> {
+    /// again, empty. `if_empty` is for classic queues alone, and counts ready messages only; what does not hold is
+    /// [`BrokerError::NotEmpty`], and nothing is done.
+    pub async fn swap(&self, name: &QueueName, queue: &Queue, if_empty: bool) -> Result<(), BrokerError> {
         let channel = self.0.channel().await?;
         let request = format!("queue.delete and queue.declare of {name}");
-        let delete = QueueDeleteOptions { if_unused: false, if_empty: false, nowait: true };
+        let delete = QueueDeleteOptions { if_unused: false, if_empty, nowait: true };
         // Both are polled in this order before either is waited for, so they are written together.
         let both = join(
             channel.queue_delete(short(name.as_str()), delete),
             channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments)),
         );
-        self.0.answer(&request, async { both.await.1 }).await?;
+        match self.0.answer(&request, async { both.await.1 }).await {
+            Ok(_) => {}
+            // `queue 'q' in vhost 'v' not empty`: then nothing was deleted.
+            Err(BrokerError::Refused { reason, .. }) if reason.ends_with("not empty") => {
+                return Err(BrokerError::NotEmpty { queue: name.clone(), messages: None });
+            }
+            Err(error) => return Err(error),
+        }
         close(&channel).await;
         Ok(())
     }

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod amqp;
 mod connection;
+mod counts;
 pub mod declare;
 mod permitted;
 mod pipeline;
@@ -15,11 +16,13 @@ mod session;
 pub mod shovel;
 mod table;
 mod tls;
+mod typing;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpMover};
 pub use progress::{Fault, Order, Progress, State};
 pub use shovel::{Leftover, ShovelMove, ShovelMover};
+pub use typing::Typing;
 
 use super::error::BrokerError;
 

@@ -38,6 +38,8 @@ pub(super) enum Outcome {
     Confirmed,
     /// Nobody took it: the target leads nowhere.
     Returned { reason: String },
+    /// It or another came back.
+    Unknown { reason: String },
     /// A queue behind the target did not take it.
     Rejected(Delivery),
 }
@@ -119,8 +121,8 @@ impl Pipeline {
         taken
     }
 
-    /// Waits until all are answered, and takes all out. Those that came back are found by what they are: they come back in the
-    /// order in which they were sent, and if two are the same in everything, it does not matter which one it was.
+    /// Waits until all are answered, and takes all out. Those that came back are found by what they are: if two are the same
+    /// in everything, it does not matter which of them it was.
     pub(super) async fn drain(&mut self) -> lapin::Result<Vec<(DeliveryTag, Outcome)>> {
         while self.sent.iter().any(Sent::is_awaited) {
             self.settle().await?;
@@ -129,23 +131,23 @@ impl Pipeline {
         let mut outcomes = Vec::new();
         for Sent { tag, answer } in self.sent.drain(..) {
             let outcome = match answer {
-                Answer::Confirmed(delivery) => match returned.front() {
-                    Some(back) if is_same(back, &delivery) => Outcome::Returned { reason: reason(back) },
-                    Some(_) | None => Outcome::Confirmed,
-                },
+                Answer::Confirmed(delivery) => {
+                    let found = returned.iter().position(|back| is_same(back, &delivery));
+                    match found.and_then(|index| returned.remove(index)) {
+                        Some(back) => Outcome::Returned { reason: reason(&back) },
+                        None => Outcome::Confirmed,
+                    }
+                }
                 Answer::Rejected(delivery) => Outcome::Rejected(delivery),
                 // Not after the loop above.
                 Answer::Awaited(_) => continue,
             };
-            if matches!(outcome, Outcome::Returned { .. }) {
-                returned.pop_front();
-            }
             outcomes.push((tag, outcome));
         }
         // One that is not found could be any: then none counts as safe.
         if let Some(back) = returned.front() {
             for (_, outcome) in &mut outcomes {
-                *outcome = Outcome::Returned { reason: reason(back) };
+                *outcome = Outcome::Unknown { reason: reason(back) };
             }
         }
         Ok(outcomes)

@@ -29,8 +29,8 @@ impl Order {
 /// How far a move is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How many messages are safely at their target, and acknowledged at their source. `None` where the broker does not
-    /// count them: a shovel before 4.2.
+    /// How many messages are safely at their target, and acknowledged at their source; one that was at both counts twice.
+    /// `None` where the broker does not count them: a shovel before 4.2.
     pub moved: Option<u64>,
     /// When the last of them was.
     pub last_moved: Option<Instant>,

@@ -2,6 +2,7 @@
 //! goes on.
 
 use super::connection::{Connection, is_of_channel, protocol_error, short, words};
+use super::counts::without_counts;
 use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
@@ -19,6 +20,8 @@ use tokio::sync::watch;
 const PRIORITY: i64 = 1000;
 /// For what is on its way when a move is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
+/// A queue that hands out nothing for so long has nothing.
+const QUIET: Duration = Duration::from_millis(200);
 /// Between attempts at a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -37,6 +40,8 @@ pub(super) struct Session {
     channel: Channel,
     consumer: Consumer,
     pipeline: Pipeline,
+    /// How many messages came.
+    taken: usize,
 }
 
 /// Why a session is over.
@@ -73,7 +78,7 @@ impl Session {
             channel.basic_consume(short(order.source.as_str()), short(""), options, arguments).await
         });
         match subscribed.await {
-            Ok(consumer) => Ok(Self { channel, consumer, pipeline: Pipeline::default() }),
+            Ok(consumer) => Ok(Self { channel, consumer, pipeline: Pipeline::default(), taken: 0 }),
             Err(BrokerError::NotFound { reason, .. }) => Err(Fault::SourceGone { reason }),
             Err(BrokerError::AccessRefused { reason, .. }) if reason.contains("exclusive") => {
                 Err(Fault::Exclusive { reason })
@@ -81,6 +86,12 @@ impl Session {
             Err(BrokerError::Refused { status: 405, reason, .. }) => Err(Fault::Exclusive { reason }),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// How many messages may be at both places if the channel is lost now: acknowledgements have no answer, so the last
+    /// of them may be lost with it.
+    pub(super) fn doubtful(&self, order: &Order) -> usize {
+        self.taken.min(order.prefetch.into())
     }
 
     /// How many messages are taken and not acknowledged.
@@ -119,6 +130,18 @@ impl Session {
 
     /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
     async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
+        // A message that the queue hands out while it is told of the cancel comes after the answer to it, and goes back
+        // with the channel. So nothing is acknowledged until the queue may hand out no more, or has no more.
+        while self.pipeline.len() < usize::from(job.order.prefetch) {
+            match tokio::time::timeout(QUIET, self.consumer.next()).await {
+                Ok(Some(next)) => {
+                    let delivery = next.map_err(|error| job.over(&error))?;
+                    self.forward(job, delivery).await?;
+                }
+                Ok(None) => return Err(self.cancelled(job).await),
+                Err(_) => break,
+            }
+        }
         let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
         cancelled.map_err(|error| job.over(&error))?;
         while let Some(next) = self.consumer.next().await {
@@ -163,7 +186,9 @@ impl Session {
         }
     }
 
-    async fn forward(&mut self, job: &mut Job, delivery: Delivery) -> Result<(), Over> {
+    async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), Over> {
+        self.taken += 1;
+        delivery.properties = without_counts(delivery.properties);
         let of = delivery.properties.user_id().as_ref().map(ToString::to_string);
         match of {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
@@ -218,6 +243,10 @@ impl Session {
             match outcome {
                 Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                 Outcome::Returned { reason } => lost_way = Some(reason),
+                Outcome::Unknown { reason } => {
+                    job.told.send_modify(|progress| progress.maybe_twice += 1);
+                    lost_way = Some(reason);
+                }
                 Outcome::Rejected(delivery) => rejected.push(delivery),
             }
         }
@@ -248,7 +277,7 @@ impl Session {
                 match outcome {
                     Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                     Outcome::Rejected(rejected) => delivery = Some(rejected),
-                    Outcome::Returned { reason } => {
+                    Outcome::Returned { reason } | Outcome::Unknown { reason } => {
                         return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
                     }
                 }

@@ -98,15 +98,16 @@ impl ShovelMover {
             BrokerError::NotFound { reason, .. } => Fault::SourceGone { reason },
             error => error.into(),
         })?;
-        let bound = self.look("exchanges", order.target.as_str(), "/bindings/source").await;
-        match bound {
-            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
-            Ok(Value::Array(bindings)) if bindings.is_empty() => {
-                let reason = "nothing is bound to it".to_owned();
-                return Err(Fault::Unroutable { target: order.target, reason });
-            }
-            bound => bound?,
-        };
+        // First the exchange itself: the bindings of one that is not there are an empty list.
+        self.look("exchanges", order.target.as_str(), "").await.map_err(|error| match error {
+            BrokerError::NotFound { reason, .. } => Fault::TargetGone { reason },
+            error => error.into(),
+        })?;
+        let bindings = self.look("exchanges", order.target.as_str(), "/bindings/source").await?;
+        if bindings.as_array().is_none_or(Vec::is_empty) {
+            let reason = "nothing is bound to it".to_owned();
+            return Err(Fault::Unroutable { target: order.target, reason });
+        }
         let name = shovel(&order.source);
         self.remove(&name).await?;
         match self.broker.send(&Request::put(self.parameter(&name), self.definition(&order))).await {

@@ -1,1 +1,169 @@
+//! Wherever a migration stops, what is left leads to the same end.
 
+use super::*;
+use crate::model::naming::Beside;
+use crate::model::{Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Topology};
+use crate::plan::action::{Action, Level};
+use crate::plan::simulate::perform;
+use std::collections::BTreeMap;
+
+fn queue(arguments: &[(&str, ArgumentValue)]) -> Queue {
+    let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    Queue { durable: true, auto_delete: false, exclusive: false, arguments }
+}
+
+fn exchange(kind: &str) -> Exchange {
+    Exchange { kind: kind.to_owned(), durable: true, auto_delete: false, internal: false, arguments: Arguments::new() }
+}
+
+fn binding(source: &str, key: &str, arguments: Arguments) -> Binding {
+    Binding {
+        source: source.into(),
+        destination: Destination::Queue("orders".into()),
+        routing_key: key.to_owned(),
+        arguments,
+    }
+}
+
+fn live() -> Topology {
+    let mut live = Topology::missing("shop".into());
+    live.settings = Some(crate::model::Vhost::default());
+    live.exchanges.insert("events".into(), exchange("topic"));
+    live.exchanges.insert("heads".into(), exchange("headers"));
+    live.queues.insert("orders".into(), queue(&[("x-message-ttl", 60_000.into())]));
+    live.queues.insert("other".into(), queue(&[]));
+    let header: Arguments = [("kind".to_owned(), "a".into())].into();
+    live.bindings.extend([
+        binding("events", "order.#", Arguments::new()),
+        binding("events", "", Arguments::new()),
+        binding("heads", "", header),
+        Binding { destination: Destination::Queue("other".into()), ..binding("events", "order.#", Arguments::new()) },
+    ]);
+    live
+}
+
+fn migration(shield: bool) -> Migration {
+    let policy = Policy {
+        pattern: "x".to_owned(),
+        apply_to: crate::model::ApplyTo::Queues,
+        priority: crate::model::Priority(1.0),
+        definition: Arguments::new(),
+    };
+    Migration {
+        queue: "orders".into(),
+        wanted: queue(&[("x-message-ttl", 30_000.into())]),
+        goal: Goal::Recreate,
+        holding: queue(&[("x-queue-type", "classic".into())]),
+        shield: shield.then_some(policy),
+    }
+}
+
+fn remaining(migration: &Migration, live: &Topology) -> Vec<Todo> {
+    let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    let is_wanted = live.queues.get(&migration.queue).is_some_and(|live| migration.is_wanted(live, &dialect));
+    migration.remaining(live, &BTreeMap::new(), is_wanted)
+}
+
+/// What is there when all of it is done. Each step must be possible when its turn comes.
+fn done(mut live: Topology, todo: &[Todo]) -> Topology {
+    for one in todo {
+        if let Err(why) = perform(&mut live, &one.action) {
+            panic!("{:?}: {why}", one.action);
+        }
+    }
+    live
+}
+
+fn with_queue(queue: Queue) -> Topology {
+    let mut after = live();
+    after.queues.insert("orders".into(), queue);
+    after
+}
+
+#[test]
+fn all_of_it_changes_the_queue_and_nothing_else() {
+    for shield in [false, true] {
+        let migration = migration(shield);
+        let todo = remaining(&migration, &live());
+        assert_eq!(done(live(), &todo), with_queue(migration.wanted.clone()));
+        assert!(todo.is_sorted_by_key(|one| one.stage), "{todo:#?}");
+    }
+}
+
+#[test]
+fn wherever_it_stops_the_rest_leads_to_the_same() {
+    for shield in [false, true] {
+        let migration = migration(shield);
+        let todo = remaining(&migration, &live());
+        for stop in 0..=todo.len() {
+            let halfway = done(live(), &todo[..stop]);
+            let rest = remaining(&migration, &halfway);
+            assert_eq!(done(halfway.clone(), &rest), with_queue(migration.wanted.clone()), "stopped before {stop}");
+            // And again, wherever that stops.
+            for again in 0..rest.len() {
+                let halfway = done(halfway.clone(), &rest[..again]);
+                let rest = remaining(&migration, &halfway);
+                assert_eq!(done(halfway, &rest), with_queue(migration.wanted.clone()), "{stop}, then {again}");
+            }
+        }
+    }
+}
+
+#[test]
+fn until_the_old_queue_is_deleted_all_can_be_put_back() {
+    let migration = migration(true);
+    let todo = remaining(&migration, &live());
+    let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
+    for stop in 0..=swap {
+        let halfway = done(live(), &todo[..stop]);
+        let back = remaining(&migration.put_back(), &halfway);
+        let mut after = done(halfway, &back);
+        // A shield alone is not known from what is live without its holding queue, and is made first.
+        after.policies.remove(&migration.beside().shield);
+        assert_eq!(after, live(), "stopped before {stop}");
+    }
+}
+
+#[test]
+fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
+    let migration = migration(false);
+    let todo = remaining(&migration, &live());
+    let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
+    let mut raced = done(live(), &todo[..=swap]);
+    raced.queues.insert("orders".into(), live().queues[&QueueName::from("orders")].clone());
+    raced.bindings.insert(binding("events", "order.#", Arguments::new()));
+    let rest = remaining(&migration, &raced);
+    assert_eq!(done(raced, &rest), with_queue(migration.wanted.clone()));
+}
+
+#[test]
+fn messages_that_were_there_come_back_before_those_that_came_later() {
+    let migration = migration(false);
+    let Beside { hold, drained, .. } = migration.beside();
+    let moves: Vec<(String, Level)> = remaining(&migration, &live())
+        .into_iter()
+        .filter_map(|one| match one.action {
+            Action::MoveMessages { from, until, .. } => Some((from.to_string(), until)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("orders".to_owned(), Level::Empty),
+        (drained, Level::Empty),
+        (hold.clone(), Level::NearlyEmpty),
+        (hold, Level::Empty),
+    ];
+    assert_eq!(moves, expected);
+}
+
+#[test]
+fn a_long_name_gives_names_that_the_broker_takes() {
+    let long = QueueName::new("q".repeat(250));
+    let Beside { hold, drained, tap, back, shield } = Beside::of(&long);
+    let mut names = vec![hold.as_str(), drained.as_str(), tap.as_str(), back.as_str(), shield.as_str()];
+    assert!(names.iter().all(|name| name.len() <= 255));
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 5);
+    let _: (ExchangeName, ObjectId) = (tap, ObjectId::Queue(long));
+}

@@ -5,8 +5,9 @@
 //! Bindings are followed while the steps are laid out, because a deletion takes bindings with it.
 
 mod deletions;
+mod migrations;
 
-use super::document::{ChangeKind, Options, PlannedChange, Step};
+use super::document::{Options, Step};
 use super::draft::Draft;
 use super::request::{properties_key, request};
 use super::retries::{self, Switch};
@@ -302,31 +303,6 @@ impl Layout<'_> {
             });
             self.wave(|layout| layout.push(Action::DeleteExchange { name: name.clone() }, Some(&id)));
         }
-    }
-
-    /// Migrations run beside each other: in one wave, and the steps of each one after another.
-    fn migrate(&mut self, draft: &Draft) {
-        let is_recreated = |queue: &QueueName| {
-            let is_it = |change: &PlannedChange| {
-                change.kind == ChangeKind::Recreate && change.id() == Some(ObjectId::Queue(queue.clone()))
-            };
-            draft.changes.iter().any(is_it)
-        };
-        self.wave(|layout| {
-            let mut live = layout.situation.current.clone();
-            live.bindings.clone_from(&layout.bound);
-            for migration in &draft.migrations {
-                let id = ObjectId::Queue(migration.queue.clone());
-                let is_wanted = !is_recreated(&migration.queue);
-                let mut before = None;
-                for todo in migration.remaining(&live, layout.situation.properties_keys, is_wanted) {
-                    layout.push(todo.action, Some(&id));
-                    let step = layout.steps.last_mut().expect("it was pushed");
-                    step.stage = Some(todo.stage);
-                    step.after.extend(before.replace(step.id));
-                }
-            }
-        });
     }
 
     /// Delete, declare, bind: with a keep around it where somebody else's bindings depend on it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use topo::apply::{Interrupt, Report, apply};
+use topo::apply::{Interrupt, Means, Report, apply};
 use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snapshot};
 use topo::diff::{Change, diff};
@@ -89,7 +89,13 @@ impl Player {
             Err(_) => None,
             Ok(approved) => {
                 let part = &approved.plan().vhosts[0];
-                Some(self.runtime.block_on(apply(part, &lock, &Interrupt::default(), Duration::ZERO, |_| {})))
+                Some(self.runtime.block_on(apply(
+                    part,
+                    &lock,
+                    &Interrupt::default(),
+                    Means { mover: None, patience: Duration::ZERO },
+                    |_| {},
+                )))
             }
         };
         self.runtime.block_on(lock.release())?;
@@ -384,7 +390,8 @@ fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
             | Action::Bind { .. }
             | Action::Unbind { .. }
             | Action::DeleteExchange { .. }
-            | Action::DeletePolicy { .. } => None,
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => None,
         })
         .collect();
     for (name, activity) in &planned.activity.queues {

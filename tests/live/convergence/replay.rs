@@ -57,7 +57,8 @@ fn needs(action: &Action) -> Vec<ObjectId> {
         Action::Unbind { .. }
         | Action::DeleteQueue { .. }
         | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. } => vec![action.object()],
+        | Action::DeletePolicy { .. }
+        | Action::MoveMessages { .. } => vec![action.object()],
     }
 }
 
@@ -101,6 +102,7 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                     state.bindings.insert(binding.clone());
                 }
                 Action::Unbind { binding, .. } => unbind(&mut state, |other| other == binding),
+                Action::MoveMessages { .. } => {}
                 Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
                     delete(&mut state, &object);
                 }

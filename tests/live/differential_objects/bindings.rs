@@ -257,7 +257,7 @@ impl Kind for Bindings {
         for step in &planned.steps {
             let Action::Bind { binding } = &step.action else { panic!("{step:?}") };
             let queue = binding.destination.name().to_owned();
-            let answer = road.send(&step.request);
+            let answer = road.send(step.request.as_ref().unwrap());
             let block = planned.blocks.iter().find(|block| block.address == step.address);
             let label = match (block, answer.is_success()) {
                 (None, true) => "made",
@@ -284,10 +284,10 @@ impl Kind for Bindings {
         for step in &pruned.steps {
             // One that is wrong already is planned again.
             let Action::Unbind { binding, .. } = &step.action else { continue };
-            let answer = road.send(&step.request);
+            let answer = road.send(step.request.as_ref().unwrap());
             let queue = binding.destination.name().to_owned();
             if answer.status != 204 {
-                let text = format!("{}: {} {}", step.request, answer.status, answer.body);
+                let text = format!("{}: {} {}", step.request.as_ref().unwrap(), answer.status, answer.body);
                 wrong.insert(queue, Wrong::new("an answer to an unbind", text));
             } else {
                 labels.entry(queue).or_default().push("deleted".to_owned());

@@ -228,7 +228,7 @@ impl Kind for Policies {
             let blocked = planned.blocks.iter().any(|block| block.address.as_str() == address);
             let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.dialect);
             let action = Action::PutPolicy { name: name.as_str().into(), policy };
-            let answer = road.send(&request(&road.vhost.name().into(), &action));
+            let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
             let said = reason(&answer);
             let wrong = |what: &'static str| {
                 Err(Wrong::new(what, format!("The broker said {} {said}; topo {found:?}", answer.status)))

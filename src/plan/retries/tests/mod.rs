@@ -82,6 +82,7 @@ fn steps(live: &Topology, wanted: &Wanted) -> String {
         Action::PutPolicy { name, .. } => format!("+ {name}\n"),
         Action::DeletePolicy { name } => format!("- {name}\n"),
         Action::PutVhost { .. } => "vhost\n".to_owned(),
+        Action::MoveMessages { from, to, .. } => format!("move {from} → {to}\n"),
     };
     let waves = plan.steps.chunk_by(|one, other| one.wave == other.wave);
     waves.map(|wave| wave.iter().map(step).collect::<String>()).collect::<Vec<_>>().join("\n")

@@ -1,0 +1,83 @@
+//! Bindings that take the place of others must be the same to the last AMQP type, before the others go.
+
+use super::{Run, Setback};
+use crate::broker::BrokerError;
+use crate::broker::mover::{AmqpMover, Typing};
+use crate::broker::snapshot::PropertiesKeys;
+use crate::model::Binding;
+use crate::plan::{Action, Stage, Todo};
+
+/// Whether this binding is unbound by that key: the same JSON can be several bindings to the broker.
+fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
+    matches!(action, Action::Unbind { binding, properties_key } if binding == of && properties_key == by)
+}
+
+impl Run<'_> {
+    /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
+    ///
+    /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
+    /// AMQP, with the types that give the same key.
+    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
+        let mut keys = self.keys().await?;
+        for one in todo.iter().filter(|one| one.stage == stage) {
+            let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
+            else {
+                continue;
+            };
+            let other = Binding { destination, ..binding.clone() };
+            let is_same = |keys: &PropertiesKeys| keys.get(&other).is_some_and(|keys| keys.contains(properties_key));
+            if is_same(&keys) {
+                continue;
+            }
+            let mut wrong: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
+            wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
+            let found = match self.moving.amqp() {
+                Some(mover) => self.bind_alike(mover, &other, properties_key, &wrong).await?,
+                None => false,
+            };
+            // What HTTP made of it goes again; where none is the same, the one that was there stays.
+            for key in wrong {
+                let unbind = Action::Unbind { binding: other.clone(), properties_key: key };
+                self.broker.perform(&unbind).await?;
+            }
+            if !found {
+                return Err(Setback::GiveUp(BrokerError::NotRestorable {
+                    object: self.migration.queue.to_string(),
+                    binding: binding.to_string(),
+                    reason: "its arguments have AMQP types that the management API cannot carry".to_owned(),
+                }));
+            }
+            keys = self.keys().await?;
+        }
+        Ok(())
+    }
+
+    /// Tries one type after another.
+    async fn bind_alike(
+        &self,
+        mover: &AmqpMover,
+        binding: &Binding,
+        key: &String,
+        wrong: &[String],
+    ) -> Result<bool, Setback> {
+        for typing in Typing::all(&binding.arguments) {
+            if !mover.bind_as(binding, typing).await? {
+                continue;
+            }
+            for made in self.keys().await?.remove(binding).unwrap_or_default() {
+                if made == *key {
+                    return Ok(true);
+                }
+                if !wrong.contains(&made) {
+                    let unbind = Action::Unbind { binding: binding.clone(), properties_key: made };
+                    self.broker.perform(&unbind).await?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    async fn keys(&self) -> Result<PropertiesKeys, BrokerError> {
+        Ok(self.broker.broker().bindings(self.broker.vhost()).await?.1)
+    }
+}

@@ -1,0 +1,21 @@
+//! What a quorum queue writes into the headers of what it hands out.
+
+use lapin::BasicProperties;
+use lapin::types::FieldTable;
+
+/// How often it handed the message out. Up to 3.12 it says so the first time, too (`rabbit_fifo_client`).
+const COUNTS: [&str; 2] = ["x-delivery-count", "x-acquired-count"];
+
+/// The properties as the publisher gave them: with the move, counting starts anew. The next quorum queue would write over the
+/// old numbers, and a classic one would show them for ever. Where there were no headers but those, an empty table stays.
+pub(super) fn without_counts(properties: BasicProperties) -> BasicProperties {
+    let Some(headers) = properties.headers() else { return properties };
+    if !COUNTS.iter().any(|count| headers.contains_key(count)) {
+        return properties;
+    }
+    let mut kept = FieldTable::default();
+    for (name, value) in headers.inner().iter().filter(|(name, _)| !COUNTS.contains(&name.as_str())) {
+        kept.insert(name.clone(), value.clone());
+    }
+    properties.with_headers(kept)
+}

@@ -1,0 +1,134 @@
+//! Bindings whose arguments have AMQP types that the management API cannot carry: it shows a timestamp, a short and a long as
+//! the same number, and a void as the text `undefined`. What the types are is not shown anywhere, but the key that the
+//! broker has for a binding is a hash over them: so they are tried, one after another, until the key is the same.
+
+use super::amqp::AmqpMover;
+use super::connection::short;
+use crate::broker::error::BrokerError;
+use crate::model::{ArgumentValue, Arguments, Binding, Destination};
+use lapin::options::{ExchangeBindOptions, QueueBindOptions};
+use lapin::types::{AMQPValue, FieldTable};
+
+/// What the numbers of a binding may be, and whether `undefined` is a void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typing {
+    integers: Integers,
+    is_void: bool,
+    is_single: bool,
+}
+
+/// The types of integers, by what clients send most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Integers {
+    Signed32,
+    Timestamp,
+    Signed16,
+    Signed8,
+    Signed64,
+    Unsigned8,
+    Unsigned16,
+    Unsigned32,
+}
+
+impl Typing {
+    /// All that can be tried for these arguments; the ones that HTTP sends are among them.
+    pub fn all(arguments: &Arguments) -> Vec<Self> {
+        use Integers::{Signed8, Signed16, Signed32, Signed64, Timestamp, Unsigned8, Unsigned16, Unsigned32};
+        let has = |is_it: fn(&ArgumentValue) -> bool| arguments.values().any(is_it);
+        let integers: &[Integers] = match has(|value| matches!(value, ArgumentValue::Integer(_))) {
+            true => &[Signed32, Timestamp, Signed16, Signed8, Signed64, Unsigned8, Unsigned16, Unsigned32],
+            false => &[Signed64],
+        };
+        let either = |open: bool| if open { &[false, true][..] } else { &[false][..] };
+        let voids = either(has(|value| value.as_text() == Some("undefined")));
+        let singles = either(has(|value| matches!(value, ArgumentValue::Float(_))));
+        let mut all = Vec::new();
+        for integers in integers {
+            for is_void in voids {
+                all.extend(singles.iter().map(|is_single| Self {
+                    integers: *integers,
+                    is_void: *is_void,
+                    is_single: *is_single,
+                }));
+            }
+        }
+        all
+    }
+
+    /// The table, if the values fit the types.
+    fn table(self, arguments: &Arguments) -> Option<FieldTable> {
+        let mut table = FieldTable::default();
+        for (name, argument) in arguments {
+            table.insert(name.as_str().into(), self.value(argument)?);
+        }
+        Some(table)
+    }
+
+    fn value(self, argument: &ArgumentValue) -> Option<AMQPValue> {
+        Some(match argument {
+            ArgumentValue::Null => AMQPValue::Void,
+            ArgumentValue::Boolean(value) => AMQPValue::Boolean(*value),
+            ArgumentValue::Integer(value) => match self.integers {
+                Integers::Signed8 => AMQPValue::ShortShortInt((*value).try_into().ok()?),
+                Integers::Unsigned8 => AMQPValue::ShortShortUInt((*value).try_into().ok()?),
+                Integers::Signed16 => AMQPValue::ShortInt((*value).try_into().ok()?),
+                Integers::Unsigned16 => AMQPValue::ShortUInt((*value).try_into().ok()?),
+                Integers::Signed32 => AMQPValue::LongInt((*value).try_into().ok()?),
+                Integers::Unsigned32 => AMQPValue::LongUInt((*value).try_into().ok()?),
+                Integers::Signed64 => AMQPValue::LongLongInt(*value),
+                Integers::Timestamp => AMQPValue::Timestamp((*value).try_into().ok()?),
+            },
+            #[expect(clippy::cast_possible_truncation, reason = "a float of 32 bits is what is tried")]
+            ArgumentValue::Float(value) if self.is_single => AMQPValue::Float(value.0 as f32),
+            ArgumentValue::Float(value) => AMQPValue::Double(value.0),
+            ArgumentValue::Text(value) if self.is_void && value == "undefined" => AMQPValue::Void,
+            ArgumentValue::Text(value) => AMQPValue::LongString(value.as_str().into()),
+            ArgumentValue::List(values) => {
+                let values: Option<Vec<AMQPValue>> = values.iter().map(|value| self.value(value)).collect();
+                AMQPValue::FieldArray(values?.into())
+            }
+            ArgumentValue::Table(values) => AMQPValue::FieldTable(self.table(values)?),
+        })
+    }
+}
+
+impl AmqpMover {
+    /// Binds with these types; false if the values do not fit them, and then nothing is done.
+    pub async fn bind_as(&self, binding: &Binding, typing: Typing) -> Result<bool, BrokerError> {
+        let Some(arguments) = typing.table(&binding.arguments) else { return Ok(false) };
+        let channel = self.0.channel().await?;
+        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
+        let request = format!("bind of {binding}");
+        match &binding.destination {
+            Destination::Queue(queue) => {
+                let options = QueueBindOptions::default();
+                let bind = channel.queue_bind(short(queue.as_str()), source, key, options, arguments);
+                self.0.answer(&request, bind).await?;
+            }
+            Destination::Exchange(exchange) => {
+                let options = ExchangeBindOptions::default();
+                let bind = channel.exchange_bind(short(exchange.as_str()), source, key, options, arguments);
+                self.0.answer(&request, bind).await?;
+            }
+        }
+        // What can go wrong with that changes nothing.
+        let _ = channel.close(200, "done".into()).await;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_meant_is_tried() {
+        let arguments = |value: ArgumentValue| -> Arguments { [("n".to_owned(), value)].into() };
+        assert_eq!(Typing::all(&arguments("a".into())).len(), 1);
+        assert_eq!(Typing::all(&arguments("undefined".into())).len(), 2);
+        let big = arguments(5_000_000_000_i64.into());
+        let fitting = Typing::all(&big).into_iter().filter(|typing| typing.table(&big).is_some());
+        // A timestamp and a long.
+        assert_eq!(fitting.count(), 2);
+    }
+}

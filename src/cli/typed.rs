@@ -1,0 +1,70 @@
+//! What is typed behind flags, and what is wrong with it.
+
+use crate::model::{Address, Glob, ObjectKind, OnConflict};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// `queues,bindings`.
+#[derive(Clone, Debug)]
+pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
+
+impl FromStr for PruneKinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = |word: &str| match word.trim() {
+            "exchanges" => Ok(ObjectKind::Exchange),
+            "queues" => Ok(ObjectKind::Queue),
+            "bindings" => Ok(ObjectKind::Binding),
+            "policies" => Ok(ObjectKind::Policy),
+            other => Err(format!("`{other}` cannot be pruned; exchanges, queues, bindings and policies can")),
+        };
+        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// `queues/shop/orders=ifEmpty`.
+#[derive(Clone, Debug)]
+pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
+
+impl FromStr for Recreate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, how) =
+            text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
+        let how = match how {
+            "ifEmpty" => OnConflict::IfEmpty,
+            "migrate" => OnConflict::Migrate,
+            "discard" => OnConflict::Discard,
+            other => return Err(format!("`{other}` is none of ifEmpty, migrate and discard")),
+        };
+        Ok(Self(Address::parse(address)?, how))
+    }
+}
+
+pub(super) fn glob(text: &str) -> Result<Glob, String> {
+    if text.contains('/') || text == "*" {
+        Ok(Glob::new(text))
+    } else {
+        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
+    }
+}
+
+pub(super) fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
+}
+
+pub(super) fn positive(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("nothing is done in no time; write 500ms, 30s or 5m".to_owned()),
+        time => Ok(time),
+    }
+}

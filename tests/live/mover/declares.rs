@@ -1,0 +1,174 @@
+//! What the AMQP connection declares and deletes, as the broker then has it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use topo::broker::BrokerError;
+use topo::broker::mover::declare::DeleteIf;
+use topo::model::{ArgumentValue, Arguments, Binding, Destination, Float, Queue};
+
+use super::stage::{amqp_mover, fill, of_type};
+use crate::support::{Argument, NONE, Node, Outcome, block_on, text};
+
+fn queue(arguments: Value) -> Queue {
+    Queue { durable: true, auto_delete: false, exclusive: false, arguments: serde_json::from_value(arguments).unwrap() }
+}
+
+fn types() -> [(&'static str, &'static str); 3] {
+    [("classic", "classic"), ("classic", "quorum"), ("quorum", "quorum")]
+}
+
+#[test]
+fn a_swap_makes_the_new_queue() {
+    let vhost = Node::shared().vhost("swap");
+    let mover = amqp_mover(&vhost);
+    for (before, after) in types() {
+        for name in ["plain", "a/b", "a b", "%", "ü"] {
+            let name = format!("{before} {after} {name}");
+            vhost.amqp().declare_queue(&name, &of_type(before)).unwrap();
+            let arguments = json!({
+                "x-queue-type": after, "x-expires": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
+                "x-nobodys": {"list": [1, 2.5, "three", true]}
+            });
+            block_on(mover.swap(&name.as_str().into(), &queue(arguments.clone()))).unwrap();
+            let seen = vhost.queue(&name);
+            assert_eq!(seen["arguments"], arguments);
+            assert_eq!((&seen["durable"], &seen["auto_delete"]), (&json!(true), &json!(false)));
+            // The same over HTTP is the same to the broker: integers are as long as its own.
+            let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
+            assert!(vhost.http().put(&vhost.path("queues", &[&name]), &body).is_success());
+        }
+    }
+}
+
+#[test]
+fn a_swap_says_who_was_faster() {
+    let vhost = Node::shared().vhost("faster");
+    let mover = amqp_mover(&vhost);
+    vhost.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
+    // Nobody can come between the two, so the words of the second are asked for alone.
+    let other = queue(json!({"x-max-length": 6}));
+    match block_on(mover.declare(&"q".into(), &other)).unwrap_err() {
+        BrokerError::Inequivalent { reason, .. } => {
+            assert!(reason.contains("inequivalent arg 'x-max-length' for queue 'q'"), "{reason}");
+        }
+        error => panic!("{error:?}"),
+    }
+    // The connection outlives it.
+    block_on(mover.swap(&"q".into(), &other)).unwrap();
+    assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 6);
+    let invalid = queue(json!({"x-max-length": -1}));
+    let refused = block_on(mover.swap(&"q".into(), &invalid)).unwrap_err();
+    assert!(
+        matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("x-max-length")),
+        "{refused:?}"
+    );
+    assert!(vhost.queue("q").is_null(), "the old one is gone by then: what is wanted is checked before");
+}
+
+#[test]
+fn a_declare_of_another_client_comes_before_or_after_both() {
+    let vhost = Node::shared().vhost("race");
+    let mover = amqp_mover(&vhost);
+    let application = vhost.amqp();
+    application.declare_queue("q", NONE).unwrap();
+    let wanted = queue(json!({"x-max-length": 6}));
+    let (mut refused, mut swapped) = (0, 0);
+    for _ in 0..50 {
+        let declares = std::thread::scope(|scope| {
+            let swap = scope.spawn(|| block_on(mover.swap(&"q".into(), &wanted)));
+            let mut declares = 0;
+            while !swap.is_finished() {
+                // It declares what it knows: refused once the new one is there.
+                let _ = application.declare_queue("q", NONE);
+                declares += 1;
+            }
+            match swap.join().unwrap() {
+                Ok(()) => swapped += 1,
+                Err(BrokerError::Inequivalent { .. }) => refused += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+            declares
+        });
+        let arguments = vhost.queue("q")["arguments"].clone();
+        assert!(arguments["x-max-length"] == 6 || arguments["x-max-length"].is_null(), "{arguments} after {declares}");
+        block_on(mover.delete(&"q".into(), DeleteIf::default())).unwrap();
+        application.declare_queue("q", NONE).unwrap();
+    }
+    println!("{swapped} swapped, {refused} times the application was faster");
+    assert!(swapped > 0);
+}
+
+#[test]
+fn deletes_are_guarded_as_the_broker_does() {
+    let vhost = Node::shared().vhost("deletes");
+    let mover = amqp_mover(&vhost);
+    let amqp = vhost.amqp();
+    amqp.declare_queue("full", &of_type("classic")).unwrap();
+    fill(&amqp, "full", 0..3, 0);
+    let guarded = DeleteIf { empty: true, unused: true };
+    let refused = block_on(mover.delete(&"full".into(), guarded)).unwrap_err();
+    assert!(
+        matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("not empty")),
+        "{refused:?}"
+    );
+    amqp.declare_queue("used", &of_type("classic")).unwrap();
+    let held = amqp.hold("used", 0);
+    let refused = block_on(mover.delete(&"used".into(), guarded)).unwrap_err();
+    assert!(
+        matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("in use")),
+        "{refused:?}"
+    );
+    drop(held);
+    assert_eq!(block_on(mover.delete(&"full".into(), DeleteIf::default())).unwrap(), 3);
+    assert_eq!(block_on(mover.delete(&"full".into(), guarded)).unwrap(), 0, "what is not there is no error");
+    amqp.declare_queue("quorum", &of_type("quorum")).unwrap();
+    let refused = block_on(mover.delete(&"quorum".into(), guarded)).unwrap_err();
+    assert!(matches!(&refused, BrokerError::Refused { status: 540, .. } | BrokerError::Connect { .. }), "{refused:?}");
+    // Whatever it did to the connection, the next works.
+    assert_eq!(block_on(mover.delete(&"quorum".into(), DeleteIf::default())).unwrap(), 0);
+}
+
+#[test]
+fn bindings_with_what_http_cannot_carry() {
+    let vhost = Node::shared().vhost("bindings");
+    let mover = amqp_mover(&vhost);
+    let amqp = vhost.amqp();
+    amqp.declare_queue("q", NONE).unwrap();
+    for name in ["in", "to", "a b"] {
+        amqp.declare_exchange(name, "headers", NONE).unwrap();
+    }
+    let arguments: Arguments = [
+        ("x-match".to_owned(), "all".into()),
+        ("there".to_owned(), ArgumentValue::Null),
+        ("number".to_owned(), 5.into()),
+        ("fraction".to_owned(), ArgumentValue::Float(Float(0.5))),
+        ("table".to_owned(), ArgumentValue::Table(BTreeMap::new())),
+    ]
+    .into();
+    let to_queue = Binding {
+        source: "in".into(),
+        destination: Destination::Queue("q".into()),
+        routing_key: "k".to_owned(),
+        arguments: [("x-match".to_owned(), "all".into()), ("there".to_owned(), ArgumentValue::Null)].into(),
+    };
+    let to_exchange = Binding { destination: Destination::Exchange("a b".into()), arguments, ..to_queue.clone() };
+    for binding in [&to_queue, &to_exchange] {
+        block_on(mover.bind(binding)).unwrap();
+    }
+    assert_eq!(vhost.list("bindings").len(), 2);
+    // A void asks for the header, whatever is in it.
+    let with = |name: &str| {
+        let mut headers = lapin::types::FieldTable::default();
+        headers.insert(name.into(), text("anything"));
+        lapin::protocol::basic::AMQPProperties::default().with_headers(headers)
+    };
+    assert_eq!(amqp.publish_with("in", "", "1", with("there")), Outcome::Routed);
+    assert_eq!(amqp.publish_with("in", "", "2", with("elsewhere")), Outcome::Unroutable);
+    for binding in [&to_queue, &to_exchange] {
+        block_on(mover.unbind(binding)).unwrap();
+    }
+    assert!(vhost.list("bindings").is_empty());
+    let missing = Binding { source: "nothing".into(), ..to_queue };
+    assert!(matches!(block_on(mover.bind(&missing)).unwrap_err(), BrokerError::NotFound { .. }));
+}

@@ -1,0 +1,238 @@
+//! What can be in the way of a move. Whatever it is, what was not moved is still in the queue.
+
+use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::FieldTable;
+use topo::broker::BrokerError;
+use topo::broker::mover::{AmqpMover, Fault, Move, State};
+
+use super::stage::{By, Stage, TYPES, amqp_mover, fill, numbers, of_type, options_of, shovels, take};
+use crate::support::{Argument, NONE, Node, Options, block_on, text, until};
+
+fn failure(stage: &Stage<'_>, by: By, moving: &mut Move) -> Fault {
+    until(&format!("the end of a move by {by:?} from {}", stage.old), || {
+        match block_on(moving.progress()).unwrap().state {
+            State::Failed(fault) => Some(fault),
+            State::Moving | State::Rejected | State::Blocked | State::Reconnecting | State::Stopped => None,
+        }
+    })
+}
+
+#[test]
+fn queues_and_exchanges_that_are_not_there() {
+    let vhost = Node::shared().vhost("missing");
+    for by in By::BOTH {
+        let mut stage = Stage::set(&vhost, &format!("{by:?} "), TYPES[0]);
+        stage.old = "nowhere".to_owned();
+        assert!(matches!(stage.refusal(by), Fault::SourceGone { .. }));
+        stage.tap = "nothing".to_owned();
+        stage.old = format!("{by:?} old");
+        assert!(matches!(stage.refusal(by), Fault::TargetGone { .. }));
+        assert!(vhost.queue("nowhere").is_null(), "{by:?}");
+    }
+    assert!(shovels(&vhost).is_empty());
+}
+
+#[test]
+fn an_exclusive_consumer() {
+    let vhost = Node::shared().vhost("exclusive");
+    for by in By::BOTH {
+        for types in [TYPES[0], TYPES[2]] {
+            let stage = Stage::set(&vhost, &format!("{by:?} {types:?} "), types);
+            let application = vhost.amqp();
+            let held = block_on(async {
+                let channel = application.new_channel().await.unwrap();
+                channel.basic_qos(1, Default::default()).await.unwrap();
+                let options = BasicConsumeOptions { exclusive: true, ..Default::default() };
+                let consumer =
+                    channel.basic_consume(stage.old.as_str().into(), "".into(), options, FieldTable::default()).await;
+                (channel, consumer.unwrap())
+            });
+            // Quorum queues let others consume beside it, on all versions.
+            if types.0 == "classic" {
+                match stage.refusal(by) {
+                    Fault::Exclusive { reason } => assert!(reason.contains("exclusive"), "{reason}"),
+                    other => panic!("{by:?} {types:?}: {other:?}"),
+                }
+            } else {
+                block_on(stage.start(by).stop()).unwrap();
+            }
+            drop(held);
+            drop(application);
+            fill(&stage.amqp, &stage.old, 0..3, 0);
+            stage.move_all(by, 3);
+            take(&stage.amqp, &stage.new, 3);
+        }
+    }
+    assert!(shovels(&vhost).is_empty());
+}
+
+#[test]
+fn an_exclusive_queue() {
+    let vhost = Node::shared().vhost("owned");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let owner = vhost.amqp();
+    let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
+    owner.declare_queue_as("owned", options, NONE).unwrap();
+    let stage = Stage { old: "owned".to_owned(), ..stage };
+    assert!(matches!(stage.refusal(By::Amqp), Fault::Exclusive { .. }));
+}
+
+#[test]
+fn a_target_that_leads_nowhere_keeps_everything() {
+    let vhost = Node::shared().vhost("unroutable");
+    for types in [TYPES[0], TYPES[2]] {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        let http = vhost.http();
+        let binding = vhost.path("bindings", &["e", &stage.tap, "q", &stage.new, "~"]);
+        // In the middle of a move, and at its beginning.
+        fill(&stage.amqp, &stage.old, 0..20_000, 20);
+        let mut moving = stage.start(By::Amqp);
+        let Move::Amqp(progress) = &moving else { panic!("by AMQP") };
+        until("the first", || (progress.progress().moved > Some(100)).then_some(()));
+        http.delete(&binding).expect_status(204);
+        let fault = failure(&stage, By::Amqp, &mut moving);
+        assert!(matches!(&fault, Fault::Unroutable { reason, .. } if reason == "312 NO_ROUTE"), "{fault:?}");
+        let last = block_on(moving.stop()).unwrap();
+        let moved = usize::try_from(last.moved.unwrap()).unwrap();
+        assert!(moved < 20_000);
+        let mut moving = stage.start(By::Amqp);
+        assert!(matches!(failure(&stage, By::Amqp, &mut moving), Fault::Unroutable { .. }));
+        assert_eq!(block_on(moving.stop()).unwrap().moved, Some(0));
+        // Each is at one place, although many were on their way when the road ended.
+        assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved), "{types:?}");
+        assert!(numbers(&take(&stage.amqp, &stage.old, 20_000 - moved)).into_iter().eq(moved..20_000), "{types:?}");
+        // A shovel would lose them: it does not start.
+        assert!(matches!(stage.refusal(By::Shovel), Fault::Unroutable { .. }));
+    }
+    assert!(shovels(&vhost).is_empty());
+}
+
+#[test]
+fn a_target_that_is_deleted_meanwhile() {
+    let vhost = Node::shared().vhost("target");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let mut moving = stage.start(By::Amqp);
+    vhost.http().delete(&vhost.path("exchanges", &[&stage.tap])).expect_status(204);
+    fill(&stage.amqp, &stage.old, 0..5, 0);
+    assert!(matches!(failure(&stage, By::Amqp, &mut moving), Fault::TargetGone { .. }));
+    drop(moving);
+    assert!(numbers(&take(&stage.amqp, &stage.old, 5)).into_iter().eq(0..5));
+}
+
+#[test]
+fn a_queue_that_is_deleted_meanwhile_is_an_event() {
+    let vhost = Node::shared().vhost("deleted");
+    for types in [TYPES[0], TYPES[2]] {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        fill(&stage.amqp, &stage.old, 0..100, 0);
+        let mover = amqp_mover(&vhost);
+        let mut moving = block_on(mover.start(stage.order())).unwrap();
+        until("all of them", || (moving.progress().moved == Some(100)).then_some(()));
+        let held = block_on(mover.delete(&stage.old.as_str().into(), Default::default())).unwrap();
+        assert_eq!(held, 0);
+        let last = block_on(moving.over());
+        assert!(matches!(last.state, State::Failed(Fault::SourceGone { .. })), "{last:?}");
+        assert_eq!((last.moved, last.maybe_twice), (Some(100), 0));
+        take(&stage.amqp, &stage.new, 100);
+    }
+}
+
+#[test]
+fn a_target_that_rejects_is_tried_again_in_order() {
+    let vhost = Node::shared().vhost("rejects");
+    for kind in ["classic", "quorum"] {
+        let stage = Stage::set(&vhost, &format!("{kind} "), (kind, kind));
+        let full = format!("{kind} full");
+        let [queue_type] = of_type(kind);
+        let limit = [queue_type, ("x-max-length", Argument::LongInt(10)), ("x-overflow", text("reject-publish"))];
+        stage.amqp.declare_queue(&full, &limit).unwrap();
+        stage.amqp.declare_exchange("to full", "fanout", NONE).unwrap();
+        stage.amqp.bind_queue("to full", &full, "", NONE);
+        fill(&stage.amqp, &stage.old, 0..200, 0);
+        let stage = Stage { tap: "to full".to_owned(), new: full.clone(), ..stage };
+        let moving = stage.start(By::Amqp);
+        let Move::Amqp(moving) = moving else { panic!("by AMQP") };
+        until("a rejection", || (moving.progress().state == State::Rejected).then_some(()));
+        let mut taken = Vec::new();
+        until("all of them", || {
+            if let Some(message) = stage.amqp.get(&full) {
+                taken.extend(numbers(&[message]));
+            }
+            (taken.len() == 200).then_some(())
+        });
+        let last = block_on(moving.stop());
+        assert_eq!((last.moved, last.state), (Some(200), State::Stopped));
+        taken.sort_unstable();
+        assert!(taken.into_iter().eq(0..200), "{kind}");
+        vhost.http().delete(&vhost.path("exchanges", &["to full"])).expect_status(204);
+    }
+}
+
+#[test]
+fn messages_of_other_users() {
+    let node = Node::shared();
+    let vhost = node.vhost("users");
+    let (author, plain) = (node.user("").may_everything(&vhost), node.user("").may_everything(&vhost));
+    let impersonator = node.user("impersonator").may_everything(&vhost);
+    for types in [TYPES[0], TYPES[2]] {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        let of_author = AMQPProperties::default().with_user_id(author.name.as_str().into());
+        for number in 0..30 {
+            let properties = if number % 10 == 5 { of_author.clone() } else { AMQPProperties::default() };
+            author.amqp(&vhost).publish_with("", &stage.old, &format!("{number} "), properties);
+        }
+        let mover = block_on(AmqpMover::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
+        let mut moving = block_on(mover.start(stage.order())).unwrap();
+        let last = block_on(moving.over());
+        match &last.state {
+            State::Failed(Fault::ForeignUser { user_id, reason }) => {
+                assert_eq!(*user_id, author.name);
+                assert!(reason.contains("user_id property set to"), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((last.moved, last.maybe_twice), (Some(5), 0));
+        assert!(numbers(&take(&stage.amqp, &stage.new, 5)).into_iter().eq(0..5));
+        drop(moving);
+        let mover = block_on(AmqpMover::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
+        let moving = block_on(mover.unwrap().start(stage.order())).unwrap();
+        until("the rest", || (moving.progress().moved == Some(25)).then_some(()));
+        assert_eq!(block_on(moving.stop()).state, State::Stopped);
+        let rest = take(&stage.amqp, &stage.new, 25);
+        assert!(numbers(&rest).into_iter().eq(5..30));
+        assert_eq!(rest[0].properties.user_id().as_ref().unwrap().as_str(), author.name);
+    }
+}
+
+#[test]
+fn a_single_active_consumer_keeps_what_is_its() {
+    let vhost = Node::shared().vhost("single");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let arguments = [("x-single-active-consumer", Argument::Boolean(true))];
+    stage.amqp.declare_queue("single", &arguments).unwrap();
+    let stage = Stage { old: "single".to_owned(), ..stage };
+    let application = vhost.amqp();
+    let held = application.hold("single", 0);
+    fill(&stage.amqp, "single", 0..5, 0);
+    let mover = amqp_mover(&vhost);
+    let moving = block_on(mover.start(stage.order())).unwrap();
+    until("both consumers", || {
+        let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+        (consumers.as_array().unwrap().len() == 2).then_some(())
+    });
+    assert_eq!((moving.progress().moved, moving.progress().state), (Some(0), State::Moving));
+    drop(held);
+    until("the rest", || (moving.progress().moved == Some(5)).then_some(()));
+    assert_eq!(block_on(moving.stop()).state, State::Stopped);
+}
+
+#[test]
+fn a_broker_with_an_alarm_takes_nothing() {
+    // Less than any node needs.
+    let node = Node::start(Options::default().line("vm_memory_high_watermark.absolute = 10MB"));
+    let vhost = node.vhost("alarm");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let fault = stage.refusal(By::Amqp);
+    assert!(matches!(fault, Fault::Broker(BrokerError::Alarm { .. })), "{fault:?}");
+}

@@ -1,0 +1,179 @@
+//! What is moved is what was there.
+
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
+use topo::broker::mover::{Move, State};
+
+use super::stage::{By, Stage, TYPES, fill, numbers, shovels, take, total};
+use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until};
+
+fn table(fields: &[(&str, AMQPValue)]) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (name, value) in fields {
+        table.insert((*name).into(), value.clone());
+    }
+    table
+}
+
+/// A header of each type that there is.
+fn headers() -> FieldTable {
+    let list = FieldArray::from(vec![AMQPValue::LongInt(1), text("two")]);
+    table(&[
+        ("bool", AMQPValue::Boolean(true)),
+        ("byte", AMQPValue::ShortShortInt(-8)),
+        ("ubyte", AMQPValue::ShortShortUInt(200)),
+        ("short", AMQPValue::ShortInt(-16)),
+        ("ushort", AMQPValue::ShortUInt(60_000)),
+        ("int", AMQPValue::LongInt(-32)),
+        ("uint", AMQPValue::LongUInt(4_000_000_000)),
+        ("long", AMQPValue::LongLongInt(-64)),
+        ("float", AMQPValue::Float(1.5)),
+        ("double", AMQPValue::Double(2.5)),
+        ("decimal", AMQPValue::DecimalValue(DecimalValue { scale: 2, value: 314 })),
+        ("text", text("é")),
+        ("bytes", AMQPValue::ByteArray(vec![0, 255, 128].into())),
+        ("not utf-8", AMQPValue::LongString(vec![0, 255, 128].into())),
+        ("list", AMQPValue::FieldArray(list)),
+        ("time", AMQPValue::Timestamp(1_700_000_000)),
+        ("table", AMQPValue::FieldTable(table(&[("in", AMQPValue::Void)]))),
+        ("void", AMQPValue::Void),
+        (
+            "x-death",
+            AMQPValue::FieldArray(FieldArray::from(vec![AMQPValue::FieldTable(table(&[(
+                "count",
+                AMQPValue::LongLongInt(3),
+            )]))])),
+        ),
+        ("CC", AMQPValue::FieldArray(FieldArray::from(vec![text("bystander")]))),
+    ])
+}
+
+/// Messages of all kinds: key, properties, body.
+fn all_kinds() -> Vec<(&'static str, AMQPProperties, Vec<u8>)> {
+    let every = AMQPProperties::default()
+        .with_content_type("text/plain".into())
+        .with_content_encoding("gzip".into())
+        .with_headers(headers())
+        .with_delivery_mode(2)
+        .with_priority(7)
+        .with_correlation_id("c".into())
+        .with_reply_to("somewhere".into())
+        .with_expiration("86400000".into())
+        .with_message_id("m".into())
+        .with_timestamp(1_700_000_000)
+        .with_type("t".into())
+        .with_user_id("guest".into())
+        .with_app_id("a".into())
+        .with_cluster_id("k".into());
+    vec![
+        ("a.key", every, b"all".to_vec()),
+        ("", AMQPProperties::default(), Vec::new()),
+        ("transient", AMQPProperties::default().with_delivery_mode(1), b"t".to_vec()),
+        ("ü/#*", AMQPProperties::default().with_headers(FieldTable::default()), b"no headers".to_vec()),
+        ("large", AMQPProperties::default(), vec![b'x'; 300_000]),
+    ]
+}
+
+/// What a consumer sees of a message but for where it came from.
+/// No headers and an empty table of them are the same.
+fn seen(message: &Message) -> (String, AMQPProperties, Vec<u8>) {
+    let headers = message.properties.headers().clone().unwrap_or_default();
+    (message.routing_key.clone(), message.properties.clone().with_headers(headers), message.body.clone())
+}
+
+fn publish_all(amqp: &Amqp, exchange: &str) {
+    for (key, properties, body) in all_kinds() {
+        let body = String::from_utf8(body).unwrap();
+        assert_eq!(amqp.publish_with(exchange, key, &body, properties), Outcome::Routed);
+    }
+}
+
+fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
+    let prefix = format!("{by:?} {types:?} ");
+    let stage = Stage::set(vhost, &prefix, types);
+    // The same messages in a queue of the same type as the new one, as they look when nobody has moved them.
+    let unmoved = format!("{prefix}unmoved");
+    stage.amqp.declare_queue(&unmoved, &super::stage::of_type(types.1)).unwrap();
+    stage.amqp.declare_exchange(&format!("{prefix}in"), "fanout", &[]).unwrap();
+    for queue in [&stage.old, &unmoved] {
+        stage.amqp.bind_queue(&format!("{prefix}in"), queue, "", &[]);
+    }
+    // Whoever routes by `CC` finds this one: by the default exchange, or by the fanout one's own key.
+    let bystander = "bystander";
+    stage.amqp.declare_queue(bystander, &[]).unwrap();
+    publish_all(&stage.amqp, &format!("{prefix}in"));
+    let messages = all_kinds().len();
+    let last = stage.move_all(by, messages.try_into().unwrap());
+    assert_eq!(last.state, State::Stopped);
+    let moved: Vec<_> = take(&stage.amqp, &stage.new, messages).iter().map(seen).collect();
+    let expected: Vec<_> = take(&stage.amqp, &unmoved, messages).iter().map(seen).collect();
+    for (moved, expected) in moved.iter().zip(&expected) {
+        assert_eq!(moved, expected, "{by:?} {types:?}");
+    }
+    assert_eq!(stage.amqp.ready(bystander), 0, "{by:?} {types:?}");
+    assert_eq!(total(vhost, &stage.old), 0);
+}
+
+#[test]
+fn keys_properties_and_bodies_are_kept() {
+    let vhost = Node::shared().vhost("kept");
+    for types in TYPES {
+        kinds_are_kept(By::Amqp, &vhost, types);
+    }
+}
+
+#[test]
+fn order_is_kept_over_5000_messages() {
+    let vhost = Node::shared().vhost("order");
+    for by in By::BOTH {
+        for types in TYPES {
+            let stage = Stage::set(&vhost, &format!("{by:?} {types:?} "), types);
+            fill(&stage.amqp, &stage.old, 0..5000, 20);
+            let moving = stage.start(by);
+            // And what comes while it moves.
+            fill(&stage.amqp, &stage.old, 5000..5500, 20);
+            until("all of them", || (stage.amqp.ready(&stage.new) >= 5500).then_some(()));
+            let last = block_on(moving.stop()).unwrap();
+            assert_eq!(last.moved.unwrap_or(5500), 5500);
+            assert_eq!((last.maybe_twice, last.in_flight, last.state), (0, 0, State::Stopped));
+            let taken = numbers(&take(&stage.amqp, &stage.new, 5500));
+            assert!(taken.into_iter().eq(0..5500), "{by:?} {types:?}");
+            assert_eq!(stage.amqp.ready(&stage.old), 0);
+        }
+    }
+    assert!(shovels(&vhost).is_empty());
+}
+
+#[test]
+fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
+    let vhost = Node::shared().vhost("stop");
+    for types in TYPES {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        fill(&stage.amqp, &stage.old, 0..20_000, 20);
+        let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+        until("the first", || (moving.progress().moved > Some(100)).then_some(()));
+        let last = block_on(moving.stop());
+        let moved = last.moved.unwrap();
+        assert!(moved < 20_000, "it was stopped in the middle");
+        assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
+        let moved = usize::try_from(moved).unwrap();
+        assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved));
+        let rest = take(&stage.amqp, &stage.old, 20_000 - moved);
+        assert!(rest.iter().all(|message| !message.redelivered), "nothing goes back");
+        assert!(numbers(&rest).into_iter().eq(moved..20_000));
+    }
+}
+
+#[test]
+fn odd_names() {
+    for name in ["a/b", "a b", "%", "%2F", "ü", "日本", "a@b:c?d#e&f=g;h+i", "\"'<>\\"] {
+        let vhost = Vhost::create(Node::shared(), format!("mover {name}"));
+        for by in By::BOTH {
+            let stage = Stage::set(&vhost, &format!("{by:?} {name} "), TYPES[0]);
+            fill(&stage.amqp, &stage.old, 0..10, 0);
+            assert_eq!(stage.move_all(by, 10).state, State::Stopped);
+            assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10), "{by:?} {name}");
+        }
+        assert!(shovels(&vhost).is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! What is particular to the broker's own mover.
+
+use topo::broker::mover::{Fault, Leftover, Move, State};
+
+use super::stage::{By, Stage, TYPES, fill, numbers, shovel_mover, shovels, take};
+use crate::support::{Argument, Node, Options, block_on, until};
+
+#[test]
+fn a_node_without_the_plugin() {
+    let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
+    let vhost = node.vhost("none");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    assert_eq!(block_on(shovel_mover(&vhost).check()), Err(Fault::NoShovels));
+    assert_eq!(stage.refusal(By::Shovel), Fault::NoShovels);
+    // topo itself needs none.
+    fill(&stage.amqp, &stage.old, 0..10, 0);
+    assert_eq!(stage.move_all(By::Amqp, 10).moved, Some(10));
+}
+
+#[test]
+fn a_shovel_of_a_killed_run_is_found_and_removed() {
+    let vhost = Node::shared().vhost("leftover");
+    let stage = Stage::set(&vhost, "a/b ", TYPES[0]);
+    let mover = shovel_mover(&vhost);
+    assert_eq!(block_on(mover.leftovers()).unwrap(), []);
+    // Its run is gone, and it goes on.
+    drop(stage.start(By::Shovel));
+    let name = "topo.move.a/b old".to_owned();
+    let leftover = Leftover { name: name.clone(), source: stage.old.as_str().into() };
+    assert_eq!(block_on(mover.leftovers()).unwrap(), [leftover]);
+    fill(&stage.amqp, &stage.old, 0..10, 0);
+    until("all of them", || (stage.amqp.ready(&stage.new) == 10).then_some(()));
+    // A new run of the same replaces it.
+    let moving = stage.start(By::Shovel);
+    assert_eq!(shovels(&vhost), [name.as_str()]);
+    block_on(moving.stop()).unwrap();
+    assert!(shovels(&vhost).is_empty());
+    let status = vhost.http().get("/api/shovels").expect_status(200);
+    assert!(!status.to_string().contains("leftover"), "{status}");
+    block_on(mover.remove(&name)).unwrap();
+    fill(&stage.amqp, &stage.old, 10..20, 0);
+    assert!(numbers(&take(&stage.amqp, &stage.old, 10)).into_iter().eq(10..20), "nobody takes them any more");
+    assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10));
+}
+
+#[test]
+fn a_removed_shovel_does_not_bring_its_queue_back() {
+    let vhost = Node::shared().vhost("bare");
+    for types in [TYPES[0], TYPES[2]] {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        fill(&stage.amqp, &stage.old, 0..2000, 0);
+        block_on(stage.start(By::Shovel).stop()).unwrap();
+        vhost.http().delete(&vhost.path("queues", &[&stage.old])).expect_status(204);
+        // A shovel that was still there would be back within its reconnect-delay of 1 s.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
+        while std::time::Instant::now() < until {
+            assert!(vhost.queue(&stage.old).is_null(), "{types:?}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
+fn a_shovel_whose_target_goes_keeps_the_messages() {
+    let vhost = Node::shared().vhost("ended");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let moving = stage.start(By::Shovel);
+    vhost.http().delete(&vhost.path("exchanges", &[&stage.tap])).expect_status(204);
+    fill(&stage.amqp, &stage.old, 0..5, 0);
+    // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8).
+    assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
+    assert!(numbers(&take(&stage.amqp, &stage.old, 5)).into_iter().eq(0..5));
+}
+
+#[test]
+fn a_shovel_comes_before_consumers_where_it_can() {
+    let node = Node::shared();
+    let vhost = node.vhost("priority");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let Move::Shovel(_) = stage.start(By::Shovel) else { panic!("by shovel") };
+    let consumers = until("its consumer", || {
+        let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
+        (!consumers.as_array().unwrap().is_empty()).then_some(consumers)
+    });
+    let expected = if node.at_least(3, 9) { Argument::LongLongInt(1000) } else { Argument::Void };
+    let priority = consumers[0]["arguments"]["x-priority"].as_i64();
+    assert_eq!(priority.map_or(Argument::Void, Argument::LongLongInt), expected);
+    assert_eq!(consumers[0]["prefetch_count"], 1000);
+    block_on(shovel_mover(&vhost).remove("topo.move.old")).unwrap();
+}
