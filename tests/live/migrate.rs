@@ -12,6 +12,9 @@
 
 mod abort;
 mod flow;
+mod held;
 mod killed;
+mod policies;
+mod rivals;
 mod stage;
 mod traffic;

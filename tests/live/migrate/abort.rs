@@ -27,7 +27,7 @@ fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
         return;
     }
     stage.unlock();
-    stage.topo = std::mem::replace(&mut stage.topo, crate::support::Topo::offline()).url(&stage.vhost.node().url());
+    stage.directly();
     // What comes between is part of it.
     publisher.fill(50);
     let has_begun = !stage.vhost.queue(HOLD).is_null();

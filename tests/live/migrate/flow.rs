@@ -11,7 +11,7 @@ use super::traffic::{Consumed, Disorder, Publisher, consume_until, disorder, emp
 use crate::support::{Output, until};
 
 /// A second, while it is migrated.
-const RATE: usize = 300;
+const RATE: usize = 150;
 
 #[derive(Clone, Copy)]
 struct Flow {
@@ -127,7 +127,7 @@ fn shown(flow: Flow, flowed: &Flowed) {
 fn nothing_is_lost_or_doubled_or_reordered_under_load() {
     let only = std::env::var("TOPO_FLOW").unwrap_or_default();
     let flows = flows().into_iter().filter(|flow| flow.to_string().contains(&only));
-    at_once(4, flows, |one| {
+    at_once(3, flows, |one| {
         let flowed = flow(one);
         shown(one, &flowed);
         assert_eq!(flowed.cancelled, one.consumers, "{one}: each is cancelled once");

@@ -87,7 +87,7 @@ fn killed(conversion: Conversion, movers: [&str; 2], n: Option<usize>, kill: imp
         let was_killed = kill(&proxy, stage.start(movers[0]));
         let output = was_killed.then(|| {
             stage.unlock();
-            stage.topo = std::mem::replace(&mut stage.topo, crate::support::Topo::offline()).url(&stage.vhost.node().url());
+            stage.directly();
             stage.migrate(movers[1], &[])
         });
         full.store(true, Ordering::Relaxed);

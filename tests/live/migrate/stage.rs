@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::ownership::objects;
 use super::traffic::EXCHANGE;
-use crate::support::{Amqp, Argument, NONE, Node, Output, Proxy, Topo, Vhost, text};
+use crate::support::{Amqp, Argument, NONE, Node, Output, Proxy, Topo, User, Vhost, text};
 
 /// The queue.
 pub(super) const Q: &str = "q";
@@ -113,14 +113,16 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(hint: &str, conversion: Conversion) -> Self {
-        Self::on(Node::shared(), hint, conversion)
+        Self::with(hint, conversion, &[])
     }
 
-    pub(super) fn on(node: &'static Node, hint: &str, conversion: Conversion) -> Self {
-        let vhost = node.vhost(hint);
+    /// The same with more arguments, which the spec must say, too.
+    pub(super) fn with(hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
+        let vhost = Node::shared().vhost(hint);
         let amqp = vhost.amqp();
         let mut arguments = vec![("x-queue-type", text(conversion.from))];
         arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
+        arguments.extend(more.iter().cloned());
         amqp.declare_queue(Q, &arguments).unwrap();
         amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
         amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
@@ -128,9 +130,39 @@ impl Stage {
         amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
         amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
         amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
+        drop(amqp);
         let topo = Topo::new(&vhost).spec(&conversion.spec()).timeout(Duration::from_secs(300));
-        let before = objects(&vhost);
+        Self::of(vhost, topo, conversion)
+    }
+
+    /// With what is there already.
+    pub(super) fn of(vhost: Vhost<'static>, topo: Topo, conversion: Conversion) -> Self {
+        let (amqp, before) = (vhost.amqp(), objects(&vhost));
         Self { amqp, vhost, topo, conversion, before }
+    }
+
+    /// What is there now is what must be there afterwards.
+    pub(super) fn remembered(mut self) -> Self {
+        self.before = objects(&self.vhost);
+        self
+    }
+
+    /// As that user.
+    pub(super) fn as_user(mut self, user: &User<'_>) -> Self {
+        self.topo = self.topo.user(user);
+        self
+    }
+
+    /// As administrator again.
+    pub(super) fn as_guest(mut self) -> Self {
+        self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");
+        self
+    }
+
+    /// Straight to the node again.
+    pub(super) fn directly(&mut self) {
+        let url = self.vhost.node().url();
+        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url);
     }
 
     /// Over a road of its own, which is kept as long as what is returned.
