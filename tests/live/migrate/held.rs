@@ -69,10 +69,9 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
             ("x-overflow", text("reject-publish")),
         ];
         let wanted = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
-                      deadLetterExchange: not.there";
+                      deadLetter: {exchange: not.there}";
         let conversion = Conversion { new: wanted, ..QUORUM };
         let stage = Stage::with("backlog", conversion, &more);
-        stage.topo.rewrite(&format!("{}exchanges: {{not.there: {{external: true}}}}\n", ""));
         stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(4);
@@ -100,8 +99,8 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
     at_once(2, MOVERS, |mover| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.letters"))];
-        let stage = Stage::with("expires", Conversion { new: "type: classic, maxLength: 2000000, deadLetterExchange: \
-                      dead.letters", becomes: ("x-max-length", "2000000"), ..conversion }, &more);
+        let stage = Stage::with("expires", Conversion { new: "type: classic, maxLength: 2000000, deadLetter: {exchange: \
+                      dead.letters}", becomes: ("x-max-length", "2000000"), ..conversion }, &more);
         stage.topo.rewrite(&stage.conversion.spec().replace("queues:\n", "  dead.letters: {external: true}\nqueues:\n"));
         stage.amqp.declare_exchange("dead.letters", "fanout", NONE).unwrap();
         stage.amqp.declare_queue("dead", NONE).unwrap();
@@ -169,9 +168,8 @@ fn a_queue_keeps_its_retries() {
 }
 
 fn contract_of(contracts: &Value) -> Value {
-    let of_queue = |value: &Value| value["queue"] == Q;
-    let found = contracts["contracts"].as_array().and_then(|all| all.iter().find(|one| of_queue(one)).cloned());
-    found.unwrap_or_else(|| panic!("no contract of {Q}: {contracts}"))
+    let vhosts = contracts["vhosts"].as_object().expect("vhosts");
+    vhosts.values().next().expect("one vhost")["queues"][Q].clone()
 }
 
 /// Fails at so many deliveries; none is a later retry than that.

@@ -92,7 +92,7 @@ impl Conversion {
             "exchanges:\n  {EXCHANGE}: {{type: topic}}\nqueues:\n  {Q}: {{{}, bindings: [{{exchange: {EXCHANGE}, routingKey: \
              \"work.#\"}}]}}\n{}",
             self.new,
-            if self.new.contains("deadLetter") { "deadLetterQueues: {dead: {type: classic}}\n" } else { "" }
+            if self.new.contains("deadLetter: dead") { "deadLetterQueues: {dead: {type: classic}}\n" } else { "" }
         )
     }
 
