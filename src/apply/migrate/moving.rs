@@ -209,11 +209,11 @@ impl<'a> Moving<'a> {
     }
 
     /// Brings back what a holding queue holds; nobody but this mover takes from it. Where more comes, `switch` is bound
-    /// as soon as next to nothing is left.
+    /// as soon as next to nothing is left. `has_ticks` is for a quorum queue.
     pub(super) async fn bring_back(
         &mut self,
         (from, to): (&QueueName, &ExchangeName),
-        (until, switch): (Level, Option<&Binding>),
+        (until, switch, has_ticks): (Level, Option<&Binding>, bool),
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
         let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
@@ -235,7 +235,7 @@ impl<'a> Moving<'a> {
             let moved = self.moved_with(progress.as_ref());
             tell(moved, live.messages);
             pace.saw(live.messages, moved);
-            if self.is_shovel() && pace.is_low(until) {
+            if self.is_shovel() && pace.is_low(until, has_ticks) {
                 return Ok(());
             }
             match until {
@@ -347,10 +347,11 @@ impl Pace {
         self.fell.elapsed() >= LONG_ENOUGH
     }
 
-    /// By totals alone, which may be a tick old.
-    fn is_low(&self, until: Level) -> bool {
+    /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.
+    fn is_low(&self, until: Level, has_ticks: bool) -> bool {
+        let tick = if has_ticks { TICK } else { IDLE };
         match until {
-            Level::Empty => self.empty_since.is_some_and(|since| since.elapsed() >= TICK),
+            Level::Empty => self.empty_since.is_some_and(|since| since.elapsed() >= tick),
             Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
         }
     }

@@ -1,0 +1,20 @@
+//! A queue becomes another one with its messages in it, while it is used: nothing lost, nothing twice, nothing left over.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | [`flow`] | every conversion, under load: what came through, and in which order |
+//! | [`killed`] | killed before any request, and at any moment: the next run ends it |
+//! | [`abort`] | `--abort` wherever it is offered |
+//! | [`held`] | messages that cannot be moved, and those that die meanwhile |
+//! | [`policies`] | what would eat the messages that are held |
+//! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
+//! | [`cluster`] | a node that dies meanwhile |
+
+mod abort;
+mod flow;
+mod held;
+mod killed;
+mod policies;
+mod rivals;
+mod stage;
+mod traffic;

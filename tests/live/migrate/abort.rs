@@ -1,0 +1,103 @@
+//! `--abort`: the old queue is back with everything in it, as long as there is an old one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::killed::{killed_before, points, request_count};
+use super::stage::{Conversion, Q, QUORUM, Stage, TTL, at_once, expect_each_once, is_long, there_are_quorums, twice};
+use super::traffic::{Publisher, emptied};
+use crate::support::{Fault, writes};
+
+const MESSAGES: usize = 200;
+const HOLD: &str = "q.topo.hold";
+
+/// How often it was undone, how often it was too late, and how often nothing had begun.
+#[derive(Default)]
+struct Tally {
+    undone: AtomicUsize,
+    too_late: AtomicUsize,
+    not_begun: AtomicUsize,
+}
+
+fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
+    let (mut stage, proxy) = Stage::new("abort", conversion).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(MESSAGES);
+    proxy.add(writes().nth(n), Fault::HangBefore);
+    if !killed_before(n, &proxy, stage.start(mover)) {
+        return;
+    }
+    stage.unlock();
+    stage.directly();
+    // What comes between is part of it.
+    publisher.fill(50);
+    let has_begun = !stage.vhost.queue(HOLD).is_null();
+    let is_old = !stage.vhost.queue(Q).is_null() && !stage.is_new();
+    if has_begun {
+        let plan = stage.topo.run(["plan", "--format", "json"]);
+        let text = plan.json()["vhosts"][0]["unfinished"][0]["text"].to_string();
+        assert!(text.contains("was cut short"), "{plan}");
+        assert_eq!(text.contains("--abort"), is_old, "{text}");
+    }
+    let output = stage.topo.run(["apply", "-y", "--mover", mover, "--abort", "queues/{vhost}/q"]);
+    let context = format!("{} by {mover}, killed before request {n}\n{output}", conversion.name);
+    if has_begun && is_old {
+        assert_eq!(output.code, Some(0), "{context}");
+        stage.expect_as_before(&context);
+        tally.undone.fetch_add(1, Ordering::Relaxed);
+        expect_each_once_or_killed(&stage, &publisher, &context);
+        return;
+    }
+    assert_eq!(output.code, Some(3), "{context}");
+    if !has_begun {
+        assert!(is_old == !stage.is_new(), "{context}");
+        tally.not_begun.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    assert!(output.says("cannot be undone"), "{context}");
+    stage.migrate(mover, &[]).expect_code(0);
+    stage.expect_migrated(&context);
+    expect_each_once_or_killed(&stage, &publisher, &context);
+    tally.too_late.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What a mover that was killed had under way may be there twice.
+fn expect_each_once_or_killed(stage: &Stage, publisher: &Publisher, context: &str) {
+    publisher.expect_all_taken();
+    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &context);
+    assert!(doubled <= MESSAGES, "{doubled} came twice: {context}");
+}
+
+fn aborted_everywhere(conversion: Conversion, mover: &str, stride: usize) {
+    let requests = request_count(conversion, mover);
+    let tally = Tally::default();
+    at_once(4, points(requests, stride), |n| aborted_at(conversion, mover, n, &tally));
+    let [undone, too_late, not_begun] = [tally.undone, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
+    println!("TELL {} by {mover}: {undone} undone, {too_late} too late, {not_begun} not begun", conversion.name);
+    assert!(undone > 0 && too_late > 0, "{undone} {too_late}");
+}
+
+#[test]
+fn a_migration_is_undone_as_long_as_the_old_queue_is_there() {
+    aborted_everywhere(TTL, "amqp", 7);
+}
+
+#[test]
+fn with_a_shovel_and_with_quorum_queues_too() {
+    aborted_everywhere(TTL, "shovel", 13);
+    if is_long() && there_are_quorums() {
+        for mover in super::stage::MOVERS {
+            aborted_everywhere(QUORUM, mover, 7);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_under_way_cannot_be_undone() {
+    let stage = Stage::new("no-migration", TTL);
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(3);
+    let refused = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3);
+    let context = refused.expect_text("no migration of it is under way");
+    stage.expect_as_before(&context);
+    expect_each_once(emptied(&stage.vhost, Q), 3, &context);
+}

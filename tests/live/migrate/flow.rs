@@ -1,0 +1,138 @@
+//! Every conversion under load: nothing lost, nothing twice, in order, and whoever consumed goes on.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::stage::{
+    Conversion, DEAD_LETTERS, LIMIT, MOVERS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, is_long,
+    there_are_quorums,
+};
+use super::traffic::{Consumed, Disorder, Publisher, consume_until, disorder, emptied};
+use crate::support::{Output, until};
+
+/// A second, while it is migrated.
+const RATE: usize = 150;
+
+#[derive(Clone, Copy)]
+struct Flow {
+    conversion: Conversion,
+    mover: &'static str,
+    consumers: usize,
+    messages: usize,
+}
+
+impl std::fmt::Display for Flow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { conversion, mover, consumers, messages } = self;
+        write!(f, "{} by {mover}, {consumers} consumers, {messages} messages before", conversion.name)
+    }
+}
+
+/// All that is to be migrated in this run.
+fn flows() -> Vec<Flow> {
+    let conversions = [TO_QUORUM, QUORUM, TTL, LIMIT, DEAD_LETTERS, PRIORITY];
+    let mut flows = Vec::new();
+    for (index, conversion) in conversions.into_iter().enumerate() {
+        if conversion.is_slow() && !there_are_quorums() {
+            continue;
+        }
+        for (place, mover) in MOVERS.into_iter().enumerate() {
+            for consumers in [0, 2] {
+                // The short form has each conversion, each mover and each number of consumers, and not all at once.
+                let is_short = (index + place + consumers / 2) % 2 == 0 && (conversion.is_slow() || index + place != 4);
+                if is_long() || is_short {
+                    flows.push(Flow { conversion, mover, consumers, messages: if is_long() { 5_000 } else { 600 } });
+                }
+            }
+        }
+    }
+    flows
+}
+
+/// What came out of it.
+struct Flowed {
+    output: Output,
+    took: Duration,
+    published: usize,
+    disorder: Disorder,
+    cancelled: usize,
+    reconnected: usize,
+}
+
+fn flow(flow: Flow) -> Flowed {
+    let stage = Stage::new(flow.conversion.name, flow.conversion);
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(flow.messages);
+    let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let counts: Vec<AtomicUsize> = (0..flow.consumers).map(|_| AtomicUsize::new(0)).collect();
+    let work = Duration::from_millis(1);
+    let (output, took, consumed) = std::thread::scope(|scope| {
+        let consume = |count| {
+            let (vhost, over) = (&stage.vhost, &over);
+            scope.spawn(move || consume_until(vhost, Q, work, count, over))
+        };
+        let consumers: Vec<_> = counts.iter().map(consume).collect();
+        until("all consumers", || counts.iter().all(|count| count.load(Ordering::Relaxed) > 0).then_some(()));
+        let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
+        let began = Instant::now();
+        let output = stage.migrate(flow.mover, &[]);
+        let took = began.elapsed();
+        if output.code == Some(0) && flow.consumers > 0 {
+            until("consumers in the list", || (stage.consumers() == flow.consumers).then_some(()));
+            let before: Vec<usize> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+            let go_on = || counts.iter().zip(&before).all(|(count, before)| count.load(Ordering::Relaxed) > *before);
+            until("a message for each consumer", || go_on().then_some(()));
+        }
+        full.store(true, Ordering::Relaxed);
+        publishing.join().unwrap();
+        over.store(true, Ordering::Relaxed);
+        let consumed: Vec<Consumed> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
+        (output, took, consumed)
+    });
+    let context = format!("{flow}\n{output}");
+    assert_eq!(output.code, Some(0), "{context}");
+    publisher.expect_all_taken();
+    let left = emptied(&stage.vhost, Q);
+    let published = publisher.published();
+    let mut of_disorder = Disorder::default();
+    if flow.consumers == 0 {
+        of_disorder = disorder(&left);
+        expect_each_once(left, published, &context);
+    } else {
+        assert!(left.is_empty(), "{} are left: {context}", left.len());
+        expect_each_once(consumed.iter().flat_map(|one| one.seen.clone()), published, &context);
+    }
+    stage.expect_migrated(&context);
+    let cancelled = consumed.iter().map(|one| one.cancelled).sum();
+    let reconnected = consumed.iter().map(|one| one.reconnected).sum();
+    Flowed { output, took, published, disorder: of_disorder, cancelled, reconnected }
+}
+
+fn shown(flow: Flow, flowed: &Flowed) {
+    let gap = flowed.output.stdout.lines().find(|line| line.contains("there was no queue")).unwrap_or("").trim();
+    println!(
+        "{flow}: {} messages in {:.1} s, {:?}, {} cancels, {} connections lost; {gap}",
+        flowed.published,
+        flowed.took.as_secs_f64(),
+        flowed.disorder,
+        flowed.cancelled,
+        flowed.reconnected
+    );
+    if is_long() {
+        println!("{}", flowed.output.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_or_reordered_under_load() {
+    let only = std::env::var("TOPO_FLOW").unwrap_or_default();
+    let flows = flows().into_iter().filter(|flow| flow.to_string().contains(&only));
+    at_once(3, flows, |one| {
+        let flowed = flow(one);
+        shown(one, &flowed);
+        assert_eq!(flowed.cancelled, one.consumers, "{one}: each is cancelled once");
+        if one.mover == "amqp" && one.consumers == 0 {
+            assert_eq!(flowed.disorder, Disorder::default(), "{one}");
+        }
+    });
+}

@@ -1,0 +1,183 @@
+//! Messages that cannot be moved, and those that die or wait elsewhere meanwhile.
+
+use std::time::Duration;
+
+use lapin::options::{BasicGetOptions, BasicNackOptions};
+use lapin::protocol::basic::AMQPProperties;
+use serde_json::Value;
+
+use super::stage::{Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
+use super::traffic::{EXCHANGE, Publisher, emptied};
+use crate::support::{Amqp, Argument, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
+
+/// Rejects the next message for good.
+fn rejected(amqp: &Amqp, queue: &str) {
+    block_on(async {
+        let channel = amqp.new_channel().await?;
+        let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await?.expect("a message in the queue");
+        got.delivery.nack(BasicNackOptions { requeue: false, ..Default::default() }).await?;
+        // The nack has no answer; closing has, and comes after it.
+        channel.close(200, "done".into()).await
+    })
+    .expect("the channel is open");
+}
+
+#[test]
+fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
+    let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || there_are_quorums());
+    let cases = conversions.flat_map(|conversion| MOVERS.map(|mover| (conversion, mover)));
+    at_once(4, cases, |(conversion, mover)| {
+        let stage = Stage::new("held", conversion);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        let held = stage.amqp.hold(Q, 5);
+        assert_eq!(held.bodies.len(), 5);
+        let output = stage.migrate(mover, &["--drain-timeout=3s"]);
+        let context = format!("{} by {mover}\n{output}", conversion.name);
+        assert_eq!(output.code, Some(1), "{context}");
+        assert!(output.says("5 messages are held unacknowledged; it is consumed from 127.0.0.1:"), "{context}");
+        stage.expect_as_before(&context);
+        drop(held);
+        expect_each_once(emptied(&stage.vhost, Q), 20, &context);
+    });
+}
+
+/// Held without a consumer that could be named: by a `basic.get`.
+#[test]
+fn what_was_fetched_and_not_acknowledged_is_waited_for() {
+    let stage = Stage::new("fetched", TTL);
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(3);
+    let kept = stage.amqp.keep_one(Q);
+    let output = stage.migrate("amqp", &["--drain-timeout=2s"]).expect_code(1);
+    let context = output.expect_text("1 message is held unacknowledged");
+    stage.expect_as_before(&context);
+    drop(block_on(kept.close(200, "done".into())));
+    expect_each_once(emptied(&stage.vhost, Q), 3, &context);
+}
+
+/// 0 ready, 0 unacknowledged, and 4 in all.
+#[test]
+fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
+    if !there_are_quorums() {
+        return;
+    }
+    at_once(2, MOVERS, |mover| {
+        let more = [
+            ("x-dead-letter-exchange", text("not.there")),
+            ("x-dead-letter-strategy", text("at-least-once")),
+            ("x-overflow", text("reject-publish")),
+        ];
+        let wanted = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
+                      deadLetter: {exchange: not.there}";
+        let conversion = Conversion { new: wanted, ..QUORUM };
+        let stage = Stage::with("backlog", conversion, &more);
+        stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(4);
+        until("messages", || (stage.amqp.ready(Q) == 4).then_some(()));
+        for _ in 0..4 {
+            rejected(&stage.amqp, Q);
+        }
+        let output = stage.migrate(mover, &["--drain-timeout=14s"]);
+        let context = format!("by {mover}\n{output}");
+        assert_eq!(output.code, Some(1), "{context}");
+        assert!(output.says("4 messages are neither ready nor held by a consumer"), "{context}");
+        stage.expect_as_before(&context);
+        // All are there, and arrive when there is somewhere to go.
+        stage.amqp.declare_queue("dead", NONE).unwrap();
+        stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
+        stage.amqp.bind_queue("not.there", "dead", "", NONE);
+        until("the dead letters", || (stage.amqp.ready("dead") == 4).then_some(()));
+        expect_each_once(emptied(&stage.vhost, "dead"), 4, &context);
+    });
+}
+
+/// It is held for longer than it lives, because a consumer has a message of the old queue.
+#[test]
+fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
+    at_once(2, MOVERS, |mover| {
+        let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
+        let more = [("x-dead-letter-exchange", text("dead.letters"))];
+        let stage = Stage::with("expires", Conversion { new: "type: classic, maxLength: 2000000, deadLetter: {exchange: \
+                      dead.letters}", becomes: ("x-max-length", "2000000"), ..conversion }, &more);
+        stage.topo.rewrite(&stage.conversion.spec().replace("queues:\n", "  dead.letters: {external: true}\nqueues:\n"));
+        stage.amqp.declare_exchange("dead.letters", "fanout", NONE).unwrap();
+        stage.amqp.declare_queue("dead", NONE).unwrap();
+        stage.amqp.bind_queue("dead.letters", "dead", "", NONE);
+        let stage = stage.remembered();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(1);
+        let held = stage.amqp.hold(Q, 1);
+        let output = std::thread::scope(|scope| {
+            let running = scope.spawn(|| stage.migrate(mover, &["--drain-timeout=60s"]));
+            until("a tap that is switched", || {
+                let bound = stage.vhost.list("bindings");
+                let leads = |from: &str, to: &str| bound.iter().any(|it| it["source"] == from && it["destination"] == to);
+                (leads(EXCHANGE, "q.topo.tap") && !leads("q.topo.tap", Q) && !leads(EXCHANGE, Q)).then_some(())
+            });
+            let properties = AMQPProperties::default().with_delivery_mode(2).with_expiration("500".into());
+            let outcome = stage.amqp.publish_with(EXCHANGE, "work.k", "1", properties);
+            assert_eq!(outcome, Outcome::Routed);
+            until("a dead letter", || (stage.amqp.ready("dead") == 1).then_some(()));
+            drop(held);
+            running.join().unwrap()
+        });
+        let context = format!("by {mover}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        let letter = stage.amqp.get("dead").expect("the dead letter");
+        assert_eq!((letter.body.as_slice(), letter.routing_key.as_str()), (&b"1"[..], "work.k"), "{context}");
+        stage.expect_migrated(&context);
+        expect_each_once(emptied(&stage.vhost, Q), 1, &context);
+    });
+}
+
+/// Messages wait in tiers while their queue becomes another one: they come back and end as they were promised.
+#[test]
+fn a_queue_keeps_its_retries() {
+    at_once(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, mover)| {
+        let spec = |more: &str| {
+            format!(
+                "exchanges: {{in: {{type: topic}}}}\nqueues:\n  q: {{type: classic, {more}retry: {{strategy: {strategy}, delays: \
+                 [3s, 200ms]}}, deadLetter: dead, bindings: [{{exchange: in, routingKey: \"work.#\"}}]}}\n\
+                 deadLetterQueues: {{dead: {{type: classic}}}}\n"
+            )
+        };
+        let vhost = Node::shared().vhost("tiers");
+        let topo = Topo::new(&vhost).spec(&spec("")).timeout(Duration::from_secs(300));
+        topo.run(["apply", "-y"]).expect_code(0);
+        let stage = Stage::of(vhost, topo, Conversion { becomes: ("x-max-priority", "3"), ..TTL }).remembered();
+        stage.topo.rewrite(&spec("maxPriority: 3, "));
+        let contract = stage.topo.run(["contract", "--format", "json"]).expect_code(0).json();
+        let contract = contract_of(&contract);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(5);
+        fail(&stage.amqp, &contract, 5, 0);
+        publisher.fill(5);
+        assert_eq!(stage.amqp.ready(Q), 5, "the others wait in a tier");
+        let output = stage.migrate(mover, &[]);
+        let context = format!("{strategy} by {mover}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        stage.expect_migrated(&context);
+        // Five have failed once, five never: two retries each.
+        fail(&stage.amqp, &contract, 5 * 2 + 5 * 3, 2);
+        until("all dead letters", || (stage.amqp.ready("dead") == 10).then_some(()));
+        expect_each_once(emptied(&stage.vhost, "dead"), 10, &context);
+        assert_eq!(stage.amqp.ready(Q), 0);
+    });
+}
+
+fn contract_of(contracts: &Value) -> Value {
+    let vhosts = contracts["vhosts"].as_object().expect("vhosts");
+    vhosts.values().next().expect("one vhost")["queues"][Q].clone()
+}
+
+/// Fails at so many deliveries; none is a later retry than that.
+fn fail(amqp: &Amqp, contract: &Value, times: usize, most: u64) {
+    let mut worker = Worker::of(amqp, Q, contract);
+    for number in 0..times {
+        let work = worker.next(Duration::from_secs(60)).unwrap_or_else(|| panic!("only {number} of {times} came"));
+        assert!(work.retry <= most, "retry {} of at most {most}", work.retry);
+        worker.fail(work);
+    }
+}

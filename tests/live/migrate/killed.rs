@@ -1,0 +1,179 @@
+//! A run that is killed, before any of its requests or at any moment, is ended by the next one.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, is_long, there_are_quorums, twice};
+use super::traffic::{Publisher, disorder, emptied};
+use crate::support::{Fault, Proxy, Random, Running, number, seed, until, writes};
+
+/// Before it begins.
+const MESSAGES: usize = 200;
+/// A second, while it goes on.
+const RATE: usize = 100;
+/// What a mover may have under way.
+const PREFETCH: usize = 1000;
+
+/// The requests of an undisturbed run that change something.
+pub(super) fn request_count(conversion: Conversion, mover: &str) -> usize {
+    let (stage, proxy) = Stage::new("undisturbed", conversion).through();
+    let output = stage.migrate(mover, &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    proxy.count(&writes())
+}
+
+/// Which of so many requests: all of them in the long form, and else every so-many-th, from another first one each time.
+pub(super) fn points(requests: usize, stride: usize) -> Vec<usize> {
+    let first = usize::try_from(seed() % stride as u64).unwrap();
+    if is_long() { (1..=requests).collect() } else { (1 + first..=requests).step_by(stride).collect() }
+}
+
+/// Kills it when it sends its n-th request; false if it came to its end before that.
+pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bool {
+    until("a request that hangs", || (proxy.hangs() || running.is_over()).then_some(()));
+    if !proxy.hangs() {
+        running.wait().expect_code(0);
+        return false;
+    }
+    let last = proxy.requests().pop();
+    println!("killed before request {n}: {}", last.map_or_else(String::new, |last| format!("{} {}", last.method, last.path)));
+    running.signal("KILL");
+    assert_eq!(running.wait().code, None);
+    true
+}
+
+impl Stage {
+    pub(super) fn start(&self, mover: &str) -> Running {
+        let words = Self::apply(mover);
+        self.topo.start(words.iter().map(String::as_str))
+    }
+
+    /// The lock of a run that was killed: its lease would end it; nobody waits a minute here.
+    pub(super) fn unlock(&self) {
+        let lock = self.vhost.path("queues", &["topo.lock"]);
+        assert!(matches!(self.vhost.http().delete(&lock).status, 204 | 404));
+    }
+}
+
+/// What one kill led to.
+#[derive(Default)]
+struct Tally {
+    kills: AtomicUsize,
+    over_before: AtomicUsize,
+    twice: AtomicUsize,
+    most_twice: AtomicUsize,
+    late: AtomicUsize,
+}
+
+impl Tally {
+    fn tell(&self, what: &str) {
+        let [kills, over, doubled, most, late] =
+            [&self.kills, &self.over_before, &self.twice, &self.most_twice, &self.late].map(|it| it.load(Ordering::Relaxed));
+        println!("TELL {what}: {kills} kills, {over} over before, {doubled} messages twice (at most {most} a run), {late} late");
+    }
+}
+
+/// A run is killed, and the next one, by a mover of its own, ends it.
+fn killed(conversion: Conversion, movers: [&str; 2], n: Option<usize>, kill: impl FnOnce(&Proxy, Running) -> bool, tally: &Tally) {
+    let (mut stage, proxy) = Stage::new("killed", conversion).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(MESSAGES);
+    if let Some(n) = n {
+        proxy.add(writes().nth(n), Fault::HangBefore);
+    }
+    let full = AtomicBool::new(false);
+    let (was_killed, output) = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
+        let was_killed = kill(&proxy, stage.start(movers[0]));
+        let output = was_killed.then(|| {
+            stage.unlock();
+            stage.directly();
+            stage.migrate(movers[1], &[])
+        });
+        full.store(true, Ordering::Relaxed);
+        publishing.join().unwrap();
+        (was_killed, output)
+    });
+    if !was_killed {
+        tally.over_before.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let context = format!("{} by {movers:?}, request {n:?}\n{}", conversion.name, output.as_ref().unwrap());
+    assert_eq!(output.unwrap().code, Some(0), "{context}");
+    publisher.expect_all_taken();
+    let left = emptied(&stage.vhost, Q);
+    let late = disorder(&left).late;
+    let doubled = twice(left, publisher.published(), &context);
+    assert!(doubled <= PREFETCH, "{doubled} came twice: {context}");
+    stage.expect_migrated(&context);
+    tally.kills.fetch_add(1, Ordering::Relaxed);
+    tally.twice.fetch_add(doubled, Ordering::Relaxed);
+    tally.most_twice.fetch_max(doubled, Ordering::Relaxed);
+    tally.late.fetch_add(late, Ordering::Relaxed);
+}
+
+/// Killed before each of these requests; every third run is gone on with by the other mover.
+fn killed_everywhere(conversion: Conversion, mover: &'static str, stride: usize) {
+    let requests = request_count(conversion, mover);
+    let tally = Tally::default();
+    let other = if mover == "amqp" { "shovel" } else { "amqp" };
+    let points = points(requests, stride);
+    let count = points.len();
+    at_once(4, points, |n| {
+        let next = if n % 3 == 0 { other } else { mover };
+        killed(conversion, [mover, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
+    });
+    tally.tell(&format!("{} by {mover}, before {count} of {requests} requests", conversion.name));
+    assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
+}
+
+#[test]
+fn killed_before_any_request_it_is_ended_by_the_next_run() {
+    killed_everywhere(TTL, "amqp", 5);
+}
+
+#[test]
+fn with_a_shovel_too() {
+    killed_everywhere(TTL, "shovel", 9);
+}
+
+#[test]
+fn and_with_quorum_queues() {
+    if !there_are_quorums() {
+        return;
+    }
+    at_once(4, [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")], |(conversion, mover)| {
+        if is_long() || conversion.name == TO_QUORUM.name && mover == "amqp" {
+            killed_everywhere(conversion, mover, 20);
+        }
+    });
+}
+
+#[test]
+fn killed_at_any_moment_it_is_ended_by_the_next_run() {
+    let seed = seed();
+    let mut random = Random::new(seed);
+    let times = number("TOPO_KILLS").unwrap_or(if is_long() { 20 } else { 3 });
+    let tally = Tally::default();
+    let cases: Vec<(Conversion, &str, u64)> = (0..times)
+        .map(|_| {
+            let slow = is_long() && there_are_quorums();
+            let conversion = if slow { *random.pick(&[TTL, TO_QUORUM, QUORUM]) } else { TTL };
+            let longest = if conversion.from == "quorum" { 30_000 } else { 4_000 };
+            (conversion, *random.pick(&MOVERS), random.next() % longest)
+        })
+        .collect();
+    at_once(3, cases, |(conversion, mover, moment)| {
+        let kill = |_: &Proxy, mut running: Running| {
+            // The moment is the subject.
+            std::thread::sleep(Duration::from_millis(moment));
+            let in_time = !running.is_over();
+            running.signal("KILL");
+            let output = running.wait();
+            assert!(!in_time || matches!(output.code, None | Some(0)), "{output}");
+            output.code.is_none()
+        };
+        killed(conversion, [mover, mover], None, kill, &tally);
+    });
+    tally.tell(&format!("{times} random moments, seed {seed}"));
+}

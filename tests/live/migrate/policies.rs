@@ -1,0 +1,108 @@
+//! What would take messages from the queues that hold them, or keep those from being made.
+
+use serde_json::{Value, json};
+
+use super::stage::{Conversion, MOVERS, Q, Stage, TTL, at_once, expect_each_once, since};
+use super::traffic::{Publisher, emptied};
+use crate::support::{NONE, text};
+
+fn put(stage: &Stage, kind: &str, name: &str, body: &Value) {
+    let answer = stage.vhost.http().put(&stage.vhost.path(kind, &[name]), body);
+    assert!(answer.is_success(), "{answer:?}");
+}
+
+#[test]
+fn a_policy_does_not_eat_what_is_held() {
+    let eaters = [json!({"max-length": 3}), json!({"message-ttl": 1}), json!({"expires": 300})];
+    let cases = eaters.into_iter().flat_map(|eater| MOVERS.map(|mover| (eater.clone(), mover)));
+    at_once(4, cases, |(eater, mover)| {
+        let stage = Stage::new("eater", TTL);
+        put(&stage, "policies", "own", &json!({"pattern": "^(q|topo.lock)$", "definition": {"max-length": 100_000}, "priority": 9}));
+        put(&stage, "policies", "eater", &json!({"pattern": ".*", "definition": eater, "priority": 3, "apply-to": "queues"}));
+        let stage = stage.remembered();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(100);
+        let output = stage.migrate(mover, &[]);
+        let context = format!("{eater} by {mover}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        stage.expect_migrated(&context);
+        expect_each_once(emptied(&stage.vhost, Q), 100, &context);
+    });
+}
+
+/// Refused by the plan, and nothing is different afterwards.
+fn refused(stage: Stage, why: &str) {
+    let stage = stage.remembered();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(5);
+    let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
+    assert!(plan.code == Some(3) || plan.says("BLOCKED"), "{plan}");
+    let output = stage.migrate("auto", &[]).expect_code(3).expect_text(why);
+    stage.expect_as_before(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 5, &output);
+}
+
+#[test]
+fn an_operator_policy_that_would_eat_it_is_a_refusal() {
+    let stage = Stage::new("operator", TTL);
+    let policy = json!({"pattern": "topo", "definition": {"max-length": 1000}, "apply-to": "queues"});
+    put(&stage, "operator-policies", "theirs", &policy);
+    refused(stage, "operator policy theirs sets max-length on q.topo.hold");
+}
+
+/// One that cannot do harm is none.
+#[test]
+fn an_operator_policy_of_other_queues_is_no_obstacle() {
+    let stage = Stage::new("operator", TTL);
+    let policy = json!({"pattern": "^q$", "definition": {"max-length": 100_000}, "apply-to": "queues"});
+    put(&stage, "operator-policies", "theirs", &policy);
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(5);
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 5, &output);
+}
+
+#[test]
+fn a_vhost_with_no_room_is_a_refusal() {
+    for room in [1, 2] {
+        let stage = Stage::new("room", TTL);
+        put(&stage, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
+        let why = format!("the vhost may have {} queues", 1 + room);
+        // The lock is a queue, too.
+        refused(stage, &why);
+    }
+    let stage = Stage::new("room", TTL);
+    put(&stage, "vhost-limits", "max-queues", &json!({"value": 4}));
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+}
+
+#[test]
+fn a_name_that_is_taken_is_a_refusal() {
+    let stage = Stage::new("taken", TTL);
+    stage.amqp.declare_queue("q.topo.hold", NONE).unwrap();
+    refused(stage, "queue q.topo.hold exists, and no migration made it");
+    let stage = Stage::new("taken", TTL);
+    stage.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
+    refused(stage, "exchange q.topo.tap exists, and no migration made it");
+    // It says that it is of a migration, but of another queue.
+    let stage = Stage::new("taken", TTL);
+    stage.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
+    refused(stage, "queue q.topo.drained exists, and no migration made it");
+}
+
+#[test]
+fn a_stream_is_refused_with_the_alternative() {
+    if !since(3, 10) {
+        return;
+    }
+    let stream = Conversion { name: "stream", from: "stream", old: None, ..TTL };
+    let stage = Stage::new("stream", stream);
+    stage.amqp.fill(Q, 3);
+    let output = stage.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move what a stream holds");
+    let output = output.expect_text("give the new queue another name");
+    stage.expect_as_before(&output);
+    let stage = Stage::new("to-stream", Conversion { new: "type: stream", ..TTL });
+    refused(stage, "`migrate` cannot move what a stream holds");
+}

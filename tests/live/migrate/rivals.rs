@@ -1,0 +1,248 @@
+//! Applications that do something else at the same time; and what keeps a mover from moving.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lapin::options::BasicConsumeOptions;
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::FieldTable;
+
+use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, is_long, there_are_quorums, twice};
+use super::traffic::{EXCHANGE, Publisher, consume_until, disorder, emptied};
+use crate::support::{Argument, Fault, NONE, Outcome, Proxy, block_on, gets, text};
+
+const OFTEN: Duration = Duration::from_millis(5);
+
+/// Does something again and again while the queue is migrated with a publisher at work.
+fn beside(stage: &Stage, mover: &str, publisher: &mut Publisher, rival: impl Fn() + Send) -> crate::support::Output {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (over, rival) = (&over, rival);
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                rival();
+                std::thread::sleep(OFTEN);
+            }
+        });
+        let publishing = scope.spawn(|| publisher.keep_on(100, over));
+        let output = stage.migrate(mover, &["--drain-timeout=20s"]);
+        over.store(true, Ordering::Relaxed);
+        publishing.join().unwrap();
+        output
+    })
+}
+
+/// The application that was not updated wins the name now and then.
+#[test]
+fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
+    let conversions = if is_long() && there_are_quorums() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
+    let cases = conversions.into_iter().flat_map(|conversion| MOVERS.map(|mover| (conversion, mover)));
+    at_once(3, cases, |(conversion, mover)| {
+        let stage = Stage::new("declares", conversion);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(200);
+        let amqp = stage.vhost.amqp();
+        let won = AtomicUsize::new(0);
+        let output = beside(&stage, mover, &mut publisher, || {
+            let mut arguments = vec![("x-queue-type", text(conversion.from))];
+            arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
+            won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
+        });
+        let context = format!("{} by {mover}\n{output}", conversion.name);
+        assert_eq!(output.code, Some(0), "{context}");
+        publisher.expect_all_taken();
+        let left = emptied(&stage.vhost, Q);
+        println!("TELL declares {} by {mover}: {} declared, {:?}", conversion.name, won.into_inner(), disorder(&left));
+        expect_each_once(left, publisher.published(), &context);
+        stage.expect_migrated(&context);
+    });
+}
+
+/// What it publishes by a binding of its own, that it makes meanwhile, may come twice; the plan says so.
+#[test]
+fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
+    at_once(2, MOVERS, |mover| {
+        let stage = Stage::new("binds", TTL);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(200);
+        let amqp = stage.vhost.amqp();
+        let output = beside(&stage, mover, &mut publisher, || bind(&amqp));
+        let context = format!("by {mover}\n{output}");
+        publisher.expect_all_taken();
+        let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &context);
+        println!("TELL binds by {mover}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
+        match output.code {
+            Some(0) => stage.expect_migrated(&context),
+            Some(1) => stage.expect_as_before(&context),
+            _ => panic!("{context}"),
+        }
+    });
+}
+
+/// The queue may be away in that moment.
+fn bind(amqp: &crate::support::Amqp) {
+    let bound = block_on(async {
+        let channel = amqp.new_channel().await?;
+        let options = lapin::options::QueueBindOptions::default();
+        channel.queue_bind(Q.into(), EXCHANGE.into(), "work.#".into(), options, FieldTable::default()).await?;
+        channel.close(200, "done".into()).await
+    });
+    drop(bound);
+}
+
+/// A single active consumer gets everything: what it takes is drained by it alone.
+#[test]
+fn a_single_active_consumer_drains_alone_or_it_is_undone() {
+    at_once(2, MOVERS, |mover| {
+        let with = |hint| {
+            let wanted = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
+            let more = [("x-single-active-consumer", Argument::Boolean(true))];
+            let stage = Stage::with(hint, Conversion { new: wanted, ..TTL }, &more);
+            let mut publisher = Publisher::new(&stage.vhost);
+            publisher.fill(300);
+            (stage, publisher)
+        };
+        let (stage, mut publisher) = with("single");
+        let (over, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (output, consumed) = std::thread::scope(|scope| {
+            let consumer = scope.spawn(|| consume_until(&stage.vhost, Q, Duration::from_millis(1), &count, &over));
+            crate::support::until("a consumer", || (count.load(Ordering::Relaxed) > 0).then_some(()));
+            let output = beside(&stage, mover, &mut publisher, || {});
+            over.store(true, Ordering::Relaxed);
+            (output, consumer.join().unwrap())
+        });
+        let context = format!("by {mover}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        let mut numbers = consumed.seen;
+        numbers.extend(emptied(&stage.vhost, Q));
+        println!("TELL single by {mover}: {:?}", disorder(&numbers));
+        expect_each_once(numbers, publisher.published(), &context);
+        stage.expect_migrated(&context);
+
+        let (stage, publisher) = with("single-idle");
+        let held = stage.amqp.hold(Q, 1);
+        let output = stage.migrate(mover, &["--drain-timeout=3s"]);
+        let context = format!("by {mover}\n{output}");
+        assert_eq!(output.code, Some(1), "{context}");
+        stage.expect_as_before(&context);
+        drop(held);
+        expect_each_once(emptied(&stage.vhost, Q), publisher.published(), &context);
+    });
+}
+
+/// An exclusive consumer refuses a mover.
+#[test]
+fn beside_an_exclusive_consumer_it_is_undone() {
+    at_once(2, MOVERS, |mover| {
+        let stage = Stage::new("exclusive", TTL);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        let channel = block_on(stage.amqp.new_channel()).unwrap();
+        let consumer = block_on(async {
+            channel.basic_qos(1, lapin::options::BasicQosOptions::default()).await?;
+            let options = BasicConsumeOptions { exclusive: true, ..Default::default() };
+            channel.basic_consume(Q.into(), "".into(), options, FieldTable::default()).await
+        });
+        let consumer = consumer.unwrap();
+        let output = stage.migrate(mover, &["--drain-timeout=3s"]);
+        let context = format!("by {mover}\n{output}");
+        assert_eq!(output.code, Some(1), "{context}");
+        assert!(output.says("exclusive") || output.says("for itself"), "{context}");
+        stage.expect_as_before(&context);
+        block_on(channel.close(200, "done".into())).unwrap();
+        drop(consumer);
+        expect_each_once(emptied(&stage.vhost, Q), 20, &context);
+    });
+}
+
+#[test]
+fn a_message_of_another_user_is_left_and_said() {
+    let stage = Stage::new("user-id", TTL);
+    let node = stage.vhost.node();
+    let other = node.user("management").may_everything(&stage.vhost);
+    let mine = AMQPProperties::default().with_user_id("guest".into());
+    let theirs = AMQPProperties::default().with_user_id(other.name.as_str().into());
+    assert_eq!(stage.amqp.publish_with(EXCHANGE, "work.k", "0", mine), Outcome::Routed);
+    let output = {
+        let amqp = other.amqp(&stage.vhost);
+        assert_eq!(amqp.publish_with(EXCHANGE, "work.k", "1", theirs), Outcome::Routed);
+        stage.migrate("amqp", &["--drain-timeout=3s"]).expect_code(1)
+    };
+    let context = output.expect_text(&format!("a message with the property user_id `{}`", other.name));
+    stage.expect_as_before(&context);
+    let impersonator = node.user("administrator,impersonator").may_everything(&stage.vhost);
+    let stage = stage.as_user(&impersonator);
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    let amqp = &stage.amqp;
+    let of = [amqp.get(Q), amqp.get(Q)].map(|it| it.unwrap().properties.user_id().as_ref().map(ToString::to_string));
+    assert_eq!(of.to_vec(), [Some("guest".to_owned()), Some(other.name.clone())]);
+}
+
+#[test]
+fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
+    // Nobody listens there once it is dropped.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("--amqp-url=amqp://{closed}");
+    let (stage, proxy) = Stage::new("no-mover", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(50);
+    let refused = |mover: &str, words: &[&str]| {
+        let output = stage.migrate(mover, &[&url]).expect_code(3);
+        for word in words {
+            assert!(output.says(word), "{word}: {output}");
+        }
+        stage.expect_as_before(&output);
+    };
+    refused("amqp", &["nothing can move its messages: over AMQP,"]);
+    proxy.add(gets().path("/api/shovels"), Fault::Status(404));
+    refused("shovel", &["nothing can move its messages: by shovel, the broker has no shovels"]);
+    refused("auto", &["over AMQP,", "by shovel,", "open the AMQP port to topo (--amqp-url)"]);
+    proxy.reset();
+    // One of them is enough.
+    let output = stage.migrate("auto", &[&url]).expect_code(0);
+    stage.expect_migrated(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 50, &output);
+}
+
+#[test]
+fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
+    let node = crate::support::Node::shared();
+    let rights = [
+        ("nothing beside it", "management", ("^(q|topo\\.lock)$", ".*", ".*")),
+        ("not publish to it", "management", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
+        ("not read what is held", "management", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
+    ];
+    at_once(3, rights, |(what, tags, (configure, write, read))| {
+        let stage = Stage::new("rights", TTL);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        let user = node.user(tags).may(&stage.vhost, configure, write, read);
+        let stage = stage.as_user(&user);
+        let output = stage.migrate("amqp", &[]);
+        let context = format!("{what}\n{output}");
+        assert!(matches!(output.code, Some(1 | 3 | 4)), "{context}");
+        assert!(output.says("access") || output.says("refused"), "{context}");
+        let stage = stage.as_guest();
+        stage.expect_as_before(&context);
+        expect_each_once(emptied(&stage.vhost, Q), 20, &context);
+    });
+}
+
+/// A binding with a type that HTTP cannot carry: copied, it would be another one.
+#[test]
+fn a_binding_that_cannot_be_copied_is_a_refusal() {
+    let stage = Stage::new("types", TTL);
+    stage.amqp.bind_queue("amq.headers", Q, "", &[("at", Argument::Timestamp(1_700_000_000)), ("x-match", text("all"))]);
+    let stage = stage.remembered();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(5);
+    let output = stage.migrate("amqp", &[]);
+    let context = format!("{output}");
+    assert!(matches!(output.code, Some(1 | 3)), "{context}");
+    stage.expect_as_before(&context);
+    expect_each_once(emptied(&stage.vhost, Q), 5, &context);
+    let _ = NONE;
+    let _ = Proxy::to;
+}

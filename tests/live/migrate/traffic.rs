@@ -1,0 +1,258 @@
+//! Applications: one that publishes with confirms, and consumers that come back when they are cancelled, as clients do.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, StreamExt};
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
+};
+use lapin::protocol::basic::AMQPProperties;
+
+use lapin::types::FieldTable;
+use lapin::{Channel, Confirmation, Consumer, PublisherConfirm};
+
+use crate::support::{Amqp, Vhost, block_on, until};
+
+/// What publishers publish to.
+pub(super) const EXCHANGE: &str = "in";
+/// Between two sends.
+const BEAT: Duration = Duration::from_millis(10);
+/// Of a consumer.
+const PREFETCH: u16 = 20;
+/// After this long, nothing more comes.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// A publisher of messages with growing numbers.
+pub(super) struct Publisher {
+    channel: Channel,
+    under_way: VecDeque<PublisherConfirm>,
+    next: usize,
+    returned: usize,
+    nacked: usize,
+    /// The longest wait for a confirm.
+    slowest: Duration,
+    _amqp: Amqp,
+}
+
+impl Publisher {
+    pub(super) fn new(vhost: &Vhost<'_>) -> Self {
+        let amqp = vhost.amqp();
+        let channel = block_on(async {
+            let channel = amqp.new_channel().await?;
+            channel.confirm_select(ConfirmSelectOptions::default()).await?;
+            Ok::<_, lapin::Error>(channel)
+        });
+        let channel = channel.expect("the connection is open");
+        let (under_way, slowest) = (VecDeque::new(), Duration::ZERO);
+        Self { channel, under_way, next: 0, returned: 0, nacked: 0, slowest, _amqp: amqp }
+    }
+
+    /// How many so far.
+    pub(super) fn published(&self) -> usize {
+        self.next
+    }
+
+    fn note(&mut self, confirm: lapin::Result<Confirmation>) {
+        match confirm.expect("the channel is open") {
+            Confirmation::Ack(None) => {}
+            Confirmation::Ack(Some(_)) => self.returned += 1,
+            Confirmation::Nack(_) | Confirmation::NotRequested => self.nacked += 1,
+        }
+    }
+
+    fn send(&mut self, count: usize) {
+        let (channel, from) = (self.channel.clone(), self.next);
+        let confirms = block_on(async {
+            let mut confirms = Vec::new();
+            for number in from..from + count {
+                let options = BasicPublishOptions { mandatory: true, ..Default::default() };
+                let properties = AMQPProperties::default().with_delivery_mode(2);
+                let body = number.to_string();
+                let key = "work.k".into();
+                confirms.push(channel.basic_publish(EXCHANGE.into(), key, options, body.as_bytes(), properties).await?);
+            }
+            Ok::<_, lapin::Error>(confirms)
+        });
+        self.under_way.extend(confirms.expect("the channel is open"));
+        self.next += count;
+    }
+
+    fn settle(&mut self, most: usize) {
+        while self.under_way.len() > most {
+            let Some(confirm) = self.under_way.pop_front() else { return };
+            let began = Instant::now();
+            let answer = block_on(confirm);
+            self.slowest = self.slowest.max(began.elapsed());
+            self.note(answer);
+        }
+        while let Some(confirm) = self.under_way.front_mut() {
+            let Some(answer) = confirm.now_or_never() else { return };
+            self.under_way.pop_front();
+            self.note(answer);
+        }
+    }
+
+    /// So many at once.
+    pub(super) fn fill(&mut self, count: usize) {
+        let mut left = count;
+        while left > 0 {
+            let some = left.min(500);
+            self.send(some);
+            self.settle(2_000);
+            left -= some;
+        }
+        self.settle(0);
+    }
+
+    /// So many a second, until it is told to stop.
+    pub(super) fn keep_on(&mut self, a_second: usize, stop: &AtomicBool) {
+        let (began, first) = (Instant::now(), self.next);
+        while !stop.load(Ordering::Relaxed) {
+            let due = first + usize::try_from(began.elapsed().as_millis()).expect("short") * a_second / 1000;
+            // After a pause of the machine, no flood.
+            self.send(due.saturating_sub(self.next).min(100));
+            self.settle(1_000);
+            std::thread::sleep(BEAT);
+        }
+        self.settle(0);
+    }
+
+    /// All of them arrived somewhere.
+    #[track_caller]
+    pub(super) fn expect_all_taken(&self) {
+        assert_eq!((self.returned, self.nacked), (0, 0), "returned and rejected, of {}", self.next);
+    }
+}
+
+/// What one consumer saw.
+#[derive(Default)]
+pub(super) struct Consumed {
+    pub(super) seen: Vec<usize>,
+    /// How often it was cancelled by the broker.
+    pub(super) cancelled: usize,
+    /// How often its connection was lost when it subscribed again.
+    pub(super) reconnected: usize,
+}
+
+async fn subscribe(amqp: &Amqp, queue: &str, prefetch: u16) -> lapin::Result<(Channel, Consumer)> {
+    let channel = amqp.new_channel().await?;
+    channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
+    let options = BasicConsumeOptions::default();
+    let consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
+    Ok((channel, consumer))
+}
+
+/// A client as they are: subscribes again when it was cancelled, connects again when the connection was lost.
+struct Client<'a> {
+    vhost: &'a Vhost<'a>,
+    queue: &'a str,
+    /// Closed after the channel.
+    subscribed: Option<(Channel, Consumer)>,
+    amqp: Amqp,
+}
+
+impl<'a> Client<'a> {
+    fn new(vhost: &'a Vhost<'a>, queue: &'a str) -> Self {
+        let amqp = vhost.amqp();
+        let subscribed = block_on(subscribe(&amqp, queue, PREFETCH)).expect("a queue to consume from");
+        Self { vhost, queue, subscribed: Some(subscribed), amqp }
+    }
+
+    /// Tries until it works, or until it is not needed any more: whether the connection was lost.
+    fn again(&mut self, consumed: &mut Consumed, stop: &AtomicBool) {
+        self.subscribed = None;
+        until("a queue to consume from", || match block_on(subscribe(&self.amqp, self.queue, PREFETCH)) {
+            Ok(subscribed) => {
+                self.subscribed = Some(subscribed);
+                Some(())
+            }
+            Err(_) => {
+                // RabbitMQ 3.10 has closed whole connections (541) that subscribed in the moment of a delete.
+                if block_on(self.amqp.new_channel()).is_err() {
+                    consumed.reconnected += 1;
+                    self.amqp = self.vhost.amqp();
+                }
+                stop.load(Ordering::Relaxed).then_some(())
+            }
+        });
+    }
+}
+
+/// Consumes until it is told to stop and nothing more comes. Each message takes a while.
+pub(super) fn consume_until(
+    vhost: &Vhost<'_>,
+    queue: &str,
+    work: Duration,
+    count: &AtomicUsize,
+    stop: &AtomicBool,
+) -> Consumed {
+    let mut consumed = Consumed::default();
+    let mut client = Client::new(vhost, queue);
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) || last.elapsed() < QUIET {
+        let Some((_, consumer)) = &mut client.subscribed else { break };
+        let next = block_on(async { tokio::time::timeout(Duration::from_millis(50), consumer.next()).await });
+        match next {
+            Err(_) => {}
+            Ok(Some(Ok(delivery))) => {
+                last = Instant::now();
+                consumed.seen.push(number_of(&delivery.data));
+                std::thread::sleep(work);
+                block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(None | Some(Err(_))) => {
+                consumed.cancelled += 1;
+                client.again(&mut consumed, stop);
+            }
+        }
+    }
+    consumed
+}
+
+fn number_of(body: &[u8]) -> usize {
+    let text = std::str::from_utf8(body).expect("bodies are text here");
+    text.parse().unwrap_or_else(|_| panic!("a message of somebody else: {text}"))
+}
+
+/// All that is in a queue, in its order; it is empty then.
+pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
+    let amqp = vhost.amqp();
+    let mut numbers = Vec::new();
+    let (_channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
+    loop {
+        let next = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await });
+        match next {
+            Ok(delivery) => {
+                let delivery = delivery.expect("not cancelled").expect("the channel is open");
+                numbers.push(number_of(&delivery.data));
+                block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+            }
+            Err(_) if amqp.ready(queue) == 0 => return numbers,
+            Err(_) => {}
+        }
+    }
+}
+
+/// How far the order is from that in which they were published.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Disorder {
+    /// Messages that came after one that was published later.
+    pub(super) late: usize,
+    /// By how many places at most.
+    pub(super) furthest: usize,
+}
+
+pub(super) fn disorder(numbers: &[usize]) -> Disorder {
+    let (mut disorder, mut latest) = (Disorder::default(), 0);
+    for number in numbers {
+        if *number < latest {
+            disorder.late += 1;
+            disorder.furthest = disorder.furthest.max(latest - number);
+        }
+        latest = latest.max(*number);
+    }
+    disorder
+}
