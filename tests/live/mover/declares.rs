@@ -27,7 +27,7 @@ fn a_swap_makes_the_new_queue() {
             let name = format!("{before} {after} {name}");
             vhost.amqp().declare_queue(&name, &of_type(before)).unwrap();
             let arguments = json!({
-                "x-queue-type": after, "x-expires": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
+                "x-queue-type": after, "x-max-length": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
                 "x-nobodys": {"list": [1, 2.5, "three", true]}
             });
             block_on(mover.swap(&name.as_str().into(), &queue(arguments.clone()), false)).unwrap();
