@@ -247,22 +247,8 @@ pub fn compared(plan: &Plan) -> (usize, usize) {
 
 /// `Plan: 5 to create, 0 to change, 1 to recreate, 0 to delete · 12 bindings`.
 pub fn summary_line(plan: &Plan) -> String {
-    let (objects, bindings) = summary_parts(plan);
-    let mut line = objects.join(" ");
-    if let Some(bindings) = bindings {
-        let _ = write!(line, " · {bindings}");
-    }
-    for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
-        let open =
-            |part: &&VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
-        match plan.vhosts.iter().map(|part| open(&part)).sum::<usize>() as u64 {
-            0 => {}
-            migrations => {
-                let _ = write!(line, " · {} to {what}", count(migrations, "migration"));
-            }
-        }
-    }
-    line
+    let (objects, beside) = summary_parts(plan);
+    std::iter::once(objects.join(" ")).chain(beside).collect::<Vec<_>>().join(" · ")
 }
 
 /// The same in lines of at most that width, what does not fit below the first number.
@@ -272,17 +258,17 @@ fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     if columns(&line) <= width {
         return vec![line];
     }
-    let (objects, bindings) = summary_parts(plan);
+    let (objects, beside) = summary_parts(plan);
     let mut lines = wrap(&objects, " ", width.saturating_sub(INDENT.len()));
     for line in lines.iter_mut().skip(1) {
         line.insert_str(0, INDENT);
     }
-    lines.extend(bindings.map(|bindings| format!("{INDENT}{bindings}")));
+    lines.extend(beside.iter().map(|beside| format!("{INDENT}{beside}")));
     lines
 }
 
-/// The numbers of objects, a comma behind all but the last, and those of bindings.
-fn summary_parts(plan: &Plan) -> (Vec<String>, Option<String>) {
+/// The numbers of objects, a comma behind all but the last; and those of bindings and of unfinished migrations.
+fn summary_parts(plan: &Plan) -> (Vec<String>, Vec<String>) {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
     let [create, change, recreate, delete, conflict, bind, unbind] =
         [create, change, recreate, delete, conflict, bind, unbind].map(|count| count as u64);
@@ -296,12 +282,19 @@ fn summary_parts(plan: &Plan) -> (Vec<String>, Option<String>) {
         objects[3].push(',');
         objects.push(format!("{} in conflict", number(conflict)));
     }
-    let bindings = match (bind, unbind) {
-        (0, 0) => None,
-        (bind, 0) => Some(count(bind, "binding")),
-        (bind, unbind) => Some(format!("{} to bind, {} to unbind", number(bind), number(unbind))),
+    let mut beside = match (bind, unbind) {
+        (0, 0) => Vec::new(),
+        (bind, 0) => vec![count(bind, "binding")],
+        (bind, unbind) => vec![format!("{} to bind, {} to unbind", number(bind), number(unbind))],
     };
-    (objects, bindings)
+    for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
+        let open = |part: &VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
+        match plan.vhosts.iter().map(open).sum::<usize>() as u64 {
+            0 => {}
+            migrations => beside.push(format!("{} to {what}", count(migrations, "migration"))),
+        }
+    }
+    (objects, beside)
 }
 
 /// What to type next: the command that applies it with the flags that allow its hazards; where a recreate would lift

@@ -12,6 +12,8 @@ use tokio::time::{Instant, sleep};
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
 /// Before 4.0, a consumer of a quorum queue that is deleted and declared at once gets no cancel, and never a message again.
 const SETTLED: Duration = Duration::from_millis(250);
+/// The total of a quorum queue is that of its last tick (`rabbit_quorum_queue`: TICK_INTERVAL 5000).
+const TICK: Duration = Duration::from_secs(6);
 /// Consumers are in the broker's statistics 5 s after they came.
 const STATISTICS: Duration = Duration::from_secs(12);
 
@@ -32,12 +34,7 @@ impl Run<'_> {
             }
             Action::MoveMessages { .. } => self.bring_back(step).await,
             Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
-            Action::DeleteQueue { .. } => {
-                self.moving.stop().await;
-                self.perform(step)
-                    .await
-                    .map_err(|setback| setback.again_if(|error| matches!(error, BrokerError::NotEmpty { .. })))
-            }
+            Action::DeleteQueue { .. } => self.delete_holding(step).await,
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
                 if let Some(since) = self.gone_since.take() {
@@ -73,6 +70,20 @@ impl Run<'_> {
             self.moving.stop().await;
         }
         Ok(Performed::Done)
+    }
+
+    /// Deletes a holding queue. What it says of itself may be a tick old, and by then it was emptied.
+    async fn delete_holding(&mut self, step: &Step) -> Result<Performed, Setback> {
+        self.moving.stop().await;
+        let began = Instant::now();
+        loop {
+            let deleted = self.perform(step).await;
+            let Err(Setback::GiveUp(error @ BrokerError::NotEmpty { .. })) = deleted else { return deleted };
+            if began.elapsed() > TICK {
+                return Err(Setback::Again(error));
+            }
+            sleep(TICK / 10).await;
+        }
     }
 
     /// Where the bindings of this stage lead afterwards.

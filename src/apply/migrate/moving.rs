@@ -233,7 +233,7 @@ impl<'a> Moving<'a> {
                 self.setback(from, fault)?;
             }
             let moved = self.moved_with(progress.as_ref());
-            tell(moved, live.messages);
+            tell(moved, live.messages.filter(|_| !has_ticks));
             pace.saw(live.messages, moved);
             if self.is_shovel() && pace.is_low(until, has_ticks) {
                 return Ok(());
