@@ -174,7 +174,7 @@ impl Stage {
 
     pub(super) fn apply(mover: &str) -> Vec<String> {
         let words = ["apply", "-y", "--mover", mover, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
-        words.map(str::to_owned).into_iter().chain(["routing-gap,consumer-disruption,contract-change".to_owned()]).collect()
+        words.map(str::to_owned).into_iter().chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()]).collect()
     }
 
     pub(super) fn migrate(&self, mover: &str, more: &[&str]) -> Output {
