@@ -32,6 +32,7 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         publisher.fill(20);
         let held = stage.amqp.hold(Q, 5);
         assert_eq!(held.bodies.len(), 5);
+        until("the consumer's address", || stage.addresses().iter().any(|peer| peer == "127.0.0.1").then_some(()));
         let output = stage.migrate(mover, &["--drain-timeout=3s"]);
         let context = format!("{} by {mover}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");

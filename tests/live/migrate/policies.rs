@@ -100,7 +100,7 @@ fn a_stream_is_refused_with_the_alternative() {
     let stage = Stage::new("stream", stream);
     stage.amqp.fill(Q, 3);
     let output = stage.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move what a stream holds");
-    let output = output.expect_text("another name");
+    let output = output.expect_text("give the new queue another name");
     stage.expect_as_before(&output);
     let stage = Stage::new("to-stream", Conversion { new: "type: stream", ..TTL });
     refused(stage, "`migrate` cannot move what a stream holds");

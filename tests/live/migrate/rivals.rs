@@ -200,7 +200,7 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
     refused("amqp", &["nothing can move its messages: over AMQP,"]);
     proxy.add(gets().path("/api/shovels"), Fault::Status(404));
     refused("shovel", &["nothing can move its messages: by shovel, the broker has no shovels"]);
-    refused("auto", &["over AMQP,", "by shovel,", "open the AMQP port to topo"]);
+    refused("auto", &["over AMQP,", "by shovel,", "open the AMQP port to topo (--amqp-url)"]);
     proxy.reset();
     // One of them is enough.
     let output = stage.migrate("auto", &[&url]).expect_code(0);
