@@ -6,6 +6,7 @@ use super::error::BrokerError;
 use super::snapshot::{Cluster, Lists, PropertiesKeys, Snapshot, bindings};
 use super::wire;
 use crate::behaviour::Dialect;
+use crate::model::naming::MOVER_TAG;
 use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
@@ -58,7 +59,8 @@ impl Broker {
         let mut by_queue = match consumers {
             Ok(consumers) => {
                 let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
-                for consumer in consumers {
+                // A mover of topo's is no consumer that anybody would miss.
+                for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != MOVER_TAG) {
                     let peers = by_queue.entry(consumer.queue.name).or_default();
                     peers.push(consumer.channel_details.unwrap_or_default());
                 }

@@ -201,6 +201,8 @@ fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::E
 #[derive(Debug, Deserialize)]
 pub(super) struct Consumer {
     pub(super) queue: QueueReference,
+    #[serde(default)]
+    pub(super) consumer_tag: String,
     /// `[]` when the channel is not known any more.
     #[serde(default, deserialize_with = "peer")]
     pub(super) channel_details: Option<String>,

@@ -290,7 +290,9 @@ async fn left(
     reports: &[Report],
     progress: &Progress,
 ) -> Result<Vec<String>, Failure> {
-    let after = planning::plan(access, &intent.wanted, &intent.seen.options, progress).await.map_err(|failure| {
+    // What was undone is not to be undone again.
+    let options = Options { abort: Default::default(), ..intent.seen.options.clone() };
+    let after = planning::plan(access, &intent.wanted, &options, progress).await.map_err(|failure| {
         failure.exit(Exit::Partial).because("every step was done, but the result could not be read back")
     })?;
     let waiting: Vec<(&VhostName, &Address)> = reports
@@ -316,6 +318,10 @@ async fn left(
             left.push(address);
         }
     }
+    let is_asked = |address: &&String| intent.seen.options.abort.iter().any(|asked| asked.as_str() == **address);
+    let unfinished = after.vhosts.iter().flat_map(|part| &part.unfinished).map(|note| note.address.to_string());
+    let unfinished: Vec<String> = unfinished.collect();
+    left.extend(unfinished.iter().filter(is_asked).cloned());
     Ok(left)
 }
 

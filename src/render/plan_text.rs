@@ -185,8 +185,9 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let mut lines = sentence(&block.text, "", view);
         // A conflict has its ways out above.
         let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
-            let has_ways = change.conflict.as_ref().is_some_and(|conflict| !conflict.ways_out.is_empty());
-            has_ways && change.address == block.address
+            let says = |text: &String| block.lift.as_ref().is_none_or(|lift| lift.contains(text));
+            let ways = change.conflict.iter().flat_map(|conflict| &conflict.ways_out);
+            change.address == block.address && ways.map(|way| &way.text).any(says)
         });
         if !elsewhere {
             lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));

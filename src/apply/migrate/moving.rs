@@ -2,10 +2,10 @@
 
 use super::{Means, Setback};
 use crate::apply::Interrupt;
-use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, State};
+use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::Beside;
-use crate::model::{Binding, ExchangeName, QueueName};
+use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName};
 use crate::plan::{Level, Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -115,14 +115,24 @@ impl<'a> Moving<'a> {
         matches!(self.means.mover, Some(Mover::Shovel(_)))
     }
 
-    /// Shovels that a killed run left would go on, and declare a queue that is deleted.
+    /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves now. Who may not see
+    /// them did not make them.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());
         }
-        let Some(Mover::Shovel(shovels)) = self.means.mover else { return Ok(()) };
+        let shovels = match self.means.mover {
+            Some(Mover::Shovel(shovels)) => shovels.clone(),
+            Some(Mover::Amqp(_)) | None => {
+                ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
+            }
+        };
+        let leftovers = match shovels.leftovers().await {
+            Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
+            leftovers => leftovers?,
+        };
         let Beside { hold, drained, .. } = migration.beside();
-        for leftover in shovels.leftovers().await? {
+        for leftover in leftovers {
             let source = leftover.source.as_str();
             if [migration.queue.as_str(), &hold, &drained].contains(&source) {
                 shovels.remove(&leftover.name).await?;
@@ -162,11 +172,10 @@ impl<'a> Moving<'a> {
                 let reason = "it was deleted meanwhile".to_owned();
                 return Err(Setback::Again(BrokerError::NotMoved { queue: from.clone(), reason }));
             };
-            let consumers = live.consumers.as_ref().map_or(0, Vec::len);
             let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
-            let theirs = if is_ours { consumers.saturating_sub(1) } else { consumers };
+            let theirs = self.without_ours(live.consumers.as_deref().unwrap_or_default(), is_ours);
             let mut refused = None;
-            let wants_mover = theirs == 0 || pace.has_stalled() || pace.is_half_over();
+            let wants_mover = theirs.is_empty() || pace.has_stalled() || pace.is_half_over();
             if !is_ours && wants_mover && live.messages != Some(0) {
                 refused = match self.start(from, to, false).await {
                     Ok(()) => None,
@@ -186,11 +195,20 @@ impl<'a> Moving<'a> {
             }
             pace.saw(live.messages, moved);
             if pace.is_over() {
-                let reason = held_by(&live, refused.as_ref());
+                let reason = held_by(&live, &theirs, refused.as_ref());
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;
         }
+    }
+
+    /// The consumers that are not our own shovel, which is on the broker and has no address.
+    fn without_ours<'c>(&self, consumers: &'c [String], is_ours: bool) -> Vec<&'c str> {
+        let mut theirs: Vec<&str> = consumers.iter().map(String::as_str).collect();
+        if let Some(ours) = theirs.iter().position(|peer| is_ours && self.is_shovel() && peer.is_empty()) {
+            theirs.remove(ours);
+        }
+        theirs
     }
 
     /// What a fault of the mover means: something to wait out, which is returned, or a setback.
@@ -242,7 +260,7 @@ impl<'a> Moving<'a> {
                 // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
                 Level::NearlyEmpty if pace.is_not_falling() => return Ok(()),
                 Level::Empty | Level::NearlyEmpty if pace.is_over() => {
-                    let reason = held_by(&live, None);
+                    let reason = held_by(&live, &[], None);
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
                 }
                 Level::Empty | Level::NearlyEmpty => sleep(POLL).await,
@@ -358,7 +376,7 @@ impl Pace {
 }
 
 /// Why a queue does not get empty, in words.
-fn held_by(live: &QueueActivity, refused: Option<&Fault>) -> String {
+fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>) -> String {
     let mut text = match (live.unacknowledged, live.messages) {
         (Some(1), _) => "1 message is held unacknowledged".to_owned(),
         (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
@@ -370,8 +388,7 @@ fn held_by(live: &QueueActivity, refused: Option<&Fault>) -> String {
         (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
         (_, None) => "the broker does not say how many are left".to_owned(),
     };
-    let peers: Vec<&str> =
-        live.consumers.iter().flatten().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
     if !peers.is_empty() {
         text.push_str(&format!("; it is consumed from {}", peers.join(", ")));
     }

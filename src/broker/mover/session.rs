@@ -7,6 +7,7 @@ use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::error::BrokerError;
+use crate::model::naming::MOVER_TAG;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
@@ -75,7 +76,7 @@ impl Session {
             channel.basic_qos(order.prefetch, BasicQosOptions::default()).await?;
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
             let options = BasicConsumeOptions::default();
-            channel.basic_consume(short(order.source.as_str()), short(""), options, arguments).await
+            channel.basic_consume(short(order.source.as_str()), short(MOVER_TAG), options, arguments).await
         });
         match subscribed.await {
             Ok(consumer) => Ok(Self { channel, consumer, pipeline: Pipeline::default(), taken: 0 }),

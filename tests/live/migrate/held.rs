@@ -32,6 +32,7 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         publisher.fill(20);
         let held = stage.amqp.hold(Q, 5);
         assert_eq!(held.bodies.len(), 5);
+        until("the consumer's address", || stage.addresses().iter().any(|peer| peer == "127.0.0.1").then_some(()));
         let output = stage.migrate(mover, &["--drain-timeout=3s"]);
         let context = format!("{} by {mover}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
@@ -73,6 +74,9 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         let conversion = Conversion { new: wanted, ..QUORUM };
         let stage = Stage::with("backlog", conversion, &more);
         stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
+        // It leads nowhere yet.
+        stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
+        let stage = stage.remembered();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(4);
         until("messages", || (stage.amqp.ready(Q) == 4).then_some(()));
@@ -86,7 +90,6 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         stage.expect_as_before(&context);
         // All are there, and arrive when there is somewhere to go.
         stage.amqp.declare_queue("dead", NONE).unwrap();
-        stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
         stage.amqp.bind_queue("not.there", "dead", "", NONE);
         until("the dead letters", || (stage.amqp.ready("dead") == 4).then_some(()));
         expect_each_once(emptied(&stage.vhost, "dead"), 4, &context);

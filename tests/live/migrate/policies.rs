@@ -69,7 +69,6 @@ fn a_vhost_with_no_room_is_a_refusal() {
         let stage = Stage::new("room", TTL);
         put(&stage, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
         let why = format!("the vhost may have {} queues", 1 + room);
-        // The lock is a queue, too.
         refused(stage, &why);
     }
     let stage = Stage::new("room", TTL);

@@ -174,7 +174,7 @@ impl Stage {
 
     pub(super) fn apply(mover: &str) -> Vec<String> {
         let words = ["apply", "-y", "--mover", mover, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
-        words.map(str::to_owned).into_iter().chain(["routing-gap,consumer-disruption,contract-change".to_owned()]).collect()
+        words.map(str::to_owned).into_iter().chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()]).collect()
     }
 
     pub(super) fn migrate(&self, mover: &str, more: &[&str]) -> Output {
@@ -214,11 +214,16 @@ impl Stage {
         assert!(shovels.as_array().is_none_or(Vec::is_empty), "{context}: {shovels}");
     }
 
-    /// How many consume from it now, by the broker's list; statistics come late.
-    pub(super) fn consumers(&self) -> usize {
+    /// From where it is consumed now, by the broker's list; statistics come late.
+    pub(super) fn addresses(&self) -> Vec<Value> {
         let list = self.vhost.http().get(&self.vhost.path("consumers", &[])).expect_status(200);
-        let of_queue = |it: &&Value| it["queue"]["name"] == Q;
-        list.as_array().unwrap().iter().filter(of_queue).count()
+        let of_queue = list.as_array().unwrap().iter().filter(|it| it["queue"]["name"] == Q);
+        of_queue.map(|it| it["channel_details"]["peer_host"].clone()).collect()
+    }
+
+    /// How many consume from it.
+    pub(super) fn consumers(&self) -> usize {
+        self.addresses().len()
     }
 }
 
