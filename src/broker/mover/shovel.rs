@@ -23,6 +23,8 @@ const PRIORITY: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Until a shovel that failed is tried again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Within which a new consumer is listed: the interval of statistics, and a second.
+const LISTING_DELAY: Duration = Duration::from_secs(6);
 /// For a shovel to be running, and for one to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -189,10 +191,19 @@ impl ShovelMover {
         }
     }
 
-    /// Whether a consumer has the queue for itself.
+    /// Whether a consumer has the queue for itself. Consumers are listed a while after they subscribed.
     async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
-        let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
-        Ok(consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()))
+        let deadline = Instant::now() + LISTING_DELAY;
+        loop {
+            let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
+            if consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()) {
+                return Ok(true);
+            }
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            sleep(PAUSE).await;
+        }
     }
 
     fn parameter(&self, name: &str) -> String {
