@@ -111,15 +111,15 @@ impl ShovelMover {
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
         // A shovel would declare it.
-        self.look("queues", order.source.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::SourceGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("queues", order.source.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
+            source => source?,
+        };
         // First the exchange itself: the bindings of one that is not there are an empty list.
-        self.look("exchanges", order.target.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::TargetGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("exchanges", order.target.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
+            target => target?,
+        };
         let bindings = self.look("exchanges", order.target.as_str(), "/bindings/source").await?;
         if bindings.as_array().is_none_or(Vec::is_empty) {
             let reason = "nothing is bound to it".to_owned();
