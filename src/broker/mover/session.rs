@@ -256,7 +256,7 @@ impl Session {
         }
         let mut pause = FIRST_PAUSE;
         for delivery in rejected {
-            self.insist(job, delivery, &mut pause).await?;
+            self.insist(job, *delivery, &mut pause).await?;
         }
         job.told.send_modify(|progress| progress.state = State::Moving);
         Ok(())
@@ -283,7 +283,7 @@ impl Session {
                     }
                     Outcome::Rejected(rejected) => {
                         *pause = LONGEST_PAUSE.min(FIRST_PAUSE.max(*pause * 2));
-                        delivery = Some(rejected);
+                        delivery = Some(*rejected);
                     }
                     Outcome::Returned { reason } | Outcome::Unknown { reason } => {
                         return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());

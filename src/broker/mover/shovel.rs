@@ -23,6 +23,8 @@ const PRIORITY: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Until a shovel that failed is tried again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Within which a new consumer is listed: the interval of statistics, and a second.
+const LISTING_DELAY: Duration = Duration::from_secs(6);
 /// For a shovel to be running, and for one to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -109,15 +111,15 @@ impl ShovelMover {
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
         // A shovel would declare it.
-        self.look("queues", order.source.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::SourceGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("queues", order.source.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
+            source => source?,
+        };
         // First the exchange itself: the bindings of one that is not there are an empty list.
-        self.look("exchanges", order.target.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::TargetGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("exchanges", order.target.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
+            target => target?,
+        };
         let bindings = self.look("exchanges", order.target.as_str(), "/bindings/source").await?;
         if bindings.as_array().is_none_or(Vec::is_empty) {
             let reason = "nothing is bound to it".to_owned();
@@ -189,10 +191,19 @@ impl ShovelMover {
         }
     }
 
-    /// Whether a consumer has the queue for itself.
+    /// Whether a consumer has the queue for itself. Consumers are listed a while after they subscribed.
     async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
-        let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
-        Ok(consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()))
+        let deadline = Instant::now() + LISTING_DELAY;
+        loop {
+            let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
+            if consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()) {
+                return Ok(true);
+            }
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            sleep(PAUSE).await;
+        }
     }
 
     fn parameter(&self, name: &str) -> String {

@@ -48,12 +48,9 @@ fn a_swap_says_who_was_faster() {
     vhost.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     // Nobody can come between the two, so the words of the second are asked for alone.
     let other = queue(json!({"x-max-length": 6}));
-    match block_on(mover.declare(&"q".into(), &other)).unwrap_err() {
-        BrokerError::Inequivalent { reason, .. } => {
-            assert!(reason.contains("inequivalent arg 'x-max-length' for queue 'q'"), "{reason}");
-        }
-        error => panic!("{error:?}"),
-    }
+    let refused = block_on(mover.declare(&"q".into(), &other)).unwrap_err();
+    let BrokerError::Inequivalent { reason, .. } = &refused else { panic!("{refused:?}") };
+    assert!(reason.contains("inequivalent arg 'x-max-length' for queue 'q'"), "{reason}");
     // The connection outlives it.
     block_on(mover.swap(&"q".into(), &other, false)).unwrap();
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 6);

@@ -50,10 +50,9 @@ fn an_exclusive_consumer() {
             });
             // Quorum queues let others consume beside it, on all versions.
             if types.0 == "classic" {
-                match stage.refusal(by) {
-                    Fault::Exclusive { reason } => assert!(reason.contains("exclusive"), "{reason}"),
-                    other => panic!("{by:?} {types:?}: {other:?}"),
-                }
+                let fault = stage.refusal(by);
+                let Fault::Exclusive { reason } = &fault else { panic!("{by:?}: {fault:?}") };
+                assert!(reason.contains("exclusive"), "{reason}");
             } else {
                 block_on(stage.start(by).stop()).unwrap();
             }
@@ -191,13 +190,9 @@ fn messages_of_other_users() {
         let mover = block_on(AmqpMover::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
         let mut moving = block_on(mover.start(stage.order())).unwrap();
         let last = block_on(moving.over());
-        match &last.state {
-            State::Failed(Fault::ForeignUser { user_id, reason }) => {
-                assert_eq!(*user_id, author.name);
-                assert!(reason.contains("user_id property set to"), "{reason}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let State::Failed(Fault::ForeignUser { user_id, reason }) = &last.state else { panic!("{last:?}") };
+        assert_eq!(*user_id, author.name);
+        assert!(reason.contains("user_id property set to"), "{reason}");
         assert_eq!((last.moved, last.maybe_twice), (Some(5), 0));
         assert!(numbers(&take(&stage.amqp, &stage.new, 5)).into_iter().eq(0..5));
         drop(moving);
