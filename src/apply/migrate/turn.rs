@@ -32,7 +32,10 @@ impl Run<'_> {
             let mut wrong: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
             wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
             let found = match self.moving.amqp() {
-                Some(mover) => self.bind_alike(mover, &other, properties_key, &wrong).await?,
+                Some(mover) => {
+                    let before = keys.get(&other).cloned().unwrap_or_default();
+                    self.bind_alike(mover, &other, properties_key, &before).await?
+                }
                 None => false,
             };
             // What HTTP made of it goes again; where none is the same, the one that was there stays.
@@ -52,13 +55,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tries one type after another.
+    /// Tries one type after another; those of `before` are left alone.
     async fn bind_alike(
         &self,
         mover: &AmqpMover,
         binding: &Binding,
         key: &String,
-        wrong: &[String],
+        before: &[String],
     ) -> Result<bool, Setback> {
         for typing in Typing::all(&binding.arguments) {
             if !mover.bind_as(binding, typing).await? {
@@ -68,7 +71,7 @@ impl Run<'_> {
                 if made == *key {
                     return Ok(true);
                 }
-                if !wrong.contains(&made) {
+                if !before.contains(&made) {
                     let unbind = Action::Unbind { binding: binding.clone(), properties_key: made };
                     self.broker.perform(&unbind).await?;
                 }
