@@ -15,6 +15,8 @@ pub enum Precedence {
     Smallest,
     /// The smaller number, but the larger where one of them is negative, which means "no limit".
     SmallestNonNegative,
+    /// The larger number.
+    Largest,
     /// The argument.
     Argument,
     /// The policy.
@@ -28,12 +30,14 @@ const DEFAULT_DELIVERY_LIMIT: i64 = 20;
 /// type: the key is not looked at, or only while the queue is made (`queue-leader-locator`, `initial-cluster-size`).
 ///
 /// Sources: `rabbit_amqqueue_process:process_args_policy`, `rabbit_quorum_queue:ra_machine_config` and
-/// `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`, at 3.8.9 to 4.3.5, and live brokers.
+/// `gather_policy_config`, `rabbit_stream_queue:update_stream_conf`, at 3.8.9 to 4.3.5, and live brokers: `tests/live/effective`.
 pub fn precedence(key: &str, queue_type: QueueType, dialect: &Dialect) -> Option<Precedence> {
     let since = |major, minor, patch| dialect.version >= BrokerVersion::new(major, minor, patch);
-    // `rabbit_channel:get_queue_consumer_timeout`, `rabbit_queue_type:get_consumer_timeout`: any type.
+    // `rabbit_channel:get_queue_consumer_timeout` (v4.0.5, line 2697): any type. From 4.3.0 on `rabbit_queue_type` hands it to
+    // the queue (v4.3.5, line 948), and `rabbit_fifo` alone does something with it.
     if key == "consumer-timeout" {
-        return since(3, 12, 0).then_some(Precedence::Smallest);
+        let is_looked_at = since(3, 12, 0) && (queue_type == QueueType::Quorum || !since(4, 3, 0));
+        return is_looked_at.then_some(Precedence::Smallest);
     }
     match queue_type {
         QueueType::Classic => match key {
@@ -55,17 +59,20 @@ pub fn precedence(key: &str, queue_type: QueueType, dialect: &Dialect) -> Option
             // 3.8.9 looks at neither.
             "overflow" | "expires" => since(3, 8, 10).then_some(Precedence::Policy),
             "max-in-memory-length" | "max-in-memory-bytes" => (!since(4, 0, 0)).then_some(Precedence::Smallest),
-            "target-group-size" => since(3, 13, 0).then_some(Precedence::Argument),
+            // Not seen live, because it takes a cluster: v4.0.5 and
+            // v3.13.7:rabbit_quorum_queue_periodic_membership_reconciliation.erl:217.
+            "target-group-size" => since(3, 13, 0).then_some(Precedence::Largest),
             "delayed-retry-type" => since(4, 3, 0).then_some(Precedence::Policy),
-            "delayed-retry-min" | "delayed-retry-max" | "consumer-disconnected-timeout" => {
-                since(4, 3, 0).then_some(Precedence::Smallest)
-            }
+            "delayed-retry-min" | "delayed-retry-max" => since(4, 3, 0).then_some(Precedence::Smallest),
+            // Not seen live, because it takes a cluster: v4.3.5:rabbit_quorum_queue.erl:1960.
+            "consumer-disconnected-timeout" => since(4, 3, 0).then_some(Precedence::Smallest),
             _ => None,
         },
         QueueType::Stream => match key {
             "max-length-bytes" | "max-age" | "stream-max-segment-size-bytes" => {
                 since(3, 9, 0).then_some(Precedence::Policy)
             }
+            // Not seen live: how large a filter is shows nowhere. v4.0.5:rabbit_stream_queue.erl:1070.
             "stream-filter-size-bytes" => since(3, 13, 0).then_some(Precedence::Policy),
             _ => None,
         },
@@ -154,6 +161,7 @@ fn keeps_first(precedence: Precedence, policy: &ArgumentValue, argument: &Argume
             erlang_order(policy, argument) != Ordering::Less
         }
         Precedence::Smallest | Precedence::SmallestNonNegative => erlang_order(policy, argument) != Ordering::Greater,
+        Precedence::Largest => erlang_order(policy, argument) != Ordering::Less,
     }
 }
 
@@ -212,4 +220,35 @@ pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Op
         let Named { name, policy } = policy?;
         said(&policy.definition, Source::Policy(name.clone()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ApplyTo, Policy, Priority};
+
+    /// It takes a cluster to see it: the one rule without a live test that is not of its own kind elsewhere.
+    #[test]
+    fn the_larger_target_group_holds() {
+        for (argument, policy, source) in [(3, 5, "policy p"), (5, 3, "argument")] {
+            let arguments = [
+                ("x-queue-type".to_owned(), "quorum".into()),
+                ("x-quorum-target-group-size".to_owned(), ArgumentValue::Integer(argument)),
+            ];
+            let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments: arguments.into() };
+            let (name, policy) = (
+                PolicyName::from("p"),
+                Policy {
+                    pattern: String::new(),
+                    apply_to: ApplyTo::All,
+                    priority: Priority(0.0),
+                    definition: [("target-group-size".to_owned(), policy.into())].into(),
+                },
+            );
+            let named = Named { name: &name, policy: &policy };
+            let holds = effective(&queue, Some(named), None, &Dialect::of(BrokerVersion::new(4, 0, 5)));
+            let held = &holds["target-group-size"];
+            assert_eq!((held.value.clone(), held.source.to_string().as_str()), (5.into(), source));
+        }
+    }
 }

@@ -307,6 +307,10 @@ async fn left(
     let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
     let mut left: Vec<String> =
         changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, it)| it.address.to_string()).collect();
+    if !intent.seen.options.abort.is_empty() {
+        // What is undone is not under way any more, and that is a block of its own.
+        return Ok(after.vhosts.iter().flat_map(|part| &part.unfinished).map(|it| it.address.to_string()).collect());
+    }
     // Nothing blocked the plan that was carried out: what blocks it now came in between.
     for block in after.blocks() {
         let address = block.address.to_string();

@@ -281,6 +281,7 @@ fn wanted_by(expansion: Expansion) -> Wanted {
         file: origin.file,
         line: origin.line,
         column: origin.column,
+        places: origin.places,
         part_of: part_of(id, origin.because),
     };
     let sources = expansion.origins.into_iter().map(|(id, origin)| {

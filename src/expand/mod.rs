@@ -30,8 +30,8 @@ pub use tiers::Tiers;
 
 use crate::behaviour::Dialect;
 use crate::model::{
-    ArgumentValue, Arguments, Exchange, ExchangeName, Glob, ObjectId, Policy, PolicyName, Queue, QueueName, Scope,
-    Topology, Vhost,
+    ArgumentValue, Arguments, Exchange, ExchangeName, Glob, ObjectId, Places, Policy, PolicyName, Queue, QueueName,
+    Scope, Topology, Vhost,
 };
 use crate::spec::{Diagnostic, Diagnostics, Location, QueueSpec, Setting, Sourced, Spec};
 use std::collections::BTreeMap;
@@ -119,6 +119,12 @@ impl Expander<'_> {
         self.places.insert(id, at);
     }
 
+    fn note_declared(&mut self, id: ObjectId, at: Location, places: &Places) {
+        let origin = Origin { places: places.clone(), ..Origin::new(self.spec, at, Because::Declared) };
+        self.origins.insert(id.clone(), origin);
+        self.places.insert(id, at);
+    }
+
     /// Whether a generated object can have its name; reports why not.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
         let generated = format!("{} `{name}`, which is generated here,", id.kind());
@@ -164,7 +170,7 @@ impl Expander<'_> {
                 arguments,
             };
             self.scope.on_conflict.extend(written.on_conflict.map(|how| (id.clone(), how)));
-            self.note(id, written.at, Because::Declared);
+            self.note_declared(id, written.at, &written.places);
             self.topology.exchanges.insert(name.clone(), exchange);
         }
     }
@@ -196,7 +202,7 @@ impl Expander<'_> {
                 self.keep_dead_letters(name, &mut queue);
             }
             self.scope.on_conflict.extend(written.on_conflict.as_ref().map(|how| (id.clone(), how.value)));
-            self.note(id, written.at, Because::Declared);
+            self.note_declared(id, written.at, &written.places);
             self.topology.queues.insert(name.clone(), queue);
         }
     }

@@ -1,6 +1,6 @@
 //! Why an object exists: a side table to the topology, so that the topology itself knows nothing of specs.
 
-use crate::model::QueueName;
+use crate::model::{Places, QueueName};
 use crate::spec::{Location, Spec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,6 +16,9 @@ pub struct Origin {
     pub column: usize,
     /// Why it exists.
     pub because: Because,
+    /// Where its arguments are said.
+    #[serde(skip_serializing_if = "Places::is_empty", default)]
+    pub places: Places,
 }
 
 /// Why an object exists.
@@ -38,7 +41,7 @@ impl Origin {
     /// From a place in the spec.
     pub(crate) fn new(spec: &Spec, at: Location, because: Because) -> Self {
         let file = spec.files.get(at.file).cloned().unwrap_or_default();
-        Self { file, line: at.line, column: at.column, because }
+        Self { file, line: at.line, column: at.column, because, places: Places::new() }
     }
 }
 

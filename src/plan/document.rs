@@ -4,7 +4,8 @@ use super::hazard::{Hazard, HazardKind};
 use super::way_out::WayOut;
 use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
-    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, QueueName, Scope, Topology, VhostName,
+    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Places, QueueName, Scope, Topology,
+    VhostName,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +155,10 @@ pub struct Source {
     /// The dead-letter queue that it is part of: one of `deadLetterQueues`, or its exchange.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_of: Option<QueueName>,
+    /// By the names of arguments, where the spec says them, the place that holds first. What only a key of the object
+    /// itself says is left out.
+    #[serde(skip_serializing_if = "Places::is_empty", default)]
+    pub places: Places,
 }
 
 /// What shall happen to an object.

@@ -1,7 +1,7 @@
 //! What a plan destroys or changes, as it is: for a backup.
 
 use super::document::{ChangeKind, VhostPlan};
-use super::{Action, Migration};
+use super::{Action, Goal, Migration};
 use crate::model::{Object, ObjectId, Topology};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,10 @@ impl VhostPlan {
             | Action::Bind { .. }
             | Action::MoveMessages { .. } => false,
         };
-        self.steps.iter().any(|step| takes_away(&step.action)) || self.changes.iter().any(changes_policy)
+        let only_undoes =
+            self.migrations.iter().all(|migration| migration.goal == Goal::PutBack) && self.changes.is_empty();
+        !only_undoes
+            && (self.steps.iter().any(|step| takes_away(&step.action)) || self.changes.iter().any(changes_policy))
     }
 
     /// The part of what is live that the plan changes, deletes or recreates, with all bindings of what goes, whoever made

@@ -46,7 +46,8 @@ pub struct WayOut {
     /// is to be taken out of it stands in a comment, and in `takeOut`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub yaml: Option<String>,
-    /// The keys of the object that the spec must not say any more, wherever it says them.
+    /// The keys that the spec must not say any more, as paths: of the object (`arguments.x-message-ttl`), or of its
+    /// document (`defaults.queue.messageTtl`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub take_out: Vec<String>,
     /// The flag of `topo plan` and `topo apply` that does it.

@@ -3,7 +3,7 @@
 use super::plan_github::annotate;
 use super::plan_markdown::inline;
 use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};
-use crate::model::BrokerVersion;
+use crate::model::{BrokerVersion, Places};
 use crate::plan::Source;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use serde_json::{Value, json};
@@ -106,5 +106,5 @@ fn level(severity: Severity) -> &'static str {
 
 fn source(at: Location, files: &[SourceFile]) -> Source {
     let file = files.get(at.file).map(|file| file.name.clone()).unwrap_or_default();
-    Source { file, line: at.line, column: at.column, part_of: None }
+    Source { file, line: at.line, column: at.column, part_of: None, places: Places::new() }
 }

@@ -66,11 +66,12 @@ pub fn annotate(text: &mut String, level: &str, source: Option<&Source>, title: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Places;
 
     #[test]
     fn what_the_runner_reads_is_escaped() {
         let mut text = String::new();
-        let source = Source { file: "a,b.yaml".into(), line: 3, column: 7, part_of: None };
+        let source = Source { file: "a,b.yaml".into(), line: 3, column: 7, part_of: None, places: Places::new() };
         annotate(&mut text, "error", Some(&source), "a: b", "100%\nlost");
         assert_eq!(text, "::error file=a%2Cb.yaml,line=3,col=7,title=a%3A b::100%25%0Alost\n");
     }

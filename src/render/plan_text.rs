@@ -207,7 +207,11 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let _ = writeln!(text, "{}", Painted(GREEN, line));
         return;
     }
-    let line = summary_line(plan);
+    let mut lines = summary_lines(plan, view.width);
+    let line = lines.pop().unwrap_or_default();
+    for line in lines {
+        let _ = writeln!(text, "{}", Painted(BOLD, line));
+    }
     if view.obstacles.is_empty() {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     } else {
@@ -244,32 +248,54 @@ pub fn compared(plan: &Plan) -> (usize, usize) {
 
 /// `Plan: 5 to create, 0 to change, 1 to recreate, 0 to delete · 12 bindings`.
 pub fn summary_line(plan: &Plan) -> String {
+    let (objects, beside) = summary_parts(plan);
+    std::iter::once(objects.join(" ")).chain(beside).collect::<Vec<_>>().join(" · ")
+}
+
+/// The same in lines of at most that width, what does not fit below the first number.
+fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
+    const INDENT: &str = "      ";
+    let line = summary_line(plan);
+    if columns(&line) <= width {
+        return vec![line];
+    }
+    let (objects, beside) = summary_parts(plan);
+    let mut lines = wrap(&objects, " ", width.saturating_sub(INDENT.len()));
+    for line in lines.iter_mut().skip(1) {
+        line.insert_str(0, INDENT);
+    }
+    lines.extend(beside.iter().map(|beside| format!("{INDENT}{beside}")));
+    lines
+}
+
+/// The numbers of objects, a comma behind all but the last; and those of bindings and of unfinished migrations.
+fn summary_parts(plan: &Plan) -> (Vec<String>, Vec<String>) {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
-    let [create, change, recreate, delete] = [create, change, recreate, delete].map(|count| number(count as u64));
-    let mut line = format!("Plan: {create} to create, {change} to change, {recreate} to recreate, {delete} to delete");
+    let [create, change, recreate, delete, conflict, bind, unbind] =
+        [create, change, recreate, delete, conflict, bind, unbind].map(|count| count as u64);
+    let mut objects = vec![
+        format!("Plan: {} to create,", number(create)),
+        format!("{} to change,", number(change)),
+        format!("{} to recreate,", number(recreate)),
+        format!("{} to delete", number(delete)),
+    ];
     if conflict > 0 {
-        let _ = write!(line, ", {} in conflict", number(conflict as u64));
+        objects[3].push(',');
+        objects.push(format!("{} in conflict", number(conflict)));
     }
-    match (bind, unbind) {
-        (0, 0) => {}
-        (bind, 0) => {
-            let _ = write!(line, " · {}", count(bind as u64, "binding"));
-        }
-        (bind, unbind) => {
-            let _ = write!(line, " · {} to bind, {} to unbind", number(bind as u64), number(unbind as u64));
-        }
-    }
+    let mut beside = match (bind, unbind) {
+        (0, 0) => Vec::new(),
+        (bind, 0) => vec![count(bind, "binding")],
+        (bind, unbind) => vec![format!("{} to bind, {} to unbind", number(bind), number(unbind))],
+    };
     for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
-        let open =
-            |part: &&VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
-        match plan.vhosts.iter().map(|part| open(&part)).sum::<usize>() as u64 {
+        let open = |part: &VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
+        match plan.vhosts.iter().map(open).sum::<usize>() as u64 {
             0 => {}
-            migrations => {
-                let _ = write!(line, " · {} to {what}", count(migrations, "migration"));
-            }
+            migrations => beside.push(format!("{} to {what}", count(migrations, "migration"))),
         }
     }
-    line
+    (objects, beside)
 }
 
 /// What to type next: the command that applies it with the flags that allow its hazards; where a recreate would lift
@@ -297,4 +323,52 @@ pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
         }
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::document::{FORMAT_VERSION, Options, Target};
+
+    fn plan(summary: Summary) -> Plan {
+        Plan {
+            format_version: FORMAT_VERSION,
+            target: Target {
+                url: String::new(),
+                cluster: String::new(),
+                product: String::new(),
+                version: String::new(),
+            },
+            options: Options::default(),
+            fingerprint: String::new(),
+            summary,
+            vhosts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_line_of_the_summary_is_wider_than_the_screen() {
+        let few = Summary { create: 3, conflict: 1, bind: 2, ..Summary::default() };
+        let line = "Plan: 3 to create, 0 to change, 0 to recreate, 0 to delete, 1 in conflict · 2 bindings";
+        assert_eq!(summary_lines(&plan(few), 100), [line]);
+        let (objects, bindings) = line.split_once(" · ").unwrap();
+        assert_eq!(summary_lines(&plan(few), 80), [objects.to_owned(), format!("      {bindings}")]);
+        let many = Summary {
+            create: 10_000,
+            change: 10_000,
+            recreate: 1_000,
+            delete: 1_000,
+            conflict: 1_000,
+            bind: 9_999,
+            unbind: 9_999,
+        };
+        assert_eq!(
+            summary_lines(&plan(many), 80),
+            [
+                "Plan: 10,000 to create, 10,000 to change, 1,000 to recreate,",
+                "      1,000 to delete, 1,000 in conflict",
+                "      9,999 to bind, 9,999 to unbind",
+            ]
+        );
+    }
 }

@@ -124,7 +124,8 @@ impl Node {
             Value::Null(_) => "nothing".to_owned(),
             Value::Boolean(value) => format!("the boolean `{value}`"),
             Value::Integer(value) => format!("the number {value}"),
-            Value::Float(value) => format!("the number {value}"),
+            // `5.0` is not 5: the broker tells them apart.
+            Value::Float(value) => format!("the number {value:?}"),
             Value::Text(text) if text.len() <= 40 => format!("the text {text:?}"),
             Value::Text(_) => "a text".to_owned(),
             Value::List(_) => "a list".to_owned(),

@@ -10,8 +10,8 @@ use super::retry_layers::Layers;
 use super::suggest::listed;
 use super::written::{DeadLetter, QueueSpec, SaidBy, Setting, Spec, Wiring};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
-use crate::model::{ArgumentValue, ExchangeName, OnConflict, QueueName, QueueType};
-use std::collections::BTreeMap;
+use crate::model::{ArgumentValue, ExchangeName, OnConflict, Places, QueueName, QueueType, SaidIn};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a table says of queues: a queue's own, or `defaults.queue`.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct QueueKeys {
     on_conflict: Option<Setting<OnConflict>>,
     /// How failed messages are tried again; not in `defaults.queue`, but beside it.
     pub(crate) retry: RetryKeys,
+    /// The known ones that stand in `arguments`, and not under keys of their own.
+    in_arguments: BTreeSet<String>,
     /// A type was said, but wrong; so nothing can be said about the type.
     is_type_wrong: bool,
 }
@@ -62,6 +64,9 @@ impl QueueKeys {
                 diagnostics.push(diagnostic.hint(format!("keep `{key}`")));
             } else {
                 said.insert(&entry.key, (entry, &entry.node));
+                if !key.is_empty() {
+                    keys.in_arguments.insert(entry.key.clone());
+                }
             }
         }
         keys.dead_letter_arguments(&mut said, said_by, diagnostics);
@@ -148,6 +153,7 @@ impl QueueKeys {
         let takes =
             |argument: &str| KnownArgument::named(argument).is_none_or(|known| known.support_for(kind).is_some());
         let retry = self.retry(name, &queue_type, defaults, spec, diagnostics);
+        let places = self.places(defaults, takes);
         let mut arguments: BTreeMap<_, _> =
             defaults.arguments.iter().filter(|(name, _)| takes(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
         arguments.extend(self.arguments);
@@ -160,9 +166,29 @@ impl QueueKeys {
             arguments,
             dead_letter: self.dead_letter.or(default_dead_letter),
             retry,
+            places,
             on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
             queue_type: Some(queue_type),
         })
+    }
+
+    /// Where its arguments are said, its own first.
+    fn places(&self, defaults: &Self, takes: impl Fn(&str) -> bool) -> Places {
+        let mut all: Places = self.in_arguments.iter().map(|name| (name.clone(), vec![SaidIn::Arguments])).collect();
+        let is_known = |name: &str| KnownArgument::named(name).is_some() && takes(name);
+        for (name, setting) in defaults.arguments.iter().filter(|(name, _)| is_known(name)) {
+            let own = if self.arguments.contains_key(name) { vec![SaidIn::Key] } else { Vec::new() };
+            let line = setting.at.line;
+            let by_key = !defaults.in_arguments.contains(name);
+            let place = if by_key { SaidIn::Defaults(line) } else { SaidIn::DefaultArguments(line) };
+            all.entry(name.clone()).or_insert(own).push(place);
+        }
+        if let (None, Some(setting), true) =
+            (&self.dead_letter, &defaults.dead_letter, is_known("x-dead-letter-exchange"))
+        {
+            all.insert("x-dead-letter-exchange".to_owned(), vec![SaidIn::Defaults(setting.at.line)]);
+        }
+        all
     }
 
     /// A default applies only where it can: a stream has no retry, and who says that dead letters may be lost (`none`)

@@ -8,8 +8,8 @@ use super::queue::QueueKeys;
 use super::retry::RetryKeys;
 use super::written::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Spec};
 use crate::model::{
-    ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, PolicyName,
-    Priority, QueueName,
+    ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, Places, PolicyName,
+    Priority, QueueName, SaidIn,
 };
 use std::collections::BTreeMap;
 
@@ -181,6 +181,10 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     incoming(entry, &Destination::Exchange(name.clone()), spec, diagnostics);
     let mut arguments = arguments(node, "arguments");
     let typed = node.get("alternateExchange").and_then(sourced).map(|it| Sourced::new(it.value.to_owned(), it.at));
+    let mut places = Places::new();
+    if typed.is_none() && arguments.contains_key("alternate-exchange") {
+        places.insert("alternate-exchange".to_owned(), vec![SaidIn::Arguments]);
+    }
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
             let message = "`alternateExchange` is said twice: as a key and as the argument `alternate-exchange`";
@@ -205,6 +209,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         internal: boolean(node, "internal", false),
         alternate_exchange: alternate_exchange.map(|it| Sourced::new(ExchangeName::new(it.value), it.at)),
         arguments,
+        places,
         on_conflict: node.get("onConflict").and_then(Node::text).and_then(on_conflict),
     };
     match spec.exchanges.get(&name) {

@@ -3,7 +3,7 @@
 use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
-    ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, PolicyName, Priority, QueueName,
+    ApplyTo, ArgumentValue, Binding, ExchangeName, Glob, ObjectId, OnConflict, Places, PolicyName, Priority, QueueName,
     QueueType, VhostName,
 };
 use std::collections::BTreeMap;
@@ -88,6 +88,8 @@ pub struct ExchangeSpec {
     pub arguments: BTreeMap<String, Keyed<ArgumentValue>>,
     /// What to do on a conflict.
     pub on_conflict: Option<OnConflict>,
+    /// Where its arguments are said.
+    pub places: Places,
 }
 
 /// A queue or stream.
@@ -111,6 +113,8 @@ pub struct QueueSpec {
     pub retry: Option<RetrySpec>,
     /// What to do on a conflict.
     pub on_conflict: Option<Setting<OnConflict>>,
+    /// Where its arguments are said.
+    pub places: Places,
 }
 
 /// Where dead letters go.
@@ -200,6 +204,7 @@ impl QueueSpec {
             dead_letter: None,
             retry: None,
             on_conflict: None,
+            places: Places::new(),
         }
     }
 }

@@ -2,17 +2,18 @@
 //! the broker's own answer, on every version that the suites run on.
 //!
 //! Of each pair the broker is asked twice over HTTP, to declare the live queue again as it is wanted and to make a new one
-//! so, and of some a third time over AMQP. topo's answer comes from the code that a plan runs, on what it read itself.
+//! so, and of some both again over AMQP. topo's answer comes from the code that a plan runs, on what it read itself.
 //! `TOPO_SEED` repeats a run, `TOPO_LONG=1` asks ten times as many.
 
 mod answer;
+mod application;
 mod coverage;
 mod draw;
 mod listed;
-mod queues;
+pub(super) mod queues;
 mod shrink;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -23,11 +24,12 @@ use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{QueueName, VhostName};
 use topo::plan::Verdict;
 
-use self::answer::{Predicted, Said, fresh_agrees, judge, make, predict, put, sentence_agrees};
+use self::answer::{Said, fresh_agrees, judge, make, predict, put};
+use self::application::{OverAmqp, again, fresh};
 use self::coverage::Met;
 use self::draw::{Family, PAIRS, family};
 use self::listed::{Entry, listed};
-use self::queues::{Definition, Live};
+use self::queues::Live;
 use self::shrink::{Pair, scenario, shrink};
 use super::disagreement::Wrong;
 use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
@@ -40,8 +42,11 @@ const FAMILIES: usize = ENOUGH_PAIRS.div_ceil(PAIRS);
 const ROUNDS_OF_A_LONG_RUN: usize = 10;
 /// Requests at once.
 const AT_ONCE: usize = 8;
-/// Of so many pairs one is asked over AMQP, too.
+/// Of so many pairs one is asked over AMQP, too; and of so many wanted ones, one is made.
 const ONE_OVER_AMQP: usize = 16;
+const ONE_FRESH_OVER_AMQP: usize = 5;
+/// How many answers of each kind over AMQP a run has to have heard, at least.
+const ENOUGH_OVER_AMQP: usize = 15;
 /// The default queue types of the vhosts of a round. Streams are there from 3.9 on, defaults from 3.10.8.
 const DEFAULTS: [Option<&str>; 6] = [None, None, None, Some("classic"), Some("quorum"), Some("stream")];
 
@@ -146,33 +151,41 @@ impl<'node> Round<'node> {
     }
 
     /// Asks every pair, and compares.
-    fn ask(&self) -> Result<(Met, usize), Failed> {
+    fn ask(&self) -> Result<(Met, OverAmqp), Failed> {
         let made = self.make()?;
         let snapshots = read(self.node, &self.vhosts);
         let connections: Vec<Amqp> = self.vhosts.iter().map(|(_, vhost)| vhost.amqp()).collect();
-        let met = Mutex::new((Met::default(), 0));
+        let met = Mutex::new((Met::default(), OverAmqp::default()));
         at_once(self.families.len(), |number| {
             let (place, family) = &self.families[number];
             let (default, vhost) = &self.vhosts[*place];
             let http = self.node.http();
             for (index, wanted) in family.wanted.iter().enumerate() {
-                let fresh = put(&http, vhost, &format!("fresh-{number}-{index}"), wanted);
+                let is_new = put(&http, vhost, &format!("fresh-{number}-{index}"), wanted);
+                if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !wanted.holds_null() {
+                    let heard = fresh(vhost, &format!("amqp-{number}-{index}"), wanted, &is_new).map_err(|wrong| {
+                        let live = Live { definition: wanted.clone(), widths: None };
+                        Box::new((Pair { live, wanted: wanted.clone(), default: *default }, wrong))
+                    })?;
+                    met.lock().unwrap().1.fresh.add(heard);
+                }
                 for (other, live) in family.lives.iter().enumerate().filter(|(other, _)| made[number][*other]) {
                     let name = Self::name(number, other);
                     let predicted = predict(&snapshots[*place], &name, wanted);
-                    let again = put(&http, vhost, &name, wanted);
+                    let said = put(&http, vhost, &name, wanted);
                     let pair = || Pair { live: live.clone(), wanted: wanted.clone(), default: *default };
                     let verdict =
-                        judge(live, wanted, &predicted, (&again, &fresh)).map_err(|wrong| Box::new((pair(), wrong)))?;
+                        judge(live, wanted, &predicted, (&said, &is_new)).map_err(|wrong| Box::new((pair(), wrong)))?;
                     let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
                     let is_sample = is_sample && !wanted.holds_null();
+                    let mut heard = None;
                     if is_sample {
-                        over_amqp(&connections[*place], &name, (live, wanted), &predicted, &again)
-                            .map_err(|wrong| Box::new((pair(), wrong)))?;
+                        let answer = again(&connections[*place], &name, (live, wanted), &predicted, &said);
+                        heard = Some(answer.map_err(|wrong| Box::new((pair(), wrong)))?);
                     }
-                    let (met, asked) = &mut *met.lock().unwrap();
+                    let (met, over_amqp) = &mut *met.lock().unwrap();
                     met.count(live, wanted, verdict, &predicted);
-                    *asked += usize::from(is_sample);
+                    heard.into_iter().for_each(|heard| over_amqp.again.add(heard));
                 }
             }
             Ok::<(), Failed>(())
@@ -189,26 +202,8 @@ impl<'node> Round<'node> {
     }
 }
 
-/// An application's declare gets the same answer, and the sentence that topo promises.
-fn over_amqp(
-    amqp: &Amqp,
-    name: &str,
-    (live, wanted): (&Live, &Definition),
-    predicted: &Predicted,
-    again: &Said,
-) -> Result<(), Wrong> {
-    let declared = amqp.declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
-    let wrong = |text: String| Err(Wrong::new("AMQP", text));
-    match (declared, again) {
-        (Ok(()), Said::Accepted(_)) => Ok(()),
-        (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text),
-        (Ok(()), Said::Refused { text, .. }) => wrong(format!("AMQP takes what HTTP refuses: {text}")),
-        (Err(text), Said::Accepted(_)) => wrong(format!("AMQP refuses what HTTP takes: {text}")),
-    }
-}
-
 /// Asks, and makes what is wrong small.
-fn agree(round: &Round<'_>, seed: u64) -> (Met, usize) {
+fn agree(round: &Round<'_>, seed: u64) -> (Met, OverAmqp) {
     match round.ask() {
         Ok(met) => met,
         Err(failed) => {
@@ -221,13 +216,13 @@ fn agree(round: &Round<'_>, seed: u64) -> (Met, usize) {
 }
 
 /// Whatever argument, type and version: as it is listed, with no verdict more and none less.
-fn all_that_is_listed(node: &Node, entries: &[Entry], seed: u64) -> (Met, usize) {
-    let (met, asked) = agree(&Round::listed(node, entries), seed);
+fn all_that_is_listed(node: &Node, entries: &[Entry], seed: u64) -> (Met, OverAmqp) {
+    let (met, over_amqp) = agree(&Round::listed(node, entries), seed);
     for entry in entries {
         let verdicts: BTreeSet<Verdict> = met.of(entry).into_keys().collect();
         assert_eq!(verdicts, entry.verdicts(), "{entry:?}");
     }
-    (met, asked)
+    (met, over_amqp)
 }
 
 #[test]
@@ -241,21 +236,22 @@ fn topos_verdict_is_the_brokers() {
     let (mut met, mut over_amqp) = all_that_is_listed(node, &entries, seed);
     for round in 0..rounds {
         let round = Round::draw(node, seed, round * FAMILIES..(round + 1) * FAMILIES, &DEFAULTS);
-        let (more, asked) = agree(&round, seed);
+        let (more, heard) = agree(&round, seed);
         met.add(more);
-        over_amqp += asked;
+        over_amqp.extend(heard);
     }
     // What came up too seldom is drawn for a while longer: chance is no reason to fail.
     let mut round = rounds * FAMILIES;
     while !met.missing(&entries).is_empty() && round < (rounds + 1) * FAMILIES {
-        let (more, asked) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
+        let (more, heard) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
         met.add(more);
-        over_amqp += asked;
+        over_amqp.extend(heard);
         round += FAMILIES / 4;
     }
-    println!("{} pairs, {over_amqp} of them over AMQP, too, in {} s", met.pairs(), started.elapsed().as_secs());
+    println!("{} pairs in {} s; over AMQP, too: {over_amqp}", met.pairs(), started.elapsed().as_secs());
     met.print(&entries);
     assert!(met.pairs() >= ENOUGH_PAIRS, "TOPO_SEED={seed}: only {} pairs", met.pairs());
+    assert!(over_amqp.least() >= ENOUGH_OVER_AMQP, "TOPO_SEED={seed}: over AMQP only {over_amqp}");
     let missing = met.missing(&entries);
     assert!(missing.is_empty(), "TOPO_SEED={seed}: {}", missing.join(", "));
 }

@@ -4,8 +4,10 @@
 
 mod arguments;
 mod behaviour;
+mod by_type;
 mod case;
 mod patterns;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

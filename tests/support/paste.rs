@@ -34,6 +34,25 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(String, T)>, name: &str) -> &'a mut 
     &mut list[index].1
 }
 
+/// Takes `messageTtl`, or `arguments.x-message-ttl`, out of an object; whether it was there.
+fn take_out(object: &mut Vec<(String, String)>, path: &str) -> bool {
+    let Some((table, name)) = path.split_once('.') else {
+        let before = object.len();
+        object.retain(|(key, _)| key != path);
+        return object.len() < before;
+    };
+    let Some((_, lines)) = object.iter_mut().find(|(key, _)| key == table) else { return false };
+    let (gone, kept): (Vec<&str>, Vec<&str>) =
+        lines.lines().partition(|line| line.trim_start().starts_with(&format!("{name}:")));
+    let (is_gone, is_empty) = (!gone.is_empty(), kept.len() == 1);
+    *lines = kept.iter().map(|line| format!("{line}\n")).collect();
+    // A table with nothing in it is an error that says so.
+    if is_empty {
+        object.retain(|(key, _)| key != table);
+    }
+    is_gone
+}
+
 /// The spec with a way out in it; `section` and `name` are where the object stands.
 pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> String {
     let mut sections = read(spec);
@@ -46,11 +65,14 @@ pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> S
             }
         }
     }
-    let object = entry(entry(&mut sections, &format!("{section}:")), &format!("  {name}:"));
-    for gone in way["takeOut"].as_array().into_iter().flatten() {
-        let before = object.len();
-        object.retain(|(key, _)| gone != key.as_str());
-        assert!(object.len() < before, "{name} has no {gone}: {spec}");
+    for gone in way["takeOut"].as_array().into_iter().flatten().map(|path| path.as_str().unwrap()) {
+        if let Some(path) = gone.strip_prefix("defaults.queue.") {
+            // Several objects may be told the same.
+            take_out(entry(entry(&mut sections, "defaults:"), "  queue:"), path);
+        } else {
+            let object = entry(entry(&mut sections, &format!("{section}:")), &format!("  {name}:"));
+            assert!(take_out(object, gone), "{name} has no {gone}: {spec}");
+        }
     }
     let mut text = String::new();
     for (section, objects) in sections {

@@ -3,7 +3,7 @@
 use super::{Event, Run, Setback};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
-use crate::model::{Destination, ExchangeName, QueueName, QueueType};
+use crate::model::{Destination, QueueName, QueueType};
 use crate::plan::{Action, Goal, Level, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -12,6 +12,8 @@ use tokio::time::{Instant, sleep};
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
 /// Before 4.0, a consumer of a quorum queue that is deleted and declared at once gets no cancel, and never a message again.
 const SETTLED: Duration = Duration::from_millis(250);
+/// The total of a quorum queue is that of its last tick (`rabbit_quorum_queue`: TICK_INTERVAL 5000).
+const TICK: Duration = Duration::from_secs(6);
 /// Consumers are in the broker's statistics 5 s after they came.
 const STATISTICS: Duration = Duration::from_secs(12);
 
@@ -30,25 +32,17 @@ impl Run<'_> {
                 self.seems_empty.get_or_insert_with(Instant::now);
                 Ok(Performed::Done)
             }
-            Action::MoveMessages { from, to, until } => self.bring_back(step, from, to, *until).await,
+            Action::MoveMessages { .. } => self.bring_back(step).await,
             Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
-            Action::DeleteQueue { .. } => {
-                self.moving.stop().await;
-                self.perform(step).await.map_err(|error| match error {
-                    Setback::GiveUp(error @ BrokerError::NotEmpty { .. }) => Setback::Again(error),
-                    other => other,
-                })
-            }
+            Action::DeleteQueue { .. } => self.delete_holding(step).await,
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
                 if let Some(since) = self.gone_since.take() {
                     self.migrated.gap = Some(since.elapsed());
                 }
-                match declared {
-                    // An application that still declares the old one was faster: it is an old queue again, and empty.
-                    Err(Setback::GiveUp(error @ BrokerError::Inequivalent { .. })) => Err(Setback::Again(error)),
-                    other => other,
-                }
+                // An application that still declares the old one was faster: it is an old queue again, and empty.
+                let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
+                declared.map_err(|setback| setback.again_if(is_raced))
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
@@ -65,20 +59,31 @@ impl Run<'_> {
         Ok(self.broker.perform(&step.action).await?)
     }
 
-    async fn bring_back(
-        &mut self,
-        step: &Step,
-        from: &QueueName,
-        to: &ExchangeName,
-        until: Level,
-    ) -> Result<Performed, Setback> {
+    async fn bring_back(&mut self, step: &Step) -> Result<Performed, Setback> {
+        let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
+        let until = *until;
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
+        let switch = self.switch.as_ref().filter(|_| until == Level::NearlyEmpty);
         let has_ticks = self.migration.holding.queue_type() == Some(QueueType::Quorum);
-        self.moving.bring_back((from, to), (until, has_ticks), tell).await?;
+        self.moving.bring_back((from, to), (until, switch, has_ticks), tell).await?;
         if until == Level::Empty {
             self.moving.stop().await;
         }
         Ok(Performed::Done)
+    }
+
+    /// Deletes a holding queue. What it says of itself may be a tick old, and by then it was emptied.
+    async fn delete_holding(&mut self, step: &Step) -> Result<Performed, Setback> {
+        self.moving.stop().await;
+        let began = Instant::now();
+        loop {
+            let deleted = self.perform(step).await;
+            let Err(Setback::GiveUp(error @ BrokerError::NotEmpty { .. })) = deleted else { return deleted };
+            if began.elapsed() > TICK {
+                return Err(Setback::Again(error));
+            }
+            sleep(TICK / 10).await;
+        }
     }
 
     /// Where the bindings of this stage lead afterwards.

@@ -14,7 +14,7 @@ pub use migrated::{Consumers, Migrated};
 use super::Interrupt;
 use crate::broker::mover::Mover;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
-use crate::model::{Address, ObjectId};
+use crate::model::{Address, Binding, ObjectId};
 use crate::plan::{Action, Goal, Migration, Stage, Step, request};
 use moving::Moving;
 use std::time::Duration;
@@ -70,9 +70,16 @@ enum Setback {
 
 impl From<BrokerError> for Setback {
     fn from(error: BrokerError) -> Self {
-        match error {
-            BrokerError::LockLost { .. } => Self::Stop(error),
-            error => Self::GiveUp(error),
+        if matches!(error, BrokerError::LockLost { .. }) { Self::Stop(error) } else { Self::GiveUp(error) }
+    }
+}
+
+impl Setback {
+    /// Looks again after such an error.
+    fn again_if(self, is_it: impl Fn(&BrokerError) -> bool) -> Self {
+        match self {
+            Self::GiveUp(error) if is_it(&error) => Self::Again(error),
+            Self::Again(_) | Self::GiveUp(_) | Self::Interrupted | Self::Stop(_) => self,
         }
     }
 }
@@ -91,6 +98,8 @@ struct Run<'a> {
     seems_empty: Option<Instant>,
     /// Since when there has been no queue of that name.
     gone_since: Option<Instant>,
+    /// What leads to the queue again: bound as soon as next to nothing is held any more.
+    switch: Option<Binding>,
     /// How many consumed from it before.
     consumers: Option<usize>,
     done: Vec<(Step, Performed)>,
@@ -116,11 +125,12 @@ pub(super) async fn migrate(
         is_old: false,
         seems_empty: None,
         gone_since: None,
+        switch: None,
         consumers: None,
         done: Vec::new(),
         migrated: Migrated::new(migration.queue.clone()),
     };
-    let failed = run.to_the_end().await;
+    let failed = run.end().await;
     run.moving.stop().await;
     if failed.is_none() && run.migration.goal == Goal::Recreate {
         run.await_consumers().await;
@@ -134,7 +144,7 @@ pub(super) async fn migrate(
 
 impl Run<'_> {
     /// Why it did not come to the end that it was begun for, if it did not.
-    async fn to_the_end(&mut self) -> Option<(Step, BrokerError)> {
+    async fn end(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
         loop {
@@ -172,6 +182,11 @@ impl Run<'_> {
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
         let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        let tap = self.migration.beside().tap;
+        self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
+            if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
+                .filter(|it| it.source == tap)
+        });
         let mut checked = None;
         for (index, one) in todo.iter().enumerate() {
             let step = self.step(one.stage, one.action.clone());

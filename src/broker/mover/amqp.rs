@@ -6,6 +6,7 @@ use super::progress::{Fault, Order, Progress, State};
 use super::session::{Job, Over, Session};
 use crate::broker::error::BrokerError;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -70,6 +71,17 @@ impl AmqpMove {
         // Fails when the task is gone, which says how it ended before.
         let _ = self.told.wait_for(|progress| progress.state.is_over()).await;
         self.progress()
+    }
+
+    /// Waits for a moment in which nothing is on its way, after something was; false if there is none for so long, or if it
+    /// is over.
+    pub async fn until_idle(&mut self, patience: Duration) -> bool {
+        let is_idle =
+            |progress: &Progress| progress.state.is_over() || progress.in_flight == 0 && progress.last_moved.is_some();
+        match tokio::time::timeout(patience, self.told.wait_for(is_idle)).await {
+            Ok(Ok(progress)) => progress.state == State::Moving,
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 
     /// Takes no more, brings to its end what is on its way, and says how much was moved. What cannot be brought to its end

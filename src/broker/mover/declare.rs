@@ -70,24 +70,15 @@ impl AmqpMover {
     /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
     /// cannot be captured: the management API shows none of their types.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
-        let channel = self.0.channel().await?;
-        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
-        let arguments = table(&binding.arguments);
-        let request = format!("bind of {binding}");
-        match &binding.destination {
-            Destination::Queue(queue) => {
-                let bind =
-                    channel.queue_bind(short(queue.as_str()), source, key, QueueBindOptions::default(), arguments);
-                self.0.answer(&request, bind).await?;
-            }
-            Destination::Exchange(exchange) => {
-                let options = ExchangeBindOptions::default();
-                let bind = channel.exchange_bind(short(exchange.as_str()), source, key, options, arguments);
-                self.0.answer(&request, bind).await?;
-            }
-        }
-        close(&channel).await;
+        let binder = self.binder().await?;
+        binder.bind(binding).await?;
+        close(&binder.channel).await;
         Ok(())
+    }
+
+    /// A channel that waits for the moment to bind.
+    pub async fn binder(&self) -> Result<Binder, BrokerError> {
+        Ok(Binder { mover: self.clone(), channel: self.0.channel().await? })
     }
 
     /// Unbinds. What is not there is no error.
@@ -108,6 +99,34 @@ impl AmqpMover {
             }
         }
         close(&channel).await;
+        Ok(())
+    }
+}
+
+/// A channel that waits for the moment to bind, so that nothing but the bind itself takes time then.
+pub struct Binder {
+    mover: AmqpMover,
+    channel: lapin::Channel,
+}
+
+impl Binder {
+    /// Binds, as [`AmqpMover::bind`] does.
+    pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
+        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
+        let arguments = table(&binding.arguments);
+        let request = format!("bind of {binding}");
+        match &binding.destination {
+            Destination::Queue(queue) => {
+                let bind =
+                    self.channel.queue_bind(short(queue.as_str()), source, key, QueueBindOptions::default(), arguments);
+                self.mover.0.answer(&request, bind).await?;
+            }
+            Destination::Exchange(exchange) => {
+                let options = ExchangeBindOptions::default();
+                let bind = self.channel.exchange_bind(short(exchange.as_str()), source, key, options, arguments);
+                self.mover.0.answer(&request, bind).await?;
+            }
+        }
         Ok(())
     }
 }

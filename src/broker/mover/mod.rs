@@ -20,6 +20,7 @@ mod typing;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpMover};
+pub use declare::Binder;
 pub use progress::{Fault, Order, Progress, State};
 pub use shovel::{Leftover, ShovelMove, ShovelMover};
 pub use typing::Typing;

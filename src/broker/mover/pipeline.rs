@@ -9,7 +9,7 @@ use lapin::types::DeliveryTag;
 use lapin::{Channel, Confirmation};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 /// What was published on one channel and not taken out again.
 #[derive(Default)]
@@ -41,7 +41,7 @@ pub(super) enum Outcome {
     /// It or another came back.
     Unknown { reason: String },
     /// A queue behind the target did not take it.
-    Rejected(Delivery),
+    Rejected(Box<Delivery>),
 }
 
 /// Hands a message to the broker as it came: its own key, its properties, its body. It is on its way when this returns,
@@ -88,10 +88,7 @@ impl Pipeline {
     pub(super) async fn settle(&mut self) -> lapin::Result<()> {
         poll_fn(|context| {
             let Some(oldest) = self.sent.iter_mut().find(|sent| sent.is_awaited()) else { return Poll::Ready(Ok(())) };
-            match oldest.look(context, &mut self.returned) {
-                Poll::Ready(Ok(())) => {}
-                waiting => return waiting,
-            }
+            ready!(oldest.look(context, &mut self.returned))?;
             // A message that came back is handed out with the first confirm that the broker sent after it. So whoever has seen
             // a confirm, and looks at all others *afterwards*, has seen all that came back before that confirm: only then it
             // is certain that what was confirmed did not come back.
@@ -138,7 +135,7 @@ impl Pipeline {
                         None => Outcome::Confirmed,
                     }
                 }
-                Answer::Rejected(delivery) => Outcome::Rejected(delivery),
+                Answer::Rejected(delivery) => Outcome::Rejected(Box::new(delivery)),
                 // Not after the loop above.
                 Answer::Awaited(_) => continue,
             };
@@ -171,8 +168,13 @@ impl Sent {
                 returned.extend(back);
                 Answer::Confirmed(delivery)
             }
+            Ok(Confirmation::Nack(back)) => {
+                // Of another message, perhaps.
+                returned.extend(back);
+                Answer::Rejected(delivery)
+            }
             // Without confirms, which were asked for, nothing is known to be safe.
-            Ok(Confirmation::Nack(_) | Confirmation::NotRequested) => Answer::Rejected(delivery),
+            Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
                 self.answer = Answer::Rejected(delivery);
                 return Poll::Ready(Err(error));

@@ -254,30 +254,37 @@ impl Session {
         if let Some(reason) = lost_way {
             return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
         }
+        let mut pause = FIRST_PAUSE;
         for delivery in rejected {
-            self.insist(job, delivery).await?;
+            self.insist(job, *delivery, &mut pause).await?;
         }
         job.told.send_modify(|progress| progress.state = State::Moving);
         Ok(())
     }
 
-    /// Tries one message until it is taken. Nothing else is taken meanwhile, so that the order stays.
-    async fn insist(&mut self, job: &mut Job, delivery: Delivery) -> Result<(), Over> {
-        let mut pause = FIRST_PAUSE;
+    /// Tries one message until it is taken. Nothing else is taken meanwhile, so that the order stays. The pause before the
+    /// next attempt grows with each rejection, and is none after a message that was taken.
+    async fn insist(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), Over> {
         let mut delivery = Some(delivery);
         while let Some(again) = delivery.take() {
             job.told.send_modify(|progress| progress.state = State::Rejected);
             tokio::select! {
+                biased;
                 _ = told(&mut job.stop) => return Err(Over::Stopped),
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(*pause) => {}
             }
-            pause = LONGEST_PAUSE.min(pause * 2);
             self.pipeline.push(&self.channel, job.order.target.as_str(), again);
             let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
             for (tag, outcome) in outcomes {
                 match outcome {
-                    Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
-                    Outcome::Rejected(rejected) => delivery = Some(rejected),
+                    Outcome::Confirmed => {
+                        *pause = Duration::ZERO;
+                        self.acknowledge(job, tag, false, 1).await?;
+                    }
+                    Outcome::Rejected(rejected) => {
+                        *pause = LONGEST_PAUSE.min(FIRST_PAUSE.max(*pause * 2));
+                        delivery = Some(*rejected);
+                    }
                     Outcome::Returned { reason } | Outcome::Unknown { reason } => {
                         return Err(Fault::Unroutable { target: job.order.target.clone(), reason }.into());
                     }

@@ -21,6 +21,10 @@ use tokio::time::{Instant, sleep};
 const PRIORITY: i64 = 1000;
 /// Between looks at a shovel that starts or ends.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Until a shovel that failed is tried again.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Within which a new consumer is listed: the interval of statistics, and a second.
+const LISTING_DELAY: Duration = Duration::from_secs(6);
 /// For a shovel to be running, and for one to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -48,16 +52,29 @@ pub struct Leftover {
 }
 
 /// An entry of `GET /api/shovels/VHOST`.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Status {
     /// Shovels of the configuration file have no vhost; those are not listed here.
     name: String,
     state: String,
     reason: Option<String>,
+    timestamp: Option<String>,
     /// From 4.2 on.
     forwarded: Option<u64>,
     /// `running`, `flow` or `blocked`, from 3.11 on.
     blocked_status: Option<String>,
+}
+
+/// An entry of `GET /api/consumers/VHOST`.
+#[derive(Debug, Deserialize)]
+struct Consumer {
+    exclusive: bool,
+    queue: ConsumedQueue,
+}
+
+#[derive(Debug, Deserialize)]
+struct ConsumedQueue {
+    name: String,
 }
 
 /// An entry of `GET /api/parameters/shovel/VHOST`.
@@ -94,15 +111,15 @@ impl ShovelMover {
     pub async fn start(&self, order: Order) -> Result<ShovelMove, Fault> {
         self.check().await?;
         // A shovel would declare it.
-        self.look("queues", order.source.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::SourceGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("queues", order.source.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::SourceGone { reason }),
+            source => source?,
+        };
         // First the exchange itself: the bindings of one that is not there are an empty list.
-        self.look("exchanges", order.target.as_str(), "").await.map_err(|error| match error {
-            BrokerError::NotFound { reason, .. } => Fault::TargetGone { reason },
-            error => error.into(),
-        })?;
+        match self.look("exchanges", order.target.as_str(), "").await {
+            Err(BrokerError::NotFound { reason, .. }) => return Err(Fault::TargetGone { reason }),
+            target => target?,
+        };
         let bindings = self.look("exchanges", order.target.as_str(), "/bindings/source").await?;
         if bindings.as_array().is_none_or(Vec::is_empty) {
             let reason = "nothing is bound to it".to_owned();
@@ -110,6 +127,7 @@ impl ShovelMover {
         }
         let name = shovel(&order.source);
         self.remove(&name).await?;
+        let old = self.status(&name).await?;
         match self.broker.send(&Request::put(self.parameter(&name), self.definition(&order))).await {
             Err(BrokerError::Refused { reason, .. }) if reason.contains("component shovel not found") => {
                 return Err(Fault::NoShovels);
@@ -117,11 +135,16 @@ impl ShovelMover {
             made => made?,
         };
         let mut moving = ShovelMove { mover: self.clone(), name };
-        match moving.until_running().await {
+        match moving.until_running(old).await {
             Ok(()) => Ok(moving),
             Err(fault) => {
                 moving.stop().await?;
-                Err(fault)
+                // The shovel says no more than that it could not subscribe.
+                Err(if self.is_taken(&order.source).await? {
+                    Fault::Exclusive { reason: "it is listed as exclusive".to_owned() }
+                } else {
+                    fault
+                })
             }
         }
     }
@@ -141,17 +164,43 @@ impl ShovelMover {
         let parameter = self.parameter(name);
         gone_is_done(self.broker.send(&Request::delete(parameter.clone())).await)?;
         let deadline = Instant::now() + PATIENCE;
+        let (mut since, mut last) = (Instant::now(), None);
         loop {
             let is_defined = match self.broker.send(&Request::get(parameter.clone())).await {
                 Ok(_) => true,
                 Err(BrokerError::NotFound { .. }) => false,
                 Err(error) => return Err(error),
             };
-            if !is_defined && self.status(name).await?.is_none() {
+            let status = self.status(name).await?;
+            // What failed may stay listed for ever (4.0.5); but it is not tried again, and that would be soon.
+            let is_over = match &status {
+                None => true,
+                Some(status) if status.state == "terminated" => since.elapsed() > RECONNECT_DELAY * 3,
+                Some(_) => false,
+            };
+            if is_defined || last != status {
+                (since, last) = (Instant::now(), status);
+            }
+            if !is_defined && is_over {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 return Err(BrokerError::NotVerified { object: format!("shovel {name}"), expected: false });
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether a consumer has the queue for itself. Consumers are listed a while after they subscribed.
+    async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
+        let deadline = Instant::now() + LISTING_DELAY;
+        loop {
+            let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
+            if consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()) {
+                return Ok(true);
+            }
+            if Instant::now() > deadline {
+                return Ok(false);
             }
             sleep(PAUSE).await;
         }
@@ -175,7 +224,7 @@ impl ShovelMover {
             // And no key: each message keeps its own.
             "dest-exchange": order.target,
             "ack-mode": "on-confirm",
-            "reconnect-delay": 1,
+            "reconnect-delay": RECONNECT_DELAY.as_secs(),
         });
         // Refused as an unknown key before.
         if self.version >= BrokerVersion::new(3, 9, 0) {
@@ -204,19 +253,7 @@ impl ShovelMover {
 impl ShovelMove {
     /// How far it is, as far as the broker says: before 4.2 that it runs, and no number.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
-        let status = self.mover.status(&self.name).await?;
-        let moved = status.as_ref().and_then(|status| status.forwarded);
-        let state = match &status {
-            None => State::Reconnecting,
-            Some(Status { state, .. }) if state == "starting" => State::Reconnecting,
-            Some(Status { state, reason, .. }) if state == "terminated" => {
-                let reason = reason.clone().unwrap_or_else(|| "no reason given".to_owned());
-                State::Failed(Fault::ShovelEnded { reason })
-            }
-            Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
-            Some(_) => State::Moving,
-        };
-        Ok(Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state })
+        Ok(progress(self.mover.status(&self.name).await?))
     }
 
     /// Removes it, and returns when it has ended: what it held unacknowledged is back in the source then, and perhaps at the
@@ -228,13 +265,12 @@ impl ShovelMove {
         Ok(Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state: State::Stopped })
     }
 
-    async fn until_running(&mut self) -> Result<(), Fault> {
+    /// An old status of a shovel of that name says nothing of this one.
+    async fn until_running(&mut self, old: Option<Status>) -> Result<(), Fault> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.progress().await?.state {
-                State::Failed(Fault::ShovelEnded { reason }) if reason.contains("exclusive") => {
-                    return Err(Fault::Exclusive { reason });
-                }
+            let status = self.mover.status(&self.name).await?;
+            match progress(status.filter(|status| Some(status) != old.as_ref())).state {
                 State::Failed(fault) => return Err(fault),
                 State::Reconnecting if Instant::now() > deadline => {
                     let object = format!("shovel {}", self.name);
@@ -245,4 +281,19 @@ impl ShovelMove {
             }
         }
     }
+}
+
+/// What the broker says of a shovel.
+fn progress(status: Option<Status>) -> Progress {
+    let moved = status.as_ref().and_then(|status| status.forwarded);
+    let state = match status {
+        None => State::Reconnecting,
+        Some(Status { state, .. }) if state == "starting" => State::Reconnecting,
+        Some(Status { state, reason, .. }) if state == "terminated" => {
+            State::Failed(Fault::ShovelEnded { reason: reason.unwrap_or_else(|| "no reason given".to_owned()) })
+        }
+        Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
+        Some(_) => State::Moving,
+    };
+    Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state }
 }

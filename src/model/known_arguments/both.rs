@@ -142,17 +142,17 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     doc: "On which node the queue's leader is created: `client-local` or `balanced`; other words are old names of the latter.",
 };
 
-/// Read by channels from 3.12 on, whatever the type of queue (`rabbit_channel:get_queue_consumer_timeout`); listed by
-/// quorum queues alone, since 4.3.2, so that the others refuse it from then on.
+/// Read by channels from 3.12 on, whatever the type of queue (`rabbit_channel:get_queue_consumer_timeout`), and from 4.3 on
+/// by quorum queues alone (`rabbit_fifo`; measured on 4.3.6). Those list it since 4.3.2: the others refuse it from then on.
 pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     name: "x-consumer-timeout",
     key: "consumerTimeout",
     value: ValueKind::Duration(0, ANY),
     checks: &[Check { versions: Versions::since_patch(4, 3, 2), value: ValueKind::Duration(0, ANY) }],
     support: &[
-        supported(QueueType::Classic, Versions::since(3, 12).until_patch(4, 3, 2), &[]),
+        supported(QueueType::Classic, Versions::since(3, 12).until(4, 3), &[]),
         supported(QueueType::Quorum, Versions::since(3, 12), &[Versions::since_patch(4, 3, 2)]),
-        supported(QueueType::Stream, Versions::since(3, 12).until_patch(4, 3, 2), &[]),
+        supported(QueueType::Stream, Versions::since(3, 12).until(4, 3), &[]),
     ],
     idle: &[],
     known_to_3_8: false,

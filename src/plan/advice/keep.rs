@@ -1,5 +1,6 @@
 //! Making the spec say what is live, in its own keys and units.
 
+use super::places::{self, Default};
 use super::{Subject, exchange_named, retries, yaml};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
@@ -18,6 +19,8 @@ pub(super) struct Said {
     pub(super) keys: Vec<(String, String)>,
     /// Keys that must not be there.
     pub(super) take_out: Vec<String>,
+    /// Defaults of the document that must not be there.
+    pub(super) defaults: Vec<Default>,
     /// Exchanges that the values name.
     pub(super) exchanges: Vec<ExchangeName>,
     /// Fields for whose live value a spec has no words.
@@ -25,6 +28,16 @@ pub(super) struct Said {
 }
 
 impl Said {
+    /// Whether more is to be written than can be listed.
+    pub(super) fn is_laborious(&self) -> bool {
+        self.defaults.iter().any(|default| default.others.is_none())
+    }
+
+    /// All that must not be there, as paths of keys: of the object, or of the document.
+    pub(super) fn all_to_take_out(&self) -> Vec<String> {
+        self.take_out.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
+    }
+
     fn key(&mut self, key: &str, yaml: Option<String>, field: &str) {
         match yaml {
             Some(yaml) => self.keys.push((key.to_owned(), yaml)),
@@ -46,8 +59,10 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     if !said.take_out.is_empty() {
         parts.push(format!("take out {}", said.take_out.join(", ")));
     }
+    parts.extend(said.defaults.iter().map(Default::sentence));
     let unsayable = format!("a spec has no words for the live {}", said.unsayable.join(", "));
     let (helps, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
+        (_, true) if said.is_laborious() => (Helps::Partly, format!("keep what is live: {}", parts.join(", "))),
         (_, true) => (Helps::Yes, format!("keep what is live: {}", parts.join(", "))),
         (false, false) => (Helps::Partly, format!("keep what is live: {}; {unsayable}", parts.join(", "))),
         (true, false) => (Helps::No, format!("what is live cannot be kept: {unsayable}")),
@@ -60,7 +75,7 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     WayOut {
         fields: fields.collect(),
         yaml: fragment.text(),
-        take_out: said.take_out,
+        take_out: said.all_to_take_out(),
         ..WayOut::new(WayKind::Keep, helps, text)
     }
 }
@@ -71,7 +86,7 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
         Object::Queue(name, queue) => {
             let (own, rest): (Vec<_>, Vec<_>) =
                 fields.iter().copied().partition(|field| retries::owns(subject, &field.field));
-            let mut said = live_queue(queue, &rest);
+            let mut said = live_queue(subject, queue, &rest);
             if !own.is_empty() {
                 retries::live(subject, &mut said, name, queue, &own);
             }
@@ -85,13 +100,13 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
                     &exchange.arguments
                 }
             };
-            live_exchange(exchange, wanted, fields)
+            live_exchange(subject, exchange, wanted, fields)
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Said::default(),
     }
 }
 
-fn live_queue(queue: &Queue, fields: &[&FieldVerdict]) -> Said {
+fn live_queue(subject: &Subject<'_>, queue: &Queue, fields: &[&FieldVerdict]) -> Said {
     let mut said = Said::default();
     let takes =
         |known: &KnownArgument| queue.queue_type().is_none_or(|queue_type| known.support_for(queue_type).is_some());
@@ -104,12 +119,18 @@ fn live_queue(queue: &Queue, fields: &[&FieldVerdict]) -> Said {
                 let is_said = said.keys.iter().any(|(key, _)| key == DEAD_LETTER)
                     || said.take_out.contains(&DEAD_LETTER.to_owned());
                 if !is_said {
-                    dead_letter(&mut said, queue, takes(known), name);
+                    dead_letter(subject, &mut said, queue, takes(known), name);
                 }
             }
             (_, Some(known)) => match &field.before {
-                None => said.take_out.push(known.key.to_owned()),
-                Some(value) => said.key(known.key, yaml::known(known, value).filter(|_| takes(known)), name),
+                None => places::take_out(subject, &mut said, known, takes(known)),
+                Some(value) => {
+                    let yaml = yaml::known(known, value).filter(|_| takes(known));
+                    if yaml.is_some() {
+                        places::move_out_of_arguments(subject, &mut said, name);
+                    }
+                    said.key(known.key, yaml, name);
+                }
             },
             (_, None) => said.unsayable.push(name.to_owned()),
         }
@@ -118,12 +139,18 @@ fn live_queue(queue: &Queue, fields: &[&FieldVerdict]) -> Said {
 }
 
 /// Both arguments in the spec's one key.
-fn dead_letter(said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
+fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
     let exchange = queue.arguments.get("x-dead-letter-exchange");
     let key = queue.arguments.get("x-dead-letter-routing-key");
     match (exchange, key) {
         // Said on purpose: it holds against `defaults.deadLetter`, too.
-        (None, None) if is_taken => said.key(DEAD_LETTER, Some("none".to_owned()), field),
+        (None, None) if is_taken => {
+            places::move_dead_letter(subject, said);
+            said.key(DEAD_LETTER, Some("none".to_owned()), field);
+        }
+        // A default that the live type does not take goes with the wanted type.
+        (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
+        (None, None) if places::move_dead_letter(subject, said) => {}
         (None, None) => said.take_out.push(DEAD_LETTER.to_owned()),
         (Some(_), _) if !is_taken => said.unsayable.push(field.to_owned()),
         (exchange, key) => {
@@ -135,6 +162,7 @@ fn dead_letter(said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
                 (Some(_), Some(None)) | (None, _) => None,
             };
             if yaml.is_some() {
+                places::move_dead_letter(subject, said);
                 said.exchanges.extend(named);
             }
             said.key(DEAD_LETTER, yaml, field);
@@ -155,7 +183,7 @@ fn is_routing_key(key: &str) -> bool {
     key.len() <= LONGEST_NAME && !["null", "undefined"].contains(&key)
 }
 
-fn live_exchange(exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdict]) -> Said {
+fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdict]) -> Said {
     let mut said = Said::default();
     let mut arguments = wanted.clone();
     arguments.remove("alternate-exchange");
@@ -168,12 +196,16 @@ fn live_exchange(exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdic
             "auto_delete" => said.key("autoDelete", Some(exchange.auto_delete.to_string()), name),
             "internal" => said.key("internal", Some(exchange.internal.to_string()), name),
             "alternate-exchange" => match &field.before {
+                None if places::move_out_of_arguments(subject, &mut said, name) => {}
                 None => said.take_out.push("alternateExchange".to_owned()),
                 value => {
                     let named =
                         exchange_named(value.as_ref()).filter(|name| (1..=LONGEST_NAME).contains(&name.as_str().len()));
                     let yaml = named.as_ref().map(|name| yaml::scalar(name.as_str()));
                     said.exchanges.extend(named);
+                    if yaml.is_some() {
+                        places::move_out_of_arguments(subject, &mut said, name);
+                    }
                     said.key("alternateExchange", yaml, name);
                 }
             },
@@ -187,6 +219,9 @@ fn live_exchange(exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdic
         }
     }
     // All of them, because they stand in one table.
+    if is_argument_changed {
+        said.take_out.retain(|key| !key.starts_with("arguments."));
+    }
     if is_argument_changed && arguments.is_empty() {
         said.take_out.push("arguments".to_owned());
     } else if is_argument_changed {

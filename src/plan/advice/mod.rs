@@ -3,6 +3,7 @@
 
 mod applications;
 mod keep;
+mod places;
 mod policy;
 mod recreate;
 mod retries;
@@ -82,6 +83,12 @@ impl<'a> Subject<'a> {
             let name = self.before.id();
             let name = yaml::scalar(name.name().unwrap_or_default());
             fragment.remark(format!("take out of {} {name}: {}", self.before.id().kind(), said.take_out.join(", ")));
+        }
+        for default in &said.defaults {
+            fragment.remark(format!("take out {default}"));
+            for other in default.others.iter().flatten() {
+                fragment.set(&other.path.each_ref().map(String::as_str), other.yaml.clone());
+            }
         }
     }
 

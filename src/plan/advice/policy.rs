@@ -2,7 +2,7 @@
 //! above those that govern the object now and with all that they set, because policies are not merged.
 
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
-use super::{Subject, exchange_named, retries, takeover, yaml};
+use super::{Subject, exchange_named, places, retries, takeover, yaml};
 use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
@@ -51,13 +51,13 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let helps = if not.is_empty() { Helps::Yes } else { Helps::Partly };
+    let helps = if not.is_empty() && !said.is_laborious() { Helps::Yes } else { Helps::Partly };
     let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     WayOut {
         fields,
         yaml: fragment.text(),
-        take_out: said.take_out,
+        take_out: said.all_to_take_out(),
         warnings,
         applications: Some("applications that declare what is live go on unchanged".to_owned()),
         ..WayOut::new(WayKind::Policy, helps, text)
@@ -130,6 +130,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
             Precedence::Smallest | Precedence::SmallestNonNegative => {
                 "a policy can only make it smaller than the live argument"
             }
+            Precedence::Largest => "a policy can only make it larger than the live argument",
             Precedence::Policy => "no policy says it",
         });
     }
@@ -145,6 +146,7 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
             "the smaller of argument and policy holds"
         }
+        (Some(_), Precedence::Largest) => "the larger of argument and policy holds",
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
@@ -177,6 +179,7 @@ fn holds(rule: Precedence, argument: Option<&ArgumentValue>, policy: &ArgumentVa
     match rule {
         Precedence::Argument => Some(argument.clone()),
         Precedence::Policy => Some(policy.clone()),
+        Precedence::Largest => Some(argument.as_integer()?.max(policy.as_integer()?).into()),
         Precedence::Smallest | Precedence::SmallestNonNegative => {
             let (argument, policy) = (argument.as_integer()?, policy.as_integer()?);
             let is_unlimited = rule == Precedence::SmallestNonNegative && (argument < 0 || policy < 0);
@@ -233,6 +236,7 @@ fn said(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Said {
     let wanted_exchange = exchange_named(wanted.arguments.get("x-dead-letter-exchange"));
     if let (true, Some(exchange)) = (is_wired, wanted_exchange) {
         let routing_key = wanted.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
+        places::move_dead_letter(subject, &mut said);
         said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, routing_key, true)));
     }
     said

@@ -2,7 +2,7 @@
 //! say, but the retries.
 
 use super::keep::{DEAD_LETTER, Said, dead_letter_yaml};
-use super::{Subject, exchange_named, yaml};
+use super::{Subject, exchange_named, places, yaml};
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming};
 use crate::plan::document::FieldVerdict;
@@ -103,6 +103,7 @@ fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, 
     if live == wanted {
         return;
     }
+    places::move_dead_letter(subject, said);
     match live {
         (Some(exchange), key) => {
             said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, key.as_deref(), false)));

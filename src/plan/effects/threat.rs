@@ -182,8 +182,9 @@ impl Difference<'_> {
                     };
                     self.add(HazardKind::MessageDrop, format!("{why}: the oldest go at once"), dropped);
                 }
-                if rejects && !self.is_counted_late() {
-                    let text = format!("max-length becomes {limit}, and it holds {holds}: publishers are refused");
+                if rejects {
+                    let are = if self.is_counted_late() { "can be" } else { "are" };
+                    let text = format!("max-length becomes {limit}, and it holds {holds}: publishers {are} refused");
                     self.add(HazardKind::PublisherBlock, text, None);
                     told = true;
                 }
@@ -193,7 +194,7 @@ impl Difference<'_> {
             }
         }
         let limited = limit.is_some() || self.new.contains_key("max-length-bytes");
-        if !rejected && rejects && limited && !self.is_counted_late() {
+        if !rejected && rejects && limited {
             let holds = self.holds();
             let text = format!(
                 "overflow becomes reject-publish, and it holds {holds}: when it is full, publishers are refused"
@@ -206,7 +207,7 @@ impl Difference<'_> {
         let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
         let limit = self.new.get("max-length-bytes").and_then(|it| it.value.as_integer());
         let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
-        if self.is_counted_late() && (bytes >= BYTES_IN_ONE_TICK || rejects) {
+        if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));

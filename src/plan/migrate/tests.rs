@@ -142,9 +142,9 @@ fn messages_that_were_there_come_back_before_those_that_came_later() {
     let Beside { hold, drained, .. } = migration.beside();
     let moves: Vec<(String, Level)> = remaining(&migration, &live())
         .into_iter()
-        .filter_map(|one| match one.action {
-            Action::MoveMessages { from, until, .. } => Some((from.to_string(), until)),
-            _ => None,
+        .filter_map(|one| {
+            let Action::MoveMessages { from, until, .. } = one.action else { return None };
+            Some((from.to_string(), until))
         })
         .collect();
     let expected = [

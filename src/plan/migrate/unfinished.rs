@@ -2,10 +2,11 @@
 
 use super::{BEFORE, Goal, Migration, migrated};
 use crate::model::naming::Beside;
-use crate::model::{Address, ArgumentValue, ObjectId, Queue, QueueName, Topology};
-use crate::plan::document::{ChangeKind, Note, Options};
+use crate::model::{Address, ArgumentValue, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
+use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
 use crate::plan::draft::Draft;
 use crate::plan::situation::Situation;
+use std::collections::BTreeSet;
 
 /// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can
 /// write what looks like one, so only one of the right name is believed.
@@ -59,6 +60,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             Some(_) if is_planned => (format!("the old queue is still there. Apply goes on, {way_back}"), true),
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
+        on_the_tap(draft, situation, &name);
         draft.unfinished.push(Note {
             address,
             text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)),
@@ -70,6 +72,30 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             draft.migrations.push(migration);
         }
     }
+}
+
+/// What leads to the tap leads to the queue, or will: it is not to be bound, and is kept by a recreate.
+fn on_the_tap(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName) {
+    let tap = Destination::Exchange(Beside::of(name).tap);
+    let tapped: BTreeSet<Binding> = situation
+        .current
+        .bindings
+        .iter()
+        .filter(|binding| binding.destination == tap)
+        .map(|binding| Binding { destination: Destination::Queue(name.clone()), ..binding.clone() })
+        .collect();
+    let is_tapped = |change: &PlannedChange| matches!(&change.after, Some(Object::Binding(binding)) if change.kind == ChangeKind::Create && tapped.contains(binding));
+    draft.changes.retain(|change| !is_tapped(change));
+    let id = Some(ObjectId::Queue(name.clone()));
+    let Some(kept) = draft.changes.iter_mut().find(|change| change.id() == id).and_then(|it| it.kept.as_mut()) else {
+        return;
+    };
+    let (declared, others): (Vec<_>, Vec<_>) = tapped
+        .into_iter()
+        .filter(|binding| !situation.current.bindings.contains(binding))
+        .partition(|binding| situation.wanted.topology.bindings.contains(binding));
+    kept.declared += declared.len();
+    kept.undeclared.extend(others);
 }
 
 /// `1,204 messages are held beside it`.

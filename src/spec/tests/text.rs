@@ -87,6 +87,7 @@ fn variables_take_the_type_of_their_place() {
 fn values_of_the_wrong_kind_say_what_is_wanted() {
     let queue = |keys: &str| errors(&format!("queues: {{q: {{type: classic, {keys}}}}}\n"));
     assert!(queue("durable: yes").contains("`durable` wants `true` or `false`, but there is the text \"yes\""));
+    assert!(queue("maxLength: 5.0").contains("`maxLength` wants a count, but there is the number 5.0"));
     assert!(queue("maxLength: 1_000").contains("`maxLength` wants a count, but there is the text \"1_000\""));
     assert!(queue("maxPriority: 256").contains("`maxPriority` cannot be 256"));
     assert!(queue("expires: 0").contains("`expires` cannot be 0 milliseconds"));

@@ -45,7 +45,7 @@ fn quoted_behind(text: &str, words: &str) -> Option<String> {
 
 /// What a refusal is about, in the words of `Refusal::subject`. `None` where the broker does not say: it crashed, or the
 /// request never came to the queue.
-fn subject(text: &str) -> Option<String> {
+pub(super) fn subject(text: &str) -> Option<String> {
     let named = ["inequivalent arg '", "invalid arg '", "for arg '"];
     if let Some(name) = named.into_iter().find_map(|words| quoted_behind(text, words)) {
         return Some(name);

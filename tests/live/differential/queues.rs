@@ -17,7 +17,7 @@ pub(super) struct Definition {
 
 /// How wide an integer is on the wire; HTTP knows the last only.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Width {
+pub(in crate::live) enum Width {
     Short,
     Int,
     Long,
@@ -72,7 +72,7 @@ impl Definition {
     }
 }
 
-fn on_the_wire(value: &Value, width: Width) -> AMQPValue {
+pub(in crate::live) fn on_the_wire(value: &Value, width: Width) -> AMQPValue {
     match value {
         Value::Null => AMQPValue::Void,
         Value::Bool(value) => AMQPValue::Boolean(*value),

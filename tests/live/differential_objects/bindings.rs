@@ -1,5 +1,6 @@
 //! Bindings of one queue: live ones, made over AMQP and HTTP, and wanted ones.
 
+mod refused;
 mod story;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,11 +27,12 @@ struct Case {
     wanted: Vec<Drawn>,
 }
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "",
     "a",
     "a.b",
     "#",
+    "#.a.#.b.#",
     "null",
     "undefined",
     "~",
@@ -262,6 +264,15 @@ impl Kind for Bindings {
             let label = match (block, answer.is_success()) {
                 (None, true) => "made",
                 (Some(_), false) => {
+                    match refused::subject(&self.types, binding, &topology, &snapshot.dialect, &answer) {
+                        Ok(subject) => {
+                            labels.entry(queue.clone()).or_default().push(format!("refused for {subject}"));
+                        }
+                        Err(text) => {
+                            wrong.insert(queue, Wrong::new("another one is named", text));
+                            continue;
+                        }
+                    }
                     topology.bindings.remove(binding);
                     "refused"
                 }
@@ -373,7 +384,8 @@ impl Kind for Bindings {
     }
 
     fn expected(&self) -> BTreeSet<String> {
-        ["made", "refused", "deleted", "equal", "undeletable"].map(str::to_owned).into()
+        let words = ["made", "refused", "deleted", "equal", "undeletable", "refused for x-match"];
+        words.map(str::to_owned).into()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Exchanges: a live one or none, and a wanted one.
 
+mod application;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
@@ -292,6 +294,16 @@ impl Kind for Exchanges {
             self.judge(road, name, case, &said)
         };
         let mut judged: Vec<Judged> = names.iter().zip(cases).map(judge).collect();
+        for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged).step_by(application::ONE_OVER_AMQP) {
+            if let Ok(labels) = judged
+                && !case.wanted["arguments"].to_string().contains("null")
+            {
+                match application::declare(road, name, case) {
+                    Ok(heard) => labels.push(heard.to_owned()),
+                    Err(wrong) => *judged = Err(wrong),
+                }
+            }
+        }
         let after = road.read();
         for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged) {
             let of = |snapshot: &Snapshot| snapshot.topology.exchanges.get(&name.as_str().into()).cloned();
@@ -357,6 +369,7 @@ impl Kind for Exchanges {
         all.extend(
             ["fresh: taken", "fresh: invalid", "conflict alternate-exchange", "conflict type"].map(str::to_owned),
         );
+        all.extend(["over AMQP: taken", "over AMQP: refused"].map(str::to_owned));
         for verdict in ["drift", "invalid"] {
             all.extend(["hash-header", "hash-property"].map(|it| format!("{verdict} {it} on \"x-consistent-hash\"")));
         }

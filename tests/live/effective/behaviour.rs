@@ -1,15 +1,17 @@
 //! What really holds for a queue whose argument and policy say different things: one story a rule and type, each compared
 //! with what topo says before it looks.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
-use topo::behaviour::{Dialect, Governed, Policies, Source, effective};
+use topo::behaviour::{Dialect, Effective, Governed, Policies, Source, effective};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
 
 use super::version;
 use crate::support::{Node, Outcome, Vhost, until};
 
 /// A queue `name` with these arguments, governed by a policy of its own; what topo says holds for `key`, and who said so.
-fn arrange(
+pub(super) fn arrange(
     vhost: &Vhost<'_>,
     name: &str,
     kind: QueueType,
@@ -17,6 +19,19 @@ fn arrange(
     definition: Value,
     key: &str,
 ) -> (Value, bool) {
+    let holds = arrange_all(vhost, name, kind, arguments, definition);
+    let found = holds.get(key).unwrap_or_else(|| panic!("topo says nothing of {key}"));
+    (json_of(&found.value), matches!(found.source, Source::Policy(_)))
+}
+
+/// The same; all that topo says holds.
+pub(super) fn arrange_all(
+    vhost: &Vhost<'_>,
+    name: &str,
+    kind: QueueType,
+    arguments: Value,
+    definition: Value,
+) -> BTreeMap<String, Effective> {
     let mut arguments: Arguments = serde_json::from_value(arguments).unwrap();
     arguments.insert("x-queue-type".to_owned(), kind.as_str().into());
     let policy = Policy {
@@ -35,12 +50,10 @@ fn arrange(
     let policy_name = PolicyName::new(name);
     let policies = Policies::new([(&policy_name, &policy)], version);
     let governing = policies.governing(name, Governed::from(&queue)).certain().unwrap();
-    let holds = effective(&queue, governing, None, &Dialect::of(version));
-    let found = holds.get(key).unwrap_or_else(|| panic!("topo says nothing of {key}"));
-    (json_of(&found.value), matches!(found.source, Source::Policy(_)))
+    effective(&queue, governing, None, &Dialect::of(version))
 }
 
-fn json_of(value: &ArgumentValue) -> Value {
+pub(super) fn json_of(value: &ArgumentValue) -> Value {
     serde_json::to_value(value).unwrap()
 }
 

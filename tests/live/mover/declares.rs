@@ -27,10 +27,10 @@ fn a_swap_makes_the_new_queue() {
             let name = format!("{before} {after} {name}");
             vhost.amqp().declare_queue(&name, &of_type(before)).unwrap();
             let arguments = json!({
-                "x-queue-type": after, "x-expires": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
+                "x-queue-type": after, "x-max-length": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
                 "x-nobodys": {"list": [1, 2.5, "three", true]}
             });
-            block_on(mover.swap(&name.as_str().into(), &queue(arguments.clone()))).unwrap();
+            block_on(mover.swap(&name.as_str().into(), &queue(arguments.clone()), false)).unwrap();
             let seen = vhost.queue(&name);
             assert_eq!(seen["arguments"], arguments);
             assert_eq!((&seen["durable"], &seen["auto_delete"]), (&json!(true), &json!(false)));
@@ -48,17 +48,14 @@ fn a_swap_says_who_was_faster() {
     vhost.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     // Nobody can come between the two, so the words of the second are asked for alone.
     let other = queue(json!({"x-max-length": 6}));
-    match block_on(mover.declare(&"q".into(), &other)).unwrap_err() {
-        BrokerError::Inequivalent { reason, .. } => {
-            assert!(reason.contains("inequivalent arg 'x-max-length' for queue 'q'"), "{reason}");
-        }
-        error => panic!("{error:?}"),
-    }
+    let refused = block_on(mover.declare(&"q".into(), &other)).unwrap_err();
+    let BrokerError::Inequivalent { reason, .. } = &refused else { panic!("{refused:?}") };
+    assert!(reason.contains("inequivalent arg 'x-max-length' for queue 'q'"), "{reason}");
     // The connection outlives it.
-    block_on(mover.swap(&"q".into(), &other)).unwrap();
+    block_on(mover.swap(&"q".into(), &other, false)).unwrap();
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 6);
     let invalid = queue(json!({"x-max-length": -1}));
-    let refused = block_on(mover.swap(&"q".into(), &invalid)).unwrap_err();
+    let refused = block_on(mover.swap(&"q".into(), &invalid, false)).unwrap_err();
     assert!(
         matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("x-max-length")),
         "{refused:?}"
@@ -76,7 +73,7 @@ fn a_declare_of_another_client_comes_before_or_after_both() {
     let (mut refused, mut swapped) = (0, 0);
     for _ in 0..50 {
         let declares = std::thread::scope(|scope| {
-            let swap = scope.spawn(|| block_on(mover.swap(&"q".into(), &wanted)));
+            let swap = scope.spawn(|| block_on(mover.swap(&"q".into(), &wanted, false)));
             let mut declares = 0;
             while !swap.is_finished() {
                 // It declares what it knows: refused once the new one is there.

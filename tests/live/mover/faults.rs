@@ -50,10 +50,9 @@ fn an_exclusive_consumer() {
             });
             // Quorum queues let others consume beside it, on all versions.
             if types.0 == "classic" {
-                match stage.refusal(by) {
-                    Fault::Exclusive { reason } => assert!(reason.contains("exclusive"), "{reason}"),
-                    other => panic!("{by:?} {types:?}: {other:?}"),
-                }
+                let fault = stage.refusal(by);
+                let Fault::Exclusive { reason } = &fault else { panic!("{by:?}: {fault:?}") };
+                assert!(reason.contains("exclusive"), "{reason}");
             } else {
                 block_on(stage.start(by).stop()).unwrap();
             }
@@ -141,7 +140,9 @@ fn a_queue_that_is_deleted_meanwhile_is_an_event() {
 #[test]
 fn a_target_that_rejects_is_tried_again_in_order() {
     let vhost = Node::shared().vhost("rejects");
-    for kind in ["classic", "quorum"] {
+    // In 3.8 no quorum queue rejects.
+    let kinds: &[&str] = if Node::shared().at_least(3, 10) { &["classic", "quorum"] } else { &["classic"] };
+    for kind in kinds.iter().copied() {
         let stage = Stage::set(&vhost, &format!("{kind} "), (kind, kind));
         let full = format!("{kind} full");
         let [queue_type] = of_type(kind);
@@ -153,7 +154,11 @@ fn a_target_that_rejects_is_tried_again_in_order() {
         let stage = Stage { tap: "to full".to_owned(), new: full.clone(), ..stage };
         let moving = stage.start(By::Amqp);
         let Move::Amqp(moving) = moving else { panic!("by AMQP") };
-        until("a rejection", || (moving.progress().state == State::Rejected).then_some(()));
+        // A quorum queue takes some more before it rejects, in later versions all of these.
+        until("a rejection", || {
+            let progress = moving.progress();
+            (progress.state == State::Rejected || kind == "quorum" && progress.moved == Some(200)).then_some(())
+        });
         let mut taken = Vec::new();
         until("all of them", || {
             if let Some(message) = stage.amqp.get(&full) {
@@ -185,13 +190,9 @@ fn messages_of_other_users() {
         let mover = block_on(AmqpMover::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
         let mut moving = block_on(mover.start(stage.order())).unwrap();
         let last = block_on(moving.over());
-        match &last.state {
-            State::Failed(Fault::ForeignUser { user_id, reason }) => {
-                assert_eq!(*user_id, author.name);
-                assert!(reason.contains("user_id property set to"), "{reason}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let State::Failed(Fault::ForeignUser { user_id, reason }) = &last.state else { panic!("{last:?}") };
+        assert_eq!(*user_id, author.name);
+        assert!(reason.contains("user_id property set to"), "{reason}");
         assert_eq!((last.moved, last.maybe_twice), (Some(5), 0));
         assert!(numbers(&take(&stage.amqp, &stage.new, 5)).into_iter().eq(0..5));
         drop(moving);

@@ -1,0 +1,129 @@
+//! Where the spec says an argument, so that advice can be followed to the letter: under a key of its own, in `arguments`, or
+//! in the defaults of its document.
+
+use super::keep::Said;
+use super::{Subject, yaml};
+use crate::model::known_arguments::KnownArgument;
+use crate::model::{ObjectId, OnConflict, QueueName, SaidIn};
+use crate::plan::document::Source;
+use std::fmt;
+
+/// So many objects are listed that have to say themselves what a default said, and so many are looked at for that.
+const MOST_OTHERS: usize = 20;
+const MOST_LOOKED_AT: usize = 200;
+const DEAD_LETTER_ARGUMENTS: [&str; 2] = ["x-dead-letter-exchange", "x-dead-letter-routing-key"];
+
+/// A default that the object must not have, and no key of its own can undo.
+pub(super) struct Default {
+    /// `defaults.queue.messageTtl`.
+    pub(super) path: String,
+    /// `topology.yaml:4`.
+    place: String,
+    /// Those that have it from there, and are to keep it; `None` where they are too many to be listed.
+    pub(super) others: Option<Vec<Other>>,
+}
+
+/// An object that is to say itself what a default said.
+pub(super) struct Other {
+    /// Where.
+    pub(super) path: [String; 3],
+    /// What.
+    pub(super) yaml: String,
+}
+
+impl Default {
+    /// What to do about it, and about those that it is meant for.
+    pub(super) fn sentence(&self) -> String {
+        let names: Option<Vec<String>> =
+            self.others.as_ref().map(|others| others.iter().map(|other| yaml::scalar(&other.path[1])).collect());
+        match names {
+            None => format!("take out {self}, and say it in the others that have it from there"),
+            Some(names) if names.is_empty() => format!("take out {self}"),
+            Some(names) => format!("take out {self}, and say it in {}", names.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for Default {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.path, self.place)
+    }
+}
+
+/// The places of an argument; the object's own key where no other is known.
+fn places<'a>(source: Option<&'a Source>, argument: &str) -> &'a [SaidIn] {
+    source.and_then(|source| source.places.get(argument)).map_or(&[SaidIn::Key], Vec::as_slice)
+}
+
+/// Whether nothing but a default says it.
+pub(super) fn is_default(subject: &Subject<'_>, argument: &str) -> bool {
+    let is_own = |place: &SaidIn| matches!(place, SaidIn::Key | SaidIn::Arguments);
+    !places(subject.planned.source.as_ref(), argument).iter().any(is_own)
+}
+
+/// An argument of a queue is not to be said, wherever it is. A default goes by itself where the live type does not take it.
+pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static KnownArgument, is_taken: bool) {
+    let source = subject.planned.source.as_ref();
+    for place in places(source, known.name) {
+        let default = |path: String, line: usize| Default {
+            path,
+            place: source.map_or_else(String::new, |source| format!("{}:{line}", source.file)),
+            others: others(subject, known, *place),
+        };
+        match place {
+            SaidIn::Key => said.take_out.push(known.key.to_owned()),
+            SaidIn::Arguments => said.take_out.push(format!("arguments.{}", known.name)),
+            SaidIn::Defaults(_) | SaidIn::DefaultArguments(_) if !is_taken => {}
+            SaidIn::Defaults(line) => said.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
+            SaidIn::DefaultArguments(line) => {
+                said.defaults.push(default(format!("defaults.queue.arguments.{}", known.name), *line));
+            }
+        }
+    }
+}
+
+/// A typed key says it from now on, so that `arguments` must not; whether they do.
+pub(super) fn move_out_of_arguments(subject: &Subject<'_>, said: &mut Said, argument: &str) -> bool {
+    let is_there = places(subject.planned.source.as_ref(), argument).contains(&SaidIn::Arguments);
+    let path = format!("arguments.{argument}");
+    if is_there && !said.take_out.contains(&path) {
+        said.take_out.push(path);
+    }
+    is_there
+}
+
+/// The same for both arguments of `deadLetter`.
+pub(super) fn move_dead_letter(subject: &Subject<'_>, said: &mut Said) -> bool {
+    let is_there = DEAD_LETTER_ARGUMENTS.map(|argument| move_out_of_arguments(subject, said, argument));
+    is_there.contains(&true)
+}
+
+/// Those that have a default from the same place, and are to keep it: not those that have advice of their own.
+fn others(subject: &Subject<'_>, known: &KnownArgument, place: SaidIn) -> Option<Vec<Other>> {
+    let (situation, own) = (subject.situation, subject.planned.source.as_ref()?);
+    let sharing = situation.wanted.sources.iter().filter_map(|(id, source)| match id {
+        ObjectId::Queue(name) => {
+            let shares = source.file == own.file && places(Some(source), known.name) == [place];
+            (shares && *id != subject.before.id()).then_some((id, name, source))
+        }
+        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+    });
+    let sharing: Vec<_> = sharing.take(MOST_LOOKED_AT).collect();
+    let is_refused = |id: &ObjectId| {
+        let said = situation.wanted.scope.on_conflict.iter().find(|(known, _)| known == id);
+        said.is_none_or(|(_, how)| *how == OnConflict::Refuse)
+    };
+    let other = |(id, name, source): &(&ObjectId, &QueueName, &Source)| {
+        let value = situation.wanted.topology.queues.get(*name)?.arguments.get(known.name)?;
+        let live = situation.current.queues.get(*name);
+        let is_kept = live.is_none_or(|live| live.arguments.get(known.name) == Some(value)) || !is_refused(id);
+        if !is_kept {
+            return None;
+        }
+        let section = if source.part_of.is_some() { "deadLetterQueues" } else { "queues" };
+        let yaml = yaml::known(known, value).unwrap_or_else(|| yaml::value(value));
+        Some(Other { path: [section, name.as_str(), known.key].map(str::to_owned), yaml })
+    };
+    let others: Vec<Other> = sharing.iter().filter_map(other).collect();
+    (sharing.len() < MOST_LOOKED_AT && others.len() <= MOST_OTHERS).then_some(others)
+}

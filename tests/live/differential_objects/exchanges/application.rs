@@ -1,0 +1,45 @@
+//! An application's declare of an exchange.
+
+use lapin::options::ExchangeDeclareOptions;
+use topo::plan::{Action, request};
+
+use super::{Case, Exchange, Road, Wrong, model, reason};
+use crate::live::differential::queues::{Width, on_the_wire};
+use crate::support::Argument;
+
+/// Of so many cases one is asked over AMQP, too.
+pub(super) const ONE_OVER_AMQP: usize = 5;
+
+/// What an application hears that declares it: the answer that HTTP gives, word for word where there are words. Each
+/// has a connection of its own, because an unknown type ends that, and not only the channel.
+pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'static str, Wrong> {
+    // A new one is there already under its own name, if it was taken.
+    let name = if case.live.is_some() { name.to_owned() } else { format!("{name}-amqp") };
+    let exchange: Exchange = model(&case.wanted);
+    let action = Action::DeclareExchange { name: name.as_str().into(), exchange };
+    let options = ExchangeDeclareOptions {
+        durable: case.wanted["durable"] == true,
+        auto_delete: case.wanted["auto_delete"] == true,
+        internal: case.wanted["internal"] == true,
+        ..Default::default()
+    };
+    let table = case.wanted["arguments"].as_object().unwrap();
+    let arguments: Vec<(&str, Argument)> =
+        table.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, Width::Long))).collect();
+    let kind = case.wanted["type"].as_str().unwrap();
+    let declared = road.vhost.amqp().declare_exchange_as(&name, kind, options, &arguments);
+    let answer = road.send(&request(&road.vhost.name().into(), &action).expect("a declare is a request"));
+    let said = reason(&answer);
+    match (declared, answer.is_success()) {
+        (Ok(()), true) => Ok("over AMQP: taken"),
+        (Err(text), false) if answer.status != 400 || !text.starts_with("PRECONDITION_FAILED") => {
+            // The sentence of a crash, or of a connection that is closed, is in other words.
+            Ok("over AMQP: refused")
+        }
+        (Err(text), false) if text == format!("PRECONDITION_FAILED - {said}") => Ok("over AMQP: refused"),
+        (declared, _) => {
+            let text = format!("AMQP says {declared:?}, HTTP {} {said}", answer.status);
+            Err(Wrong::new("over AMQP", text))
+        }
+    }
+}
