@@ -16,6 +16,7 @@ use crate::model::{Address, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, Wanted, gate, obstacles};
 use crate::render::{plan_text, report_json, report_text};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What is to be applied, and what the person saw of it.
@@ -291,7 +292,7 @@ async fn left(
     progress: &Progress,
 ) -> Result<Vec<String>, Failure> {
     // What was undone is not to be undone again.
-    let options = Options { abort: Default::default(), ..intent.seen.options.clone() };
+    let options = Options { abort: BTreeSet::new(), ..intent.seen.options.clone() };
     let after = planning::plan(access, &intent.wanted, &options, progress).await.map_err(|failure| {
         failure.exit(Exit::Partial).because("every step was done, but the result could not be read back")
     })?;
@@ -307,10 +308,6 @@ async fn left(
     let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
     let mut left: Vec<String> =
         changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, it)| it.address.to_string()).collect();
-    if !intent.seen.options.abort.is_empty() {
-        // What is undone is not under way any more, and that is a block of its own.
-        return Ok(after.vhosts.iter().flat_map(|part| &part.unfinished).map(|it| it.address.to_string()).collect());
-    }
     // Nothing blocked the plan that was carried out: what blocks it now came in between.
     for block in after.blocks() {
         let address = block.address.to_string();

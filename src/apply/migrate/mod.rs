@@ -191,12 +191,16 @@ impl Run<'_> {
         for (index, one) in todo.iter().enumerate() {
             let step = self.step(one.stage, one.action.clone());
             if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
-                if todo[index..].iter().any(|one| is_bound_since(&one.action, &seen)) {
+                checked = Some(one.stage);
+                let of_stage = || todo[index..].iter().filter(|other| other.stage == one.stage);
+                if of_stage().any(|other| is_bound_since(&other.action, &seen)) {
                     return Ok(false);
                 }
-                checked = Some(one.stage);
-                if let Err(setback) = self.turned(&todo[index..], one.stage).await {
-                    return Err((step, setback));
+                match self.turned(&todo[index..], one.stage).await {
+                    // Bound with other types, they have other keys than were seen.
+                    Ok(true) => return Ok(false),
+                    Ok(false) => {}
+                    Err(setback) => return Err((step, setback)),
                 }
             }
             match self.carry_out(&step, &seen).await {

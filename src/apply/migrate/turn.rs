@@ -16,9 +16,10 @@ impl Run<'_> {
     /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
     ///
     /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
-    /// AMQP, with the types that give the same key.
-    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
+    /// AMQP, with the types that give the same key. True if any was.
+    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<bool, Setback> {
         let mut keys = self.keys().await?;
+        let mut is_changed = false;
         for one in todo.iter().filter(|one| one.stage == stage) {
             let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
             else {
@@ -51,8 +52,9 @@ impl Run<'_> {
                 }));
             }
             keys = self.keys().await?;
+            is_changed = true;
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Tries one type after another; those of `before` are left alone.

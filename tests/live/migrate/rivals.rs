@@ -255,7 +255,7 @@ fn a_binding_that_http_cannot_copy_is_kept() {
             assert_eq!(output.code, Some(0), "{context}");
             stage.expect_migrated(&context);
         } else {
-            assert_eq!(output.code, Some(1), "{context}");
+            assert_eq!(output.code, Some(3), "{context}");
             assert!(output.says("its arguments have AMQP types that the management API cannot carry"), "{context}");
             stage.expect_as_before(&context);
         }
