@@ -6,6 +6,7 @@ use crate::broker::mover::{AmqpMover, Typing};
 use crate::broker::snapshot::PropertiesKeys;
 use crate::model::Binding;
 use crate::plan::{Action, Stage, Todo};
+use std::collections::BTreeSet;
 
 /// Whether this binding is unbound by that key: the same JSON can be several bindings to the broker.
 fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
@@ -13,13 +14,44 @@ fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
 }
 
 impl Run<'_> {
+    /// Gives what is unbound in a stage the broker's keys of now: what was bound since the last look has others than could be
+    /// foreseen, where it has arguments. To look at all again instead would begin moves anew, and a shovel that is broken
+    /// off doubles what it has under way.
+    pub(super) async fn with_keys(&self, todo: &mut Vec<Todo>, from: usize, stage: Stage) -> Result<(), BrokerError> {
+        let keys = self.keys().await?;
+        let mut known: BTreeSet<Binding> = BTreeSet::new();
+        for one in todo.split_off(from) {
+            match &one.action {
+                Action::Unbind { binding, .. } if one.stage == stage && !binding.arguments.is_empty() => {
+                    if known.insert(binding.clone()) {
+                        let unbind = |properties_key: &String| Todo {
+                            stage,
+                            action: Action::Unbind { binding: binding.clone(), properties_key: properties_key.clone() },
+                        };
+                        todo.extend(keys.get(binding).into_iter().flatten().map(unbind));
+                    }
+                }
+                Action::PutVhost { .. }
+                | Action::DeclareExchange { .. }
+                | Action::PutPolicy { .. }
+                | Action::DeclareQueue { .. }
+                | Action::Bind { .. }
+                | Action::Unbind { .. }
+                | Action::MoveMessages { .. }
+                | Action::DeleteQueue { .. }
+                | Action::DeleteExchange { .. }
+                | Action::DeletePolicy { .. } => todo.push(one),
+            }
+        }
+        Ok(())
+    }
+
     /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
     ///
     /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
-    /// AMQP, with the types that give the same key. True if any was.
-    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<bool, Setback> {
+    /// AMQP, with the types that give the same key.
+    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
         let mut keys = self.keys().await?;
-        let mut is_changed = false;
         for one in todo.iter().filter(|one| one.stage == stage) {
             let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
             else {
@@ -52,9 +84,8 @@ impl Run<'_> {
                 }));
             }
             keys = self.keys().await?;
-            is_changed = true;
         }
-        Ok(is_changed)
+        Ok(())
     }
 
     /// Tries one type after another; those of `before` are left alone.

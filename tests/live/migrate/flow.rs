@@ -83,7 +83,10 @@ fn flow(flow: Flow) -> Flowed {
         };
         let consumers: Vec<_> = counts.iter().map(consume).collect();
         until("all consumers", || counts.iter().all(|count| count.load(Ordering::Relaxed) > 0).then_some(()));
-        let publishing = scope.spawn(|| publisher.keep_on(rate(), &full));
+        let publishing = scope.spawn(|| {
+            publisher.keep_on(rate(), &full);
+            publisher.published()
+        });
         let began = Instant::now();
         let output = stage.migrate(flow.mover, &[]);
         let took = began.elapsed();
@@ -94,7 +97,11 @@ fn flow(flow: Flow) -> Flowed {
             until("a message for each consumer", || go_on().then_some(()));
         }
         full.store(true, Ordering::Relaxed);
-        publishing.join().unwrap();
+        let published = publishing.join().unwrap();
+        if output.code == Some(0) && flow.consumers > 0 {
+            let consumed = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<usize>();
+            until("the last message", || (consumed() >= published).then_some(()));
+        }
         over.store(true, Ordering::Relaxed);
         let consumed: Vec<Consumed> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
         (output, took, consumed)
