@@ -181,20 +181,24 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
-        let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
         let tap = self.migration.beside().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
             if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
                 .filter(|it| it.source == tap)
         });
         let mut checked = None;
-        for (index, one) in todo.iter().enumerate() {
-            let step = self.step(one.stage, one.action.clone());
+        let mut index = 0;
+        while let Some(mut one) = todo.get(index).cloned() {
+            let mut step = self.step(one.stage, one.action.clone());
             if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
-                if todo[index..].iter().any(|one| is_bound_since(&one.action, &seen)) {
-                    return Ok(false);
-                }
                 checked = Some(one.stage);
+                if let Err(error) = self.with_keys(&mut todo, index, one.stage).await {
+                    return Err((step, error.into()));
+                }
+                let Some(first) = todo.get(index).cloned() else { break };
+                one = first;
+                step = self.step(one.stage, one.action.clone());
                 if let Err(setback) = self.turned(&todo[index..], one.stage).await {
                     return Err((step, setback));
                 }
@@ -206,6 +210,7 @@ impl Run<'_> {
                 }
                 Err(setback) => return Err((step, setback)),
             }
+            index += 1;
         }
         Ok(todo.is_empty())
     }
@@ -238,22 +243,5 @@ impl Run<'_> {
             request: request(self.broker.vhost(), &action),
             action,
         })
-    }
-}
-
-/// Whether this unbinds what was bound after that look: the broker's key for a binding with arguments is known by another
-/// look only.
-fn is_bound_since(action: &Action, seen: &Snapshot) -> bool {
-    match action {
-        Action::Unbind { binding, .. } => !binding.arguments.is_empty() && !seen.properties_keys.contains_key(binding),
-        Action::PutVhost { .. }
-        | Action::DeclareExchange { .. }
-        | Action::PutPolicy { .. }
-        | Action::DeclareQueue { .. }
-        | Action::Bind { .. }
-        | Action::MoveMessages { .. }
-        | Action::DeleteQueue { .. }
-        | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. } => false,
     }
 }
