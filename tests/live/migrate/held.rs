@@ -10,7 +10,7 @@ use super::stage::{
     Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
-use crate::support::{Amqp, Argument, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
+use crate::support::{Amqp, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
 
 /// Rejects the next message for good.
 fn rejected(amqp: &Amqp, queue: &str) {

@@ -174,7 +174,7 @@ fn a_message_of_another_user_is_left_and_said() {
     let context = output.expect_text(&format!("a message with the property user_id `{}`", other.name));
     stage.expect_as_before(&context);
     let impersonator = node.user("administrator,impersonator").may_everything(&stage.vhost);
-    let stage = stage.as_user(&impersonator);
+    let stage = stage.by_user(&impersonator);
     let output = stage.migrate("amqp", &[]).expect_code(0);
     stage.expect_migrated(&output);
     let amqp = &stage.amqp;
@@ -224,12 +224,12 @@ fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
         let user = node.user(tags).may(&stage.vhost, configure, write, read);
-        let stage = stage.as_user(&user);
+        let stage = stage.by_user(&user);
         let output = stage.migrate("amqp", &[]);
         let context = format!("{what}\n{output}");
         assert!(matches!(output.code, Some(1 | 3 | 4)), "{context}");
         assert!(output.says("access") || output.says("refused"), "{context}");
-        let stage = stage.as_guest();
+        let stage = stage.by_guest();
         stage.expect_as_before(&context);
         expect_each_once(emptied(&stage.vhost, Q), 20, &context);
     });

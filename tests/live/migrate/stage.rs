@@ -148,13 +148,13 @@ impl Stage {
     }
 
     /// As that user.
-    pub(super) fn as_user(mut self, user: &User<'_>) -> Self {
+    pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
         self.topo = self.topo.user(user);
         self
     }
 
     /// As administrator again.
-    pub(super) fn as_guest(mut self) -> Self {
+    pub(super) fn by_guest(mut self) -> Self {
         self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");
         self
     }
@@ -188,7 +188,8 @@ impl Stage {
 
     pub(super) fn is_new(&self) -> bool {
         let (argument, value) = self.conversion.becomes;
-        self.vhost.queue(Q)["arguments"][argument].to_string() == value
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        self.vhost.queue(Q)["arguments"][argument] == value
     }
 
     /// What was there before, the queue another one, nothing else; and nothing to plan.
