@@ -56,7 +56,10 @@ impl Run<'_> {
     }
 
     async fn perform(&self, step: &Step) -> Result<Performed, Setback> {
-        Ok(self.broker.perform(&step.action).await?)
+        // A connection that broke may be another one's fault; a look tells what was done.
+        let is_unclear = |error: &BrokerError| error.is_transient() || error.leaves_doubt();
+        let performed = self.broker.perform(&step.action).await;
+        performed.map_err(|error| Setback::from(error).again_if(is_unclear))
     }
 
     async fn bring_back(&mut self, step: &Step) -> Result<Performed, Setback> {

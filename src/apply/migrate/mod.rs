@@ -137,6 +137,7 @@ pub(super) async fn migrate(
     }
     let Run { migration: ended, moving, done, mut migrated, .. } = run;
     (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
+    migrated.overtaken = moving.overtaken();
     migrated.is_undone = ended.goal == Goal::PutBack;
     let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
@@ -151,13 +152,14 @@ impl Run<'_> {
             let (step, setback) = match self.pass().await {
                 Ok(true) => return gave_up,
                 Ok(false) => continue,
-                Err((step, Setback::Again(error))) if races == MOST_RACES => (step, Setback::GiveUp(error)),
+                Err((step, Setback::Again(error))) if races >= MOST_RACES => (step, Setback::GiveUp(error)),
                 Err(other) => other,
             };
             let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
             match setback {
-                Setback::Again(_) => {
-                    races += 1;
+                Setback::Again(error) => {
+                    // What failed for a reason that may go away was tried again already, with growing pauses.
+                    races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }
                 Setback::Interrupted => self.go_back().await,
