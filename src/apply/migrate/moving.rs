@@ -2,10 +2,10 @@
 
 use super::{Means, Setback};
 use crate::apply::Interrupt;
-use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, State};
+use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::Beside;
-use crate::model::{Binding, ExchangeName, QueueName};
+use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName};
 use crate::plan::{Level, Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -115,14 +115,26 @@ impl<'a> Moving<'a> {
         matches!(self.means.mover, Some(Mover::Shovel(_)))
     }
 
-    /// Shovels that a killed run left would go on, and declare a queue that is deleted.
+    /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves messages now.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());
         }
-        let Some(Mover::Shovel(shovels)) = self.means.mover else { return Ok(()) };
+        let Some(mover) = self.means.mover else { return Ok(()) };
+        let shovels = match mover {
+            Mover::Shovel(shovels) => shovels.clone(),
+            // What is asked of it here is the same on every version.
+            Mover::Amqp(_) => {
+                ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
+            }
+        };
+        let leftovers = match (shovels.leftovers().await, mover) {
+            // Who may not see shovels can still move over AMQP. Without the plugin, there are none.
+            (Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }), Mover::Amqp(_)) => return Ok(()),
+            (leftovers, Mover::Amqp(_) | Mover::Shovel(_)) => leftovers?,
+        };
         let Beside { hold, drained, .. } = migration.beside();
-        for leftover in shovels.leftovers().await? {
+        for leftover in leftovers {
             let source = leftover.source.as_str();
             if [migration.queue.as_str(), &hold, &drained].contains(&source) {
                 shovels.remove(&leftover.name).await?;
