@@ -14,7 +14,7 @@ pub use migrated::{Consumers, Migrated};
 use super::Interrupt;
 use crate::broker::mover::Mover;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
-use crate::model::{Address, Binding, ObjectId};
+use crate::model::{Address, Binding, ObjectId, Queue};
 use crate::plan::{Action, Goal, Migration, Stage, Step, request};
 use moving::Moving;
 use std::time::Duration;
@@ -94,6 +94,8 @@ struct Run<'a> {
     moving: Moving<'a>,
     /// Whether the old queue is there, so that all can be put back.
     is_old: bool,
+    /// The old queue, as it was when it was last seen.
+    old: Option<Queue>,
     /// Since when the old queue has seemed to be empty.
     seems_empty: Option<Instant>,
     /// Since when there has been no queue of that name.
@@ -123,6 +125,7 @@ pub(super) async fn migrate(
         migration: migration.clone(),
         moving: Moving::new(broker, means),
         is_old: false,
+        old: None,
         seems_empty: None,
         gone_since: None,
         switch: None,
@@ -183,6 +186,7 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
+        self.old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
         let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
         let tap = self.migration.beside().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
