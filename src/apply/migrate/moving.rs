@@ -135,7 +135,7 @@ impl<'a> Moving<'a> {
             }
         };
         let leftovers = match shovels.leftovers().await {
-            Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
+            Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
             leftovers => leftovers?,
         };
         let Beside { hold, drained, .. } = migration.beside();
