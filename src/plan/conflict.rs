@@ -149,13 +149,14 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
     draft.changes.push(planned);
 }
 
-/// The recreate that loses nothing: of an empty queue, or of an exchange.
+/// The recreate that loses nothing: of an empty queue, of one whose messages are kept, or of an exchange.
 fn gentle_flag(planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
         Some(Object::Queue(_, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
-            let empty = planned.live.as_ref()?.messages == Some(0);
-            empty.then(|| format!("--recreate {}=ifEmpty", planned.address))
+            let is_empty = planned.live.as_ref()?.messages == Some(0);
+            let how = if is_empty { "ifEmpty" } else { "migrate" };
+            Some(format!("--recreate {}={how}", planned.address))
         }
         Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => None,
     }

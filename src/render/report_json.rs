@@ -12,6 +12,7 @@ fn migrated(one: &Migrated) -> Value {
         "undone": one.is_undone,
         "returned": one.returned,
         "maybeTwice": one.maybe_twice,
+        "overtaken": one.overtaken,
         "gapMilliseconds": one.gap.map(|gap| gap.as_millis()),
         "consumers": consumers,
     })

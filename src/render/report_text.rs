@@ -93,7 +93,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
 
 /// One line a migration: what it did, and what whoever reads the queue should know.
 fn migrations(text: &mut String, reports: &[Report]) {
-    for Migrated { queue, is_undone, returned, maybe_twice, gap, consumers } in
+    for Migrated { queue, is_undone, returned, maybe_twice, overtaken, gap, consumers } in
         reports.iter().flat_map(|it| &it.migrated)
     {
         let verb = if *is_undone { "Undone: the migration of queue" } else { "Migrated: queue" };
@@ -109,6 +109,12 @@ fn migrations(text: &mut String, reports: &[Report]) {
         }
         if let Some(Consumers { before, after }) = consumers {
             parts.push(format!("{} cancelled, {} there now", count(*before as u64, "consumer"), number(*after as u64)));
+        }
+        if let Some(overtaken) = overtaken {
+            parts.push(format!(
+                "{} behind newer ones, which came as fast as they could be moved",
+                count(*overtaken, "message")
+            ));
         }
         if *maybe_twice > 0 {
             parts.push(format!("{} may come twice", count(*maybe_twice, "message")));

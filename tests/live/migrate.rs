@@ -8,7 +8,6 @@
 //! | [`held`] | messages that cannot be moved, and those that die meanwhile |
 //! | [`policies`] | what would eat the messages that are held |
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
-//! | [`cluster`] | a node that dies meanwhile |
 
 mod abort;
 mod flow;

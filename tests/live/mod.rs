@@ -20,6 +20,7 @@ mod killed;
 mod lock;
 mod message_drop;
 mod message_loss;
+mod migrate;
 mod mover;
 mod names;
 mod others;

@@ -42,7 +42,13 @@ impl Run<'_> {
                 }
                 // An application that still declares the old one was faster: it is an old queue again, and empty.
                 let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
-                declared.map_err(|setback| setback.again_if(is_raced))
+                match declared.map_err(|setback| setback.again_if(is_raced)) {
+                    Err(setback @ Setback::GiveUp(_)) => {
+                        self.restore_old().await;
+                        Err(setback)
+                    }
+                    other => other,
+                }
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
@@ -56,7 +62,10 @@ impl Run<'_> {
     }
 
     async fn perform(&self, step: &Step) -> Result<Performed, Setback> {
-        Ok(self.broker.perform(&step.action).await?)
+        // A connection that broke may be another one's fault; a look tells what was done.
+        let is_unclear = |error: &BrokerError| error.is_transient() || error.leaves_doubt();
+        let performed = self.broker.perform(&step.action).await;
+        performed.map_err(|error| Setback::from(error).again_if(is_unclear))
     }
 
     async fn bring_back(&mut self, step: &Step) -> Result<Performed, Setback> {
@@ -137,8 +146,25 @@ impl Run<'_> {
             // An application was faster and has made the old one again; or nobody knows: a look will tell.
             Err(error @ BrokerError::Inequivalent { .. }) => Err(Setback::Again(error)),
             Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
-            Err(error) => Err(error.into()),
+            Err(error @ BrokerError::LockLost { .. }) => Err(error.into()),
+            Err(error) => {
+                self.restore_old().await;
+                Err(error.into())
+            }
         }
+    }
+
+    /// The new queue was refused (for want of a permission on its dead-letter exchange, say), perhaps when the old one was
+    /// gone already: it is made again as it was, so that all can be put back. Where that fails too, nothing can be.
+    async fn restore_old(&mut self) {
+        let name = self.migration.queue.clone();
+        self.is_old = match (&self.old, self.migration.goal) {
+            (Some(old), Goal::Recreate) => {
+                let again = Action::DeclareQueue { name, queue: old.clone() };
+                self.broker.perform(&again).await.is_ok()
+            }
+            (Some(_) | None, Goal::Recreate | Goal::PutBack) => false,
+        };
     }
 
     /// Proves that the queue is empty, then deletes it and declares the new one in one write, so that hardly anything can

@@ -15,6 +15,8 @@ pub struct Migrated {
     pub returned: Option<u64>,
     /// How many of them may come twice, because a connection was lost.
     pub maybe_twice: u64,
+    /// How many messages were still held when new ones were let through before them: those came as fast as they were moved.
+    pub overtaken: Option<u64>,
     /// How long there was no queue of that name; `None` if there always was one.
     pub gap: Option<Duration>,
     /// Who consumed from it.
@@ -32,6 +34,6 @@ pub struct Consumers {
 
 impl Migrated {
     pub(super) fn new(queue: QueueName) -> Self {
-        Self { queue, is_undone: false, returned: Some(0), maybe_twice: 0, gap: None, consumers: None }
+        Self { queue, is_undone: false, returned: Some(0), maybe_twice: 0, overtaken: None, gap: None, consumers: None }
     }
 }

@@ -14,7 +14,7 @@ pub use migrated::{Consumers, Migrated};
 use super::Interrupt;
 use crate::broker::mover::Mover;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
-use crate::model::{Address, Binding, ObjectId};
+use crate::model::{Address, Binding, ObjectId, Queue};
 use crate::plan::{Action, Goal, Migration, Stage, Step, request};
 use moving::Moving;
 use std::time::Duration;
@@ -94,6 +94,8 @@ struct Run<'a> {
     moving: Moving<'a>,
     /// Whether the old queue is there, so that all can be put back.
     is_old: bool,
+    /// The old queue, as it was when it was last seen.
+    old: Option<Queue>,
     /// Since when the old queue has seemed to be empty.
     seems_empty: Option<Instant>,
     /// Since when there has been no queue of that name.
@@ -123,6 +125,7 @@ pub(super) async fn migrate(
         migration: migration.clone(),
         moving: Moving::new(broker, means),
         is_old: false,
+        old: None,
         seems_empty: None,
         gone_since: None,
         switch: None,
@@ -137,6 +140,7 @@ pub(super) async fn migrate(
     }
     let Run { migration: ended, moving, done, mut migrated, .. } = run;
     (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
+    migrated.overtaken = moving.overtaken();
     migrated.is_undone = ended.goal == Goal::PutBack;
     let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
@@ -151,13 +155,14 @@ impl Run<'_> {
             let (step, setback) = match self.pass().await {
                 Ok(true) => return gave_up,
                 Ok(false) => continue,
-                Err((step, Setback::Again(error))) if races == MOST_RACES => (step, Setback::GiveUp(error)),
+                Err((step, Setback::Again(error))) if races >= MOST_RACES => (step, Setback::GiveUp(error)),
                 Err(other) => other,
             };
             let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
             match setback {
-                Setback::Again(_) => {
-                    races += 1;
+                Setback::Again(error) => {
+                    // What failed for a reason that may go away was tried again already, with growing pauses.
+                    races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }
                 Setback::Interrupted => self.go_back().await,
@@ -181,20 +186,25 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
-        let todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        self.old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
+        let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
         let tap = self.migration.beside().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
             if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
                 .filter(|it| it.source == tap)
         });
         let mut checked = None;
-        for (index, one) in todo.iter().enumerate() {
-            let step = self.step(one.stage, one.action.clone());
+        let mut index = 0;
+        while let Some(mut one) = todo.get(index).cloned() {
+            let mut step = self.step(one.stage, one.action.clone());
             if matches!(one.action, Action::Unbind { .. }) && checked != Some(one.stage) {
-                if todo[index..].iter().any(|one| is_bound_since(&one.action, &seen)) {
-                    return Ok(false);
-                }
                 checked = Some(one.stage);
+                if let Err(error) = self.with_keys(&mut todo, index, one.stage).await {
+                    return Err((step, error.into()));
+                }
+                let Some(first) = todo.get(index).cloned() else { break };
+                one = first;
+                step = self.step(one.stage, one.action.clone());
                 if let Err(setback) = self.turned(&todo[index..], one.stage).await {
                     return Err((step, setback));
                 }
@@ -206,6 +216,7 @@ impl Run<'_> {
                 }
                 Err(setback) => return Err((step, setback)),
             }
+            index += 1;
         }
         Ok(todo.is_empty())
     }
@@ -238,22 +249,5 @@ impl Run<'_> {
             request: request(self.broker.vhost(), &action),
             action,
         })
-    }
-}
-
-/// Whether this unbinds what was bound after that look: the broker's key for a binding with arguments is known by another
-/// look only.
-fn is_bound_since(action: &Action, seen: &Snapshot) -> bool {
-    match action {
-        Action::Unbind { binding, .. } => !binding.arguments.is_empty() && !seen.properties_keys.contains_key(binding),
-        Action::PutVhost { .. }
-        | Action::DeclareExchange { .. }
-        | Action::PutPolicy { .. }
-        | Action::DeclareQueue { .. }
-        | Action::Bind { .. }
-        | Action::MoveMessages { .. }
-        | Action::DeleteQueue { .. }
-        | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. } => false,
     }
 }

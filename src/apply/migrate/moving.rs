@@ -35,6 +35,8 @@ pub(super) struct Moving<'a> {
     moved: Option<u64>,
     returned: Option<u64>,
     maybe_twice: u64,
+    /// How many were held when new ones were let through before them.
+    overtaken: Option<u64>,
 }
 
 struct Current {
@@ -48,12 +50,17 @@ struct Current {
 
 impl<'a> Moving<'a> {
     pub(super) fn new(broker: &'a LockedBroker, means: Means<'a>) -> Self {
-        Self { broker, means, current: None, moved: Some(0), returned: Some(0), maybe_twice: 0 }
+        Self { broker, means, current: None, moved: Some(0), returned: Some(0), maybe_twice: 0, overtaken: None }
     }
 
     /// How many messages were brought back, by all moves so far.
     pub(super) fn returned(&self) -> Option<u64> {
         self.returned
+    }
+
+    /// How many were held when new ones were let through before them, because those came as fast as they were moved.
+    pub(super) fn overtaken(&self) -> Option<u64> {
+        self.overtaken
     }
 
     pub(super) fn maybe_twice(&self) -> u64 {
@@ -128,7 +135,7 @@ impl<'a> Moving<'a> {
             }
         };
         let leftovers = match shovels.leftovers().await {
-            Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
+            Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
             leftovers => leftovers?,
         };
         let Beside { hold, drained, .. } = migration.beside();
@@ -258,7 +265,10 @@ impl<'a> Moving<'a> {
             }
             match until {
                 // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-                Level::NearlyEmpty if pace.is_not_falling() => return Ok(()),
+                Level::NearlyEmpty if pace.is_not_falling() => {
+                    self.overtaken = live.messages;
+                    return Ok(());
+                }
                 Level::Empty | Level::NearlyEmpty if pace.is_over() => {
                     let reason = held_by(&live, &[], None);
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
@@ -362,7 +372,7 @@ impl Pace {
     }
 
     fn is_not_falling(&self) -> bool {
-        self.fell.elapsed() >= LONG_ENOUGH
+        self.fell.elapsed() >= self.patience
     }
 
     /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.

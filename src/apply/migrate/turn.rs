@@ -6,6 +6,7 @@ use crate::broker::mover::{AmqpMover, Typing};
 use crate::broker::snapshot::PropertiesKeys;
 use crate::model::Binding;
 use crate::plan::{Action, Stage, Todo};
+use std::collections::BTreeSet;
 
 /// Whether this binding is unbound by that key: the same JSON can be several bindings to the broker.
 fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
@@ -13,6 +14,38 @@ fn is_unbound(action: &Action, of: &Binding, by: &String) -> bool {
 }
 
 impl Run<'_> {
+    /// Gives what is unbound in a stage the broker's keys of now: what was bound since the last look has others than could be
+    /// foreseen, where it has arguments. To look at all again instead would begin moves anew, and a shovel that is broken
+    /// off doubles what it has under way.
+    pub(super) async fn with_keys(&self, todo: &mut Vec<Todo>, from: usize, stage: Stage) -> Result<(), BrokerError> {
+        let keys = self.keys().await?;
+        let mut known: BTreeSet<Binding> = BTreeSet::new();
+        for one in todo.split_off(from) {
+            match &one.action {
+                Action::Unbind { binding, .. } if one.stage == stage && !binding.arguments.is_empty() => {
+                    if known.insert(binding.clone()) {
+                        let unbind = |properties_key: &String| Todo {
+                            stage,
+                            action: Action::Unbind { binding: binding.clone(), properties_key: properties_key.clone() },
+                        };
+                        todo.extend(keys.get(binding).into_iter().flatten().map(unbind));
+                    }
+                }
+                Action::PutVhost { .. }
+                | Action::DeclareExchange { .. }
+                | Action::PutPolicy { .. }
+                | Action::DeclareQueue { .. }
+                | Action::Bind { .. }
+                | Action::Unbind { .. }
+                | Action::MoveMessages { .. }
+                | Action::DeleteQueue { .. }
+                | Action::DeleteExchange { .. }
+                | Action::DeletePolicy { .. } => todo.push(one),
+            }
+        }
+        Ok(())
+    }
+
     /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
     ///
     /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
@@ -32,7 +65,10 @@ impl Run<'_> {
             let mut wrong: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
             wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
             let found = match self.moving.amqp() {
-                Some(mover) => self.bind_alike(mover, &other, properties_key, &wrong).await?,
+                Some(mover) => {
+                    let before = keys.get(&other).cloned().unwrap_or_default();
+                    self.bind_alike(mover, &other, properties_key, &before).await?
+                }
                 None => false,
             };
             // What HTTP made of it goes again; where none is the same, the one that was there stays.
@@ -52,13 +88,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tries one type after another.
+    /// Tries one type after another; those of `before` are left alone.
     async fn bind_alike(
         &self,
         mover: &AmqpMover,
         binding: &Binding,
         key: &String,
-        wrong: &[String],
+        before: &[String],
     ) -> Result<bool, Setback> {
         for typing in Typing::all(&binding.arguments) {
             if !mover.bind_as(binding, typing).await? {
@@ -68,7 +104,7 @@ impl Run<'_> {
                 if made == *key {
                     return Ok(true);
                 }
-                if !wrong.contains(&made) {
+                if !before.contains(&made) {
                     let unbind = Action::Unbind { binding: binding.clone(), properties_key: made };
                     self.broker.perform(&unbind).await?;
                 }

@@ -29,11 +29,13 @@ pub(super) fn ways(planned: &PlannedChange) -> Vec<WayOut> {
         Some(messages) => {
             let its = if messages == 1 { "its message".to_owned() } else { format!("its {messages} messages") };
             vec![
+                recreate(&format!("recreate it and keep {its}:"), "migrate", Helps::Yes),
                 recreate("wait until it is empty, then", "ifEmpty", Helps::Partly),
                 recreate(&format!("give up {its}:"), "discard", Helps::Yes),
             ]
         }
         None => vec![
+            recreate("recreate it and keep its messages:", "migrate", Helps::Yes),
             recreate("recreate it if it is empty:", "ifEmpty", Helps::Partly),
             recreate("give up what is in it:", "discard", Helps::Yes),
         ],

@@ -15,6 +15,7 @@ use super::wiring::wired;
 use crate::behaviour::effective::{Effective, Source, effective_alternate};
 use crate::behaviour::wiring::WIRING_KEYS;
 use crate::behaviour::{Governed, Governing, Named, Policies, effective};
+use crate::model::naming::Beside;
 use crate::model::units::with_unit;
 use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, naming};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,13 +182,42 @@ impl Sides<'_> {
         }
     }
 
-    /// What was in it is somebody else's affair; but another type of queue can come under another policy.
+    /// Another type of queue can come under another policy. What was in it is somebody else's affair, unless a migration
+    /// brings it back.
     fn recreated(&self, draft: &mut Draft, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
         if was.names() != is.names() {
             let address = self.situation.address(&ObjectId::Queue(name.clone()));
             draft.hazard(HazardKind::PolicyShift, &address, shift(&was, &is), None);
+        }
+        if draft.migrations.iter().any(|migration| migration.queue == *name) {
+            self.brought_back(draft, name, (before, &was), (after, &is));
+        }
+    }
+
+    /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it.
+    fn brought_back(
+        &self,
+        draft: &mut Draft,
+        name: &QueueName,
+        (before, was): (&Queue, &Governing<'_>),
+        (after, is): (&Queue, &Governing<'_>),
+    ) {
+        let address = self.situation.address(&ObjectId::Queue(name.clone()));
+        let held = Beside::of(name);
+        let messages = [name.clone(), QueueName::new(held.hold), QueueName::new(held.drained)]
+            .into_iter()
+            .filter(|queue| self.situation.current.queues.contains_key(queue))
+            .map(|queue| self.situation.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
+            .try_fold(0_u64, |sum, messages| Some(sum + messages?));
+        let values = |name: &QueueName, queue: &Queue, policies: &Governing<'_>| {
+            let operators = self.operator.governing(name.as_str(), queue.into());
+            self.values(queue, policies.likely(), operators.likely())
+        };
+        let (old, new) = (values(name, before, was), values(name, after, is));
+        for Threat { kind, text, messages } in threat::threats_of_return(after, messages, &old, &new) {
+            draft.hazard(kind, &address, text, messages);
         }
     }
 

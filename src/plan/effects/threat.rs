@@ -38,6 +38,17 @@ pub(super) fn threats(queue: &Queue, messages: Option<u64>, old: &Values, new: &
     change.found
 }
 
+/// What a migration brings back into a queue comes to it anew, and what the new queue says holds for it. `queue` is the new one.
+pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
+    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    change.the_queue_itself();
+    change.dead_letters();
+    if messages != Some(0) {
+        change.room();
+    }
+    change.found
+}
+
 struct Difference<'a> {
     queue_type: Option<QueueType>,
     messages: Option<u64>,
@@ -224,6 +235,43 @@ impl Difference<'_> {
         } else {
             let text = format!("max-length-bytes becomes {value}, and it holds {holds}: publishers can be refused");
             self.add(HazardKind::PublisherBlock, text, None);
+        }
+    }
+
+    /// Whether there is room for all that comes back, and for how long.
+    fn room(&mut self) {
+        let rejects = self.rejects(self.new);
+        let come = match self.messages {
+            Some(1) => "1 message comes back".to_owned(),
+            Some(count) => format!("{count} messages come back"),
+            None => "an unknown number of messages comes back".to_owned(),
+        };
+        let waits = "what does not fit waits until consumers make room, and publishers are refused until then";
+        if let Some(limit) = self.lowered("max-length")
+            && self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
+        {
+            let text = format!("max-length becomes {limit}, and {come}");
+            if rejects {
+                self.add(HazardKind::PublisherBlock, format!("{text}: {waits}"), None);
+            } else {
+                let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+                self.add(HazardKind::MessageDrop, format!("{text}: the oldest go at once"), dropped);
+            }
+        }
+        if let Some(bytes) = self.lowered("max-length-bytes") {
+            let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+            let text = format!("max-length-bytes becomes {value}, and {come}");
+            if rejects {
+                self.add(HazardKind::PublisherBlock, format!("{text}: {waits}"), None);
+            } else {
+                self.add(HazardKind::MessageDrop, format!("{text}: some of them can go"), self.bound());
+            }
+        }
+        if let Some(ttl) = self.lowered("message-ttl") {
+            let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
+            let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+            let text = format!("message-ttl becomes {value}, and {come}: what nobody takes by then is {fate}");
+            self.add(HazardKind::MessageDrop, text, self.messages);
         }
     }
 

@@ -213,7 +213,10 @@ pub(in crate::plan) fn hazards(
         None => Some(format!("whether anybody consumes from it is not known; consumers are cancelled once {pause}")),
     };
     if let Some(who) = who {
-        let text = format!("{who}; one that declares it with the old arguments gets 406 until it is updated");
+        let text = format!(
+            "{who}; one that declares it with the old arguments gets 406 until it is updated, \
+                            and one that comes in the moment of the swap can lose its connection"
+        );
         draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
     }
     let is_single =
@@ -228,7 +231,7 @@ pub(in crate::plan) fn hazards(
     }
     shown(
         HazardKind::Duplicates,
-        "if topo is killed, as many messages as it has under way (at most one prefetch) may come twice; so may those that \
-         an application has published by a binding of its own that it makes meanwhile",
+        "if topo or its connection breaks off, or a shovel is stopped, what is under way (at most 1,000 messages) may come \
+         twice; so does what is published while an application binds the queue again by itself",
     );
 }

@@ -43,6 +43,8 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let conflict =
             draft.changes.iter().any(|change| change.kind == ChangeKind::Conflict && change.id().as_ref() == Some(&id));
         let is_there = situation.current.queues.contains_key(&name);
+        let is_deleted =
+            draft.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
         let way_back = format!("or, to undo it: topo apply --abort {address}");
         let (text, goes_on) = match wanted {
             _ if !is_targeted => continue,
@@ -61,6 +63,12 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
         on_the_tap(draft, situation, &name);
+        if is_deleted {
+            // What is held beside it, and all that still comes to the tap, would be left there for ever.
+            let text = format!("a migration of it was cut short; {}, and it is to be deleted", held(situation, &name));
+            let lift = format!("first let it finish, with the spec that it was begun with; {way_back}");
+            draft.block(&address, text, Some(lift));
+        }
         draft.unfinished.push(Note {
             address,
             text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)),

@@ -6,9 +6,11 @@ use lapin::options::{BasicGetOptions, BasicNackOptions};
 use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
-use super::stage::{Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
+use super::stage::{
+    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
+};
 use super::traffic::{EXCHANGE, Publisher, emptied};
-use crate::support::{Amqp, Argument, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
+use crate::support::{Amqp, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
 
 /// Rejects the next message for good.
 fn rejected(amqp: &Amqp, queue: &str) {
@@ -102,9 +104,19 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
     at_once(2, MOVERS, |mover| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.letters"))];
-        let stage = Stage::with("expires", Conversion { new: "type: classic, maxLength: 2000000, deadLetter: {exchange: \
-                      dead.letters}", becomes: ("x-max-length", "2000000"), ..conversion }, &more);
-        stage.topo.rewrite(&stage.conversion.spec().replace("queues:\n", "  dead.letters: {external: true}\nqueues:\n"));
+        let stage = Stage::with(
+            "expires",
+            Conversion {
+                new: "type: classic, maxLength: 2000000, deadLetter: {exchange: \
+                      dead.letters}",
+                becomes: ("x-max-length", "2000000"),
+                ..conversion
+            },
+            &more,
+        );
+        stage
+            .topo
+            .rewrite(&stage.conversion.spec().replace("queues:\n", "  dead.letters: {external: true}\nqueues:\n"));
         stage.amqp.declare_exchange("dead.letters", "fanout", NONE).unwrap();
         stage.amqp.declare_queue("dead", NONE).unwrap();
         stage.amqp.bind_queue("dead.letters", "dead", "", NONE);
@@ -116,7 +128,8 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
             let running = scope.spawn(|| stage.migrate(mover, &["--drain-timeout=60s"]));
             until("a tap that is switched", || {
                 let bound = stage.vhost.list("bindings");
-                let leads = |from: &str, to: &str| bound.iter().any(|it| it["source"] == from && it["destination"] == to);
+                let leads =
+                    |from: &str, to: &str| bound.iter().any(|it| it["source"] == from && it["destination"] == to);
                 (leads(EXCHANGE, "q.topo.tap") && !leads("q.topo.tap", Q) && !leads(EXCHANGE, Q)).then_some(())
             });
             let properties = AMQPProperties::default().with_delivery_mode(2).with_expiration("500".into());

@@ -36,7 +36,10 @@ pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bo
         return false;
     }
     let last = proxy.requests().pop();
-    println!("killed before request {n}: {}", last.map_or_else(String::new, |last| format!("{} {}", last.method, last.path)));
+    println!(
+        "killed before request {n}: {}",
+        last.map_or_else(String::new, |last| format!("{} {}", last.method, last.path))
+    );
     running.signal("KILL");
     assert_eq!(running.wait().code, None);
     true
@@ -68,13 +71,22 @@ struct Tally {
 impl Tally {
     fn tell(&self, what: &str) {
         let [kills, over, doubled, most, late] =
-            [&self.kills, &self.over_before, &self.twice, &self.most_twice, &self.late].map(|it| it.load(Ordering::Relaxed));
-        println!("TELL {what}: {kills} kills, {over} over before, {doubled} messages twice (at most {most} a run), {late} late");
+            [&self.kills, &self.over_before, &self.twice, &self.most_twice, &self.late]
+                .map(|it| it.load(Ordering::Relaxed));
+        println!(
+            "{what}: {kills} kills, {over} over before, {doubled} messages twice (at most {most} a run), {late} late"
+        );
     }
 }
 
 /// A run is killed, and the next one, by a mover of its own, ends it.
-fn killed(conversion: Conversion, movers: [&str; 2], n: Option<usize>, kill: impl FnOnce(&Proxy, Running) -> bool, tally: &Tally) {
+fn killed(
+    conversion: Conversion,
+    movers: [&str; 2],
+    n: Option<usize>,
+    kill: impl FnOnce(&Proxy, Running) -> bool,
+    tally: &Tally,
+) {
     let (mut stage, proxy) = Stage::new("killed", conversion).through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
@@ -142,11 +154,15 @@ fn and_with_quorum_queues() {
     if !there_are_quorums() {
         return;
     }
-    at_once(4, [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")], |(conversion, mover)| {
-        if is_long() || conversion.name == TO_QUORUM.name && mover == "amqp" {
-            killed_everywhere(conversion, mover, 20);
-        }
-    });
+    at_once(
+        4,
+        [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")],
+        |(conversion, mover)| {
+            if is_long() || conversion.name == TO_QUORUM.name && mover == "amqp" {
+                killed_everywhere(conversion, mover, 20);
+            }
+        },
+    );
 }
 
 #[test]

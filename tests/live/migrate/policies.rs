@@ -17,8 +17,18 @@ fn a_policy_does_not_eat_what_is_held() {
     let cases = eaters.into_iter().flat_map(|eater| MOVERS.map(|mover| (eater.clone(), mover)));
     at_once(4, cases, |(eater, mover)| {
         let stage = Stage::new("eater", TTL);
-        put(&stage, "policies", "own", &json!({"pattern": "^(q|topo.lock)$", "definition": {"max-length": 100_000}, "priority": 9}));
-        put(&stage, "policies", "eater", &json!({"pattern": ".*", "definition": eater, "priority": 3, "apply-to": "queues"}));
+        put(
+            &stage,
+            "policies",
+            "own",
+            &json!({"pattern": "^(q|topo.lock)$", "definition": {"max-length": 100_000}, "priority": 9}),
+        );
+        put(
+            &stage,
+            "policies",
+            "eater",
+            &json!({"pattern": ".*", "definition": eater, "priority": 3, "apply-to": "queues"}),
+        );
         let stage = stage.remembered();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(100);

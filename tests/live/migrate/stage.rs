@@ -148,13 +148,13 @@ impl Stage {
     }
 
     /// As that user.
-    pub(super) fn as_user(mut self, user: &User<'_>) -> Self {
+    pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
         self.topo = self.topo.user(user);
         self
     }
 
     /// As administrator again.
-    pub(super) fn as_guest(mut self) -> Self {
+    pub(super) fn by_guest(mut self) -> Self {
         self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");
         self
     }
@@ -174,7 +174,11 @@ impl Stage {
 
     pub(super) fn apply(mover: &str) -> Vec<String> {
         let words = ["apply", "-y", "--mover", mover, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
-        words.map(str::to_owned).into_iter().chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()]).collect()
+        words
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
+            .collect()
     }
 
     pub(super) fn migrate(&self, mover: &str, more: &[&str]) -> Output {
@@ -184,7 +188,8 @@ impl Stage {
 
     pub(super) fn is_new(&self) -> bool {
         let (argument, value) = self.conversion.becomes;
-        self.vhost.queue(Q)["arguments"][argument].to_string() == value
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        self.vhost.queue(Q)["arguments"][argument] == value
     }
 
     /// What was there before, the queue another one, nothing else; and nothing to plan.
@@ -229,7 +234,11 @@ impl Stage {
 
 /// Fails unless each of so many came, and not more often than that.
 #[track_caller]
-pub(super) fn expect_each_once(numbers: impl IntoIterator<Item = usize>, published: usize, context: &dyn std::fmt::Display) {
+pub(super) fn expect_each_once(
+    numbers: impl IntoIterator<Item = usize>,
+    published: usize,
+    context: &dyn std::fmt::Display,
+) {
     assert_eq!(twice(numbers, published, context), 0, "came twice: {context}");
 }
 
@@ -245,7 +254,12 @@ pub(super) fn twice(
         *counts.entry(number).or_default() += 1;
     }
     let lost: Vec<usize> = (0..published).filter(|number| !counts.contains_key(number)).collect();
-    assert!(lost.is_empty(), "lost {} of {published}, such as {:?}: {context}", lost.len(), &lost[..lost.len().min(10)]);
+    assert!(
+        lost.is_empty(),
+        "lost {} of {published}, such as {:?}: {context}",
+        lost.len(),
+        &lost[..lost.len().min(10)]
+    );
     assert_eq!(counts.len(), published, "{context}");
     counts.values().map(|count| count - 1).sum()
 }

@@ -221,17 +221,17 @@ fn number_of(body: &[u8]) -> usize {
 pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
     let amqp = vhost.amqp();
     let mut numbers = Vec::new();
-    let (_channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
     loop {
-        let next = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await });
-        match next {
-            Ok(delivery) => {
-                let delivery = delivery.expect("not cancelled").expect("the channel is open");
-                numbers.push(number_of(&delivery.data));
-                block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
-            }
-            Err(_) if amqp.ready(queue) == 0 => return numbers,
-            Err(_) => {}
+        let (channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
+        while let Ok(delivery) = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await }) {
+            let delivery = delivery.expect("not cancelled").expect("the channel is open");
+            numbers.push(number_of(&delivery.data));
+            block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+        }
+        // What was on its way here goes back: a broker that is slow is not an empty one.
+        block_on(channel.close(200, "done".into())).expect("the channel is open");
+        if amqp.ready(queue) == 0 {
+            return numbers;
         }
     }
 }
