@@ -199,8 +199,11 @@ impl Run<'_> {
                     return Ok(false);
                 }
                 checked = Some(one.stage);
-                if let Err(setback) = self.turned(&todo[index..], one.stage).await {
-                    return Err((step, setback));
+                match self.turned(&todo[index..], one.stage).await {
+                    Ok(false) => {}
+                    // The keys by which this pass would unbind later on are not those of what is bound now.
+                    Ok(true) => return Ok(false),
+                    Err(setback) => return Err((step, setback)),
                 }
             }
             match self.carry_out(&step, &seen).await {
