@@ -128,10 +128,11 @@ impl<'a> Moving<'a> {
                 ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
             }
         };
-        let leftovers = match (shovels.leftovers().await, mover) {
+        let leftovers = match shovels.leftovers().await {
+            Ok(leftovers) => leftovers,
             // Who may not see shovels can still move over AMQP. Without the plugin, there are none.
-            (Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }), Mover::Amqp(_)) => return Ok(()),
-            (leftovers, Mover::Amqp(_) | Mover::Shovel(_)) => leftovers?,
+            Err(BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
+            Err(error) => return Err(error),
         };
         let Beside { hold, drained, .. } = migration.beside();
         for leftover in leftovers {
