@@ -98,6 +98,14 @@ impl Broker {
         }
     }
 
+    /// Whether there are several nodes, or it cannot be told: who may not see nodes must reckon with them.
+    pub async fn is_cluster(&self) -> bool {
+        match self.get::<Vec<serde::de::IgnoredAny>>("/api/nodes?columns=name").await {
+            Ok(nodes) => nodes.len() != 1,
+            Err(_) => true,
+        }
+    }
+
     /// The bindings of a vhost with the broker's keys for them, but for those of the default exchange. One request.
     pub async fn bindings(&self, vhost: &VhostName) -> Result<(BTreeSet<Binding>, PropertiesKeys), BrokerError> {
         Ok(bindings(self.get(path("bindings", &[vhost.as_str()])).await?))

@@ -8,6 +8,7 @@ use crate::broker::Broker;
 use crate::model::{Topology, VhostName};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::definitions;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -40,7 +41,10 @@ pub(super) async fn write(
         std::fs::create_dir_all(folder).map_err(|error| not_written(&error))?;
     }
     let text = definitions::definitions(&touched, &plan.target.version);
-    std::fs::write(&path, text).map_err(|error| not_written(&error))?;
+    // Never over an older one: after a run that was killed, that is the one from before.
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| not_written(&error))?;
     if !is_quiet {
         let path = shell::quoted(&path.to_string_lossy());
         output::tell(&format!(

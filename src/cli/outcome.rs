@@ -42,7 +42,11 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let (done, failed) = (total(|report| report.done.len()), total(|report| report.failed.len()));
     let rest = total(|report| report.not_attempted.len());
+    let is_undone = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_undone);
     let message = match exit {
+        Exit::Failed | Exit::Blocked | Exit::Interrupted if reports.iter().any(is_undone) => {
+            "a migration could not be finished and was undone: all is as it was".to_owned()
+        }
         Exit::Partial if failed == 0 && rest == 0 => {
             format!("{} done, but the broker is not as the spec says", count(done, "step"))
         }

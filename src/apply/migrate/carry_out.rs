@@ -42,13 +42,11 @@ impl Run<'_> {
                 }
                 // An application that still declares the old one was faster: it is an old queue again, and empty.
                 let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
-                match declared.map_err(|setback| setback.again_if(is_raced)) {
-                    Err(setback @ Setback::GiveUp(_)) => {
-                        self.restore_old().await;
-                        Err(setback)
-                    }
-                    other => other,
+                let declared = declared.map_err(|setback| setback.again_if(is_raced));
+                if let Err(Setback::GiveUp(_)) = &declared {
+                    self.restore_old().await;
                 }
+                declared
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }

@@ -154,7 +154,16 @@ impl Run<'_> {
         loop {
             let (step, setback) = match self.pass().await {
                 Ok(true) => return gave_up,
-                Ok(false) => continue,
+                // One pass does it all, as a rule; what an application undoes again and again is a race, too.
+                Ok(false) if races < MOST_RACES => {
+                    races += 1;
+                    continue;
+                }
+                Ok(false) => {
+                    let reason = "something changes what is done here again and again".to_owned();
+                    let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
+                    (self.step(Stage::Prepare, self.first_action()), Setback::GiveUp(error))
+                }
                 Err((step, Setback::Again(error))) if races >= MOST_RACES => (step, Setback::GiveUp(error)),
                 Err(other) => other,
             };
@@ -186,6 +195,14 @@ impl Run<'_> {
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
+        if live.is_none() && self.migration.goal == Goal::PutBack {
+            let reason =
+                "the old queue is gone, and what was in it is held beside it. Apply makes the queue of the spec, and \
+                          brings it back"
+                    .to_owned();
+            let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
+            return Err((self.step(Stage::Return, self.first_action()), Setback::Stop(error)));
+        }
         self.old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
         let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
         let tap = self.migration.beside().tap;
@@ -205,8 +222,11 @@ impl Run<'_> {
                 let Some(first) = todo.get(index).cloned() else { break };
                 one = first;
                 step = self.step(one.stage, one.action.clone());
-                if let Err(setback) = self.turned(&todo[index..], one.stage).await {
-                    return Err((step, setback));
+                match self.turned(&todo[index..], one.stage).await {
+                    Ok(false) => {}
+                    // The keys by which this pass would unbind later on are not those of what is bound now.
+                    Ok(true) => return Ok(false),
+                    Err(setback) => return Err((step, setback)),
                 }
             }
             match self.carry_out(&step, &seen).await {

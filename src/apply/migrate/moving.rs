@@ -8,7 +8,7 @@ use crate::model::naming::Beside;
 use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName};
 use crate::plan::{Level, Migration, QueueActivity};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Between two looks at a queue.
 const POLL: Duration = Duration::from_millis(300);
@@ -18,6 +18,11 @@ const INSTANT: Duration = Duration::from_millis(1);
 const STALLED: Duration = Duration::from_secs(11);
 /// A mover that has had nothing for so long has got all there was.
 const IDLE: Duration = Duration::from_millis(500);
+/// A mover that is told to stop has 10 s for what is under way, and a shovel 30 s to be gone.
+const LONGEST_STOP: Duration = Duration::from_secs(60);
+/// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
+const SETTLED: Duration = Duration::from_secs(1);
+const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 /// The total of a quorum queue is that of its last tick.
 const TICK: Duration = Duration::from_secs(6);
 /// What a mover may have under way where next to nothing is left.
@@ -84,9 +89,9 @@ impl<'a> Moving<'a> {
 
     /// Ends the move: nothing is under way any more.
     pub(super) async fn stop(&mut self) {
-        if let Some(current) = self.current.take()
-            && let Ok(last) = current.handle.stop().await
-        {
+        let Some(current) = self.current.take() else { return };
+        // While an alarm lasts, nothing of what is under way gets anywhere.
+        if let Ok(Ok(last)) = timeout(LONGEST_STOP, current.handle.stop()).await {
             let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
             self.moved = add(self.moved);
             if current.brings_back {
@@ -134,10 +139,15 @@ impl<'a> Moving<'a> {
                 ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
             }
         };
-        let leftovers = match shovels.leftovers().await {
-            Err(BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::NotFound { .. }) if !self.is_shovel() => return Ok(()),
-            leftovers => leftovers?,
-        };
+        let leftovers =
+            match shovels.leftovers().await {
+                Ok(leftovers) => leftovers,
+                // Who may not see shovels can still move over AMQP. Without the plugin, there are none.
+                Err(
+                    BrokerError::AccessRefused { .. } | BrokerError::WrongTag { .. } | BrokerError::NotFound { .. },
+                ) if !self.is_shovel() => return Ok(()),
+                Err(error) => return Err(error),
+            };
         let Beside { hold, drained, .. } = migration.beside();
         for leftover in leftovers {
             let source = leftover.source.as_str();
@@ -169,6 +179,7 @@ impl<'a> Moving<'a> {
         interrupt: &Interrupt,
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
+        let settled = if self.broker.broker().is_cluster().await { SETTLED_ON_A_CLUSTER } else { SETTLED };
         let mut pace = Pace::new(self.means.patience);
         loop {
             self.broker.check()?;
@@ -197,10 +208,10 @@ impl<'a> Moving<'a> {
             }
             let moved = self.moved_with(progress.as_ref());
             tell(moved, live.messages);
-            if live.messages == Some(0) && in_flight == 0 {
+            pace.saw(live.messages, moved);
+            if in_flight == 0 && pace.is_empty_for(settled) {
                 return Ok(());
             }
-            pace.saw(live.messages, moved);
             if pace.is_over() {
                 let reason = held_by(&live, &theirs, refused.as_ref());
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
@@ -375,11 +386,15 @@ impl Pace {
         self.fell.elapsed() >= self.patience
     }
 
+    fn is_empty_for(&self, settled: Duration) -> bool {
+        self.empty_since.is_some_and(|since| since.elapsed() >= settled)
+    }
+
     /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.
     fn is_low(&self, until: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { TICK } else { IDLE };
         match until {
-            Level::Empty => self.empty_since.is_some_and(|since| since.elapsed() >= tick),
+            Level::Empty => self.is_empty_for(tick),
             Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
         }
     }

@@ -49,9 +49,12 @@ impl Run<'_> {
     /// Looks whether all that is about to be unbound has its like. `todo` is what is left, and begins with an unbind.
     ///
     /// A binding whose arguments have types that HTTP cannot carry has another key, and may route nothing: it is bound over
-    /// AMQP, with the types that give the same key.
-    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<(), Setback> {
+    /// AMQP, with the types that give the same key. True if anything was bound or unbound for that: then the keys in `todo`
+    /// are no longer those that are live. Where that cannot be, what HTTP made of *each* such binding goes again first: it
+    /// has no like at the queue, and nothing could be put back.
+    pub(super) async fn turned(&self, todo: &[Todo], stage: Stage) -> Result<bool, Setback> {
         let mut keys = self.keys().await?;
+        let (mut has_changed, mut missing) = (false, None);
         for one in todo.iter().filter(|one| one.stage == stage) {
             let (Action::Unbind { binding, properties_key }, Some(destination)) = (&one.action, self.instead(stage))
             else {
@@ -62,39 +65,38 @@ impl Run<'_> {
             if is_same(&keys) {
                 continue;
             }
-            let mut wrong: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
+            let known: Vec<String> = keys.get(&other).cloned().unwrap_or_default();
+            let mut wrong = known.clone();
             wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
             let found = match self.moving.amqp() {
-                Some(mover) => {
-                    let before = keys.get(&other).cloned().unwrap_or_default();
-                    self.bind_alike(mover, &other, properties_key, &before).await?
-                }
+                Some(mover) => self.bind_alike(mover, &other, properties_key, &known).await?,
                 None => false,
             };
+            has_changed = true;
             // What HTTP made of it goes again; where none is the same, the one that was there stays.
             for key in wrong {
                 let unbind = Action::Unbind { binding: other.clone(), properties_key: key };
                 self.broker.perform(&unbind).await?;
             }
-            if !found {
-                return Err(Setback::GiveUp(BrokerError::NotRestorable {
+            if !found && missing.is_none() {
+                missing = Some(BrokerError::NotRestorable {
                     object: self.migration.queue.to_string(),
                     binding: binding.to_string(),
                     reason: "its arguments have AMQP types that the management API cannot carry".to_owned(),
-                }));
+                });
             }
             keys = self.keys().await?;
         }
-        Ok(())
+        missing.map_or(Ok(has_changed), |error| Err(Setback::GiveUp(error)))
     }
 
-    /// Tries one type after another; those of `before` are left alone.
+    /// Tries one type after another. What was known before stays: it may be the like of another one.
     async fn bind_alike(
         &self,
         mover: &AmqpMover,
         binding: &Binding,
         key: &String,
-        before: &[String],
+        known: &[String],
     ) -> Result<bool, Setback> {
         for typing in Typing::all(&binding.arguments) {
             if !mover.bind_as(binding, typing).await? {
@@ -104,7 +106,7 @@ impl Run<'_> {
                 if made == *key {
                     return Ok(true);
                 }
-                if !before.contains(&made) {
+                if !known.contains(&made) {
                     let unbind = Action::Unbind { binding: binding.clone(), properties_key: made };
                     self.broker.perform(&unbind).await?;
                 }

@@ -1,6 +1,6 @@
 //! Migrations that were cut short: what is live says so, and what becomes of each.
 
-use super::{BEFORE, Goal, Migration, migrated};
+use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::naming::Beside;
 use crate::model::{Address, ArgumentValue, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
@@ -74,7 +74,8 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)),
         });
         if let (Some(wanted), true, false) = (wanted, goes_on, is_planned) {
-            let holding = Queue { arguments: Default::default(), ..holding.clone() };
+            let mut holding = holding.clone();
+            holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
             let migration =
                 Migration { queue: name, wanted: wanted.clone(), goal: Goal::Recreate, holding, shield: None };
             draft.migrations.push(migration);
