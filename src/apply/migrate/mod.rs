@@ -7,6 +7,7 @@
 mod carry_out;
 mod migrated;
 mod moving;
+mod pace;
 mod turn;
 
 pub use migrated::{Consumers, Migrated};

@@ -1,5 +1,6 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
+use super::pace::Pace;
 use super::{Means, Setback};
 use crate::apply::Interrupt;
 use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
@@ -14,21 +15,15 @@ use tokio::time::{Instant, sleep, timeout};
 const POLL: Duration = Duration::from_millis(300);
 /// Between two looks at a mover of our own, when its idle moment is waited for.
 const INSTANT: Duration = Duration::from_millis(1);
-/// Consumers that take nothing for so long do not drain: two ticks of a quorum queue's total, and some.
-const STALLED: Duration = Duration::from_secs(11);
 /// A mover that has had nothing for so long has got all there was.
-const IDLE: Duration = Duration::from_millis(500);
+pub(super) const IDLE: Duration = Duration::from_millis(500);
 /// A mover that is told to stop has 10 s for what is under way, and a shovel 30 s to be gone.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
 const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
-/// The total of a quorum queue is that of its last tick.
-const TICK: Duration = Duration::from_secs(6);
 /// What a mover may have under way where next to nothing is left.
 const FEW: usize = 3;
-/// As a total that a broker says.
-const FEW_MESSAGES: u64 = 50;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
 
@@ -330,73 +325,6 @@ impl<'a> Moving<'a> {
     fn moved_with(&self, progress: Option<&Progress>) -> u64 {
         let now = progress.map_or(Some(0), |progress| progress.moved);
         self.moved.zip(now).map_or(0, |(before, now)| before + now)
-    }
-}
-
-/// Whether something gets less, and since when it does not.
-struct Pace {
-    patience: Duration,
-    begun: Instant,
-    least: u64,
-    moved: u64,
-    /// When it last was less, or something was moved.
-    went_on: Instant,
-    /// When there last was less than ever.
-    fell: Instant,
-    /// Since when there has been nothing.
-    empty_since: Option<Instant>,
-    last: Option<u64>,
-}
-
-impl Pace {
-    fn new(patience: Duration) -> Self {
-        let now = Instant::now();
-        Self { patience, begun: now, least: u64::MAX, moved: 0, went_on: now, fell: now, empty_since: None, last: None }
-    }
-
-    fn saw(&mut self, messages: Option<u64>, moved: u64) {
-        let now = Instant::now();
-        let less = messages.is_some_and(|messages| messages < self.least);
-        if less || moved > self.moved {
-            self.went_on = now;
-        }
-        if less {
-            self.fell = now;
-            self.least = messages.unwrap_or(self.least);
-        }
-        self.empty_since = if messages == Some(0) { self.empty_since.or(Some(now)) } else { None };
-        self.moved = moved.max(self.moved);
-        self.last = messages;
-    }
-
-    /// Whether nobody seems to take anything.
-    fn has_stalled(&self) -> bool {
-        self.fell.elapsed() >= STALLED.min(self.patience / 3)
-    }
-
-    fn is_half_over(&self) -> bool {
-        self.begun.elapsed() >= self.patience / 2
-    }
-
-    fn is_over(&self) -> bool {
-        self.went_on.elapsed() >= self.patience
-    }
-
-    fn is_not_falling(&self) -> bool {
-        self.fell.elapsed() >= self.patience
-    }
-
-    fn is_empty_for(&self, settled: Duration) -> bool {
-        self.empty_since.is_some_and(|since| since.elapsed() >= settled)
-    }
-
-    /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.
-    fn is_low(&self, until: Level, has_ticks: bool) -> bool {
-        let tick = if has_ticks { TICK } else { IDLE };
-        match until {
-            Level::Empty => self.is_empty_for(tick),
-            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
-        }
     }
 }
 

@@ -1,0 +1,80 @@
+//! Whether something gets less, and since when it does not.
+
+use super::moving::IDLE;
+use crate::plan::Level;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Consumers that take nothing for so long do not drain: two ticks of a quorum queue's total, and some.
+const STALLED: Duration = Duration::from_secs(11);
+/// As a total that a broker says.
+const FEW_MESSAGES: u64 = 50;
+/// The total of a quorum queue is that of its last tick.
+const TICK: Duration = Duration::from_secs(6);
+
+/// Whether something gets less, and since when it does not.
+pub(super) struct Pace {
+    patience: Duration,
+    begun: Instant,
+    least: u64,
+    moved: u64,
+    /// When it last was less, or something was moved.
+    went_on: Instant,
+    /// When there last was less than ever.
+    fell: Instant,
+    /// Since when there has been nothing.
+    empty_since: Option<Instant>,
+    last: Option<u64>,
+}
+
+impl Pace {
+    pub(super) fn new(patience: Duration) -> Self {
+        let now = Instant::now();
+        Self { patience, begun: now, least: u64::MAX, moved: 0, went_on: now, fell: now, empty_since: None, last: None }
+    }
+
+    pub(super) fn saw(&mut self, messages: Option<u64>, moved: u64) {
+        let now = Instant::now();
+        let less = messages.is_some_and(|messages| messages < self.least);
+        if less || moved > self.moved {
+            self.went_on = now;
+        }
+        if less {
+            self.fell = now;
+            self.least = messages.unwrap_or(self.least);
+        }
+        self.empty_since = if messages == Some(0) { self.empty_since.or(Some(now)) } else { None };
+        self.moved = moved.max(self.moved);
+        self.last = messages;
+    }
+
+    /// Whether nobody seems to take anything.
+    pub(super) fn has_stalled(&self) -> bool {
+        self.fell.elapsed() >= STALLED.min(self.patience / 3)
+    }
+
+    pub(super) fn is_half_over(&self) -> bool {
+        self.begun.elapsed() >= self.patience / 2
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.went_on.elapsed() >= self.patience
+    }
+
+    pub(super) fn is_not_falling(&self) -> bool {
+        self.fell.elapsed() >= self.patience
+    }
+
+    pub(super) fn is_empty_for(&self, settled: Duration) -> bool {
+        self.empty_since.is_some_and(|since| since.elapsed() >= settled)
+    }
+
+    /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.
+    pub(super) fn is_low(&self, until: Level, has_ticks: bool) -> bool {
+        let tick = if has_ticks { TICK } else { IDLE };
+        match until {
+            Level::Empty => self.is_empty_for(tick),
+            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
+        }
+    }
+}
