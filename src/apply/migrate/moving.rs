@@ -301,7 +301,8 @@ impl<'a> Moving<'a> {
             let is_idle = moving.until_idle(POLL).await;
             let progress = moving.progress();
             let never_began = progress.last_moved.is_none() && quiet(&progress) >= IDLE;
-            let is_low = progress.state == State::Moving && progress.in_flight <= FEW;
+            // Only where no such moment comes: what is not delivered yet is not under way, and nobody sees it.
+            let is_low = progress.state == State::Moving && progress.in_flight <= FEW && since.elapsed() >= LONG_ENOUGH;
             if !is_idle && !is_low && !never_began {
                 return Ok(false);
             }
