@@ -288,7 +288,7 @@ fn a_plan_can_be_made_with_no_network() {
         topo.run(["plan", "--against", file, "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
         topo.write("topology.yaml", &spec("  differs: {type: classic, messageTtl: 30s}\n"));
         let conflict = topo.run(["plan", "--against", file, "--detailed-exitcode"]).expect_code(3);
-        conflict.expect_text("60000 (1m) → 30000 (30s)").expect_text("recreate if it is empty: --recreate");
+        conflict.expect_text("60000 (1m) → 30000 (30s)").expect_text("recreate and keep its messages: --recreate");
         topo.run(["plan", "--against", file, "--format=json"]).expect_code(0).plan();
     }
     topo.write("topology.yaml", "version: 1\nvhost: v\nqueues: {s: {type: stream}}\n");
