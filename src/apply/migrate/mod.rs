@@ -45,6 +45,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// wins such a race now and then, and not every time.
 const MOST_RACES: usize = 200;
 
+/// And for how long.
+const LONGEST_RACE: Duration = Duration::from_secs(90);
+
 /// How a migration ended.
 pub(super) struct Ended {
     /// What was done, in order.
@@ -152,6 +155,7 @@ impl Run<'_> {
     async fn end(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
+        let mut raced: Option<Instant> = None;
         loop {
             let (step, setback) = match self.pass().await {
                 Ok(true) => return gave_up,
@@ -165,13 +169,18 @@ impl Run<'_> {
                     let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
                     (self.step(Stage::Prepare, self.first_action()), Setback::GiveUp(error))
                 }
-                Err((step, Setback::Again(error))) if races >= MOST_RACES => (step, Setback::GiveUp(error)),
+                Err((step, Setback::Again(error)))
+                    if races >= MOST_RACES || raced.is_some_and(|since| since.elapsed() > LONGEST_RACE) =>
+                {
+                    (step, Setback::GiveUp(error))
+                }
                 Err(other) => other,
             };
             let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
             match setback {
                 Setback::Again(error) => {
                     // What failed for a reason that may go away was tried again already, with growing pauses.
+                    raced.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }

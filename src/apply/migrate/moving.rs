@@ -37,6 +37,8 @@ pub(super) struct Moving<'a> {
     maybe_twice: u64,
     /// How many were held when new ones were let through before them.
     overtaken: Option<u64>,
+    /// Whether the old queue has run empty before.
+    has_settled: bool,
 }
 
 struct Current {
@@ -50,7 +52,16 @@ struct Current {
 
 impl<'a> Moving<'a> {
     pub(super) fn new(broker: &'a LockedBroker, means: Means<'a>) -> Self {
-        Self { broker, means, current: None, moved: Some(0), returned: Some(0), maybe_twice: 0, overtaken: None }
+        Self {
+            broker,
+            means,
+            current: None,
+            moved: Some(0),
+            returned: Some(0),
+            maybe_twice: 0,
+            overtaken: None,
+            has_settled: false,
+        }
     }
 
     /// How many messages were brought back, by all moves so far.
@@ -174,7 +185,12 @@ impl<'a> Moving<'a> {
         interrupt: &Interrupt,
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
-        let settled = if self.broker.broker().is_cluster().await { SETTLED_ON_A_CLUSTER } else { SETTLED };
+        let settled = match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
+            (true, _) => SETTLED_ON_A_CLUSTER,
+            (false, false) => SETTLED,
+            // An application that binds it again and again is outrun only without a pause.
+            (false, true) => Duration::ZERO,
+        };
         let mut pace = Pace::new(self.means.patience);
         loop {
             self.broker.check()?;

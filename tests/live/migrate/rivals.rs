@@ -1,6 +1,7 @@
 //! Applications that do something else at the same time; and what keeps a mover from moving.
 
 use std::net::TcpListener;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -28,8 +29,10 @@ fn beside(stage: &Stage, mover: &str, publisher: &mut Publisher, rival: impl Fn(
             }
         });
         let publishing = scope.spawn(|| publisher.keep_on(100, over));
-        let output = stage.migrate(mover, &["--drain-timeout=20s"]);
+        // Also when the run fails the test: the others would go on for ever.
+        let migrated = std::panic::catch_unwind(AssertUnwindSafe(|| stage.migrate(mover, &["--drain-timeout=20s"])));
         over.store(true, Ordering::Relaxed);
+        let output = migrated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         publishing.join().unwrap();
         output
     })
