@@ -224,7 +224,9 @@ impl Amqp {
 
 impl Drop for Amqp {
     fn drop(&mut self) {
-        let _ = try_block_on(self.connection.close(200, "done".into()));
+        // A goodbye that is not answered is no reason to wait: the connection ends with the runtime.
+        let goodbye = self.connection.close(200, "done".into());
+        let _ = try_block_on(async { tokio::time::timeout(std::time::Duration::from_secs(10), goodbye).await });
     }
 }
 
