@@ -96,6 +96,8 @@ struct Run<'a> {
     planned: &'a [Step],
     migration: Migration,
     moving: Moving<'a>,
+    /// Whether nothing is left to do.
+    is_over: bool,
     /// Whether the old queue is there, so that all can be put back.
     is_old: bool,
     /// The old queue, as it was when it was last seen.
@@ -128,6 +130,7 @@ pub(super) async fn migrate(
         planned,
         migration: migration.clone(),
         moving: Moving::new(broker, means),
+        is_over: false,
         is_old: false,
         old: None,
         seems_empty: None,
@@ -142,11 +145,12 @@ pub(super) async fn migrate(
     if failed.is_none() && run.migration.goal == Goal::Recreate {
         run.await_consumers().await;
     }
-    let Run { migration: ended, moving, done, mut migrated, .. } = run;
+    let Run { migration: ended, moving, is_over, done, mut migrated, .. } = run;
     (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
     migrated.overtaken = moving.overtaken();
-    migrated.is_undone = ended.goal == Goal::PutBack;
-    let is_undone = ended.goal == Goal::PutBack && migration.goal == Goal::Recreate;
+    // A way back that was not gone to its end is none: then it is not as it was.
+    migrated.is_undone = is_over && ended.goal == Goal::PutBack;
+    let is_undone = migrated.is_undone && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
 }
 
@@ -158,7 +162,10 @@ impl Run<'_> {
         let mut raced: Option<Instant> = None;
         loop {
             let (step, setback) = match self.pass().await {
-                Ok(true) => return gave_up,
+                Ok(true) => {
+                    self.is_over = true;
+                    return gave_up;
+                }
                 // One pass does it all, as a rule; what an application undoes again and again is a race, too.
                 Ok(false) if races < MOST_RACES => {
                     races += 1;
