@@ -267,7 +267,7 @@ pub enum BrokerError {
         binding: Box<Binding>,
     },
     /// Another apply holds the lock.
-    #[error("vhost {vhost} is locked by {holder}")]
+    #[error("vhost {vhost} is locked by {holder}{}", down.as_ref().map_or_else(String::new, |node| format!("; {node}, the node of the lock, is down")))]
     LockHeld {
         /// The vhost.
         vhost: VhostName,
@@ -275,6 +275,8 @@ pub enum BrokerError {
         queue: QueueName,
         /// Who holds it, in their own words.
         holder: String,
+        /// The node on which the lock is, if it is known to be down.
+        down: Option<String>,
     },
     /// The lock was ours and no longer is.
     #[error("the lock on vhost {vhost} was lost: {reason}")]

@@ -2,13 +2,19 @@
 //!
 //! GET; absent, so PUT; GET again and compare the holder. The answer to the PUT proves nothing: of several that put at
 //! once, several get 201 (7 of 8 on 3.10.8), and a stranger's later PUT gets 204 and leaves the arguments alone, because
-//! unknown ones are not compared. What is seen after one's own PUT is the same for all. `x-expires` is the lease: a PUT counts as use and starts it anew, and a crash ends it.
+//! unknown ones are not compared. What is seen after one's own PUT is the same for all. `x-expires` is the lease: a PUT counts as
+//! use and starts it anew, and a crash ends it. (A PUT does not count as use of a quorum queue: seen on 3.10.8 and 4.3.6. Hence a
+//! classic one, though a cluster can lose its node.)
+//!
+//! When the node of the lock dies, a durable queue of 3.x could be neither declared nor deleted until the node is back; a
+//! transient one is gone at once. From 4.0 on a queue stays in the lists, as if it were running, and nothing renews or expires
+//! it; but it can be deleted. That is done when its holder must have noticed.
 
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
-use super::wire::LockQueue;
-use crate::model::{Arguments, Queue, QueueName, VhostName};
+use super::wire::{ClusterNode, LockQueue};
+use crate::model::{Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 use std::fmt;
@@ -66,40 +72,56 @@ struct Lock {
     vhost: VhostName,
     queue: QueueName,
     holder: Holder,
+    durable: bool,
 }
 
 /// What a look at the lock shows.
 enum Seen {
     Free,
     Ours,
-    Others(String),
+    Others(Other),
+}
+
+/// Somebody else's lock.
+struct Other {
+    words: String,
+    /// Where its queue is.
+    node: Option<String>,
 }
 
 impl Broker {
-    /// Locks a vhost, which must exist. While another holds the lock, looks again until `patience` is over or `give_up`
-    /// says so; then it is [`BrokerError::LockHeld`].
+    /// Locks a vhost, which must exist, of a broker of this version. While another holds the lock, looks again until
+    /// `patience` is over or `give_up` says so; then it is [`BrokerError::LockHeld`]. A lock whose node has been down for a
+    /// lease is taken away; who may not see the nodes (tag `monitoring`) cannot tell.
     ///
     /// Must run inside a tokio runtime: a task of its own renews the lock.
     pub async fn lock(
         &self,
         vhost: &VhostName,
         queue: &QueueName,
-        holder: Holder,
+        (holder, version): (Holder, BrokerVersion),
         patience: Duration,
         give_up: impl Fn() -> bool,
     ) -> Result<LockedBroker, BrokerError> {
-        let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder };
+        let durable = version.is_at_least(4, 0);
+        let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
         let deadline = Instant::now() + patience;
         let mut put = false;
+        let mut down_since: Option<Instant> = None;
         loop {
             let step = match lock.look().await {
                 Ok(Seen::Ours) => break,
-                Ok(Seen::Others(holder)) if Instant::now() >= deadline || give_up() => {
-                    return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder });
-                }
-                Ok(Seen::Others(_)) => {
-                    sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await;
-                    Ok(())
+                Ok(Seen::Others(Other { words: holder, node })) => {
+                    let down = self.down(node).await;
+                    down_since = down.is_some().then(|| down_since.unwrap_or_else(Instant::now));
+                    if down_since.is_some_and(|since| since.elapsed() >= LEASE) {
+                        gone_is_done(self.send(&Request::delete(lock.path())).await).map(|_| ())
+                    } else if Instant::now() >= deadline || give_up() {
+                        return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder, down });
+                    } else {
+                        sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await;
+                        Ok(())
+                    }
                 }
                 Ok(Seen::Free) => {
                     put = true;
@@ -118,6 +140,13 @@ impl Broker {
         let lost = Arc::new(OnceLock::new());
         let renewal = tokio::spawn(keep(lock.clone(), lost.clone()));
         Ok(LockedBroker { lock, lost, renewal })
+    }
+
+    /// The same node, if it is known not to be running.
+    async fn down(&self, node: Option<String>) -> Option<String> {
+        let node = node?;
+        let nodes: Vec<ClusterNode> = self.get("/api/nodes?columns=name,running").await.ok()?;
+        nodes.iter().any(|one| one.name == node && !one.running).then_some(node)
     }
 }
 
@@ -152,7 +181,7 @@ impl LockedBroker {
         let reason = match self.lock.look().await? {
             Seen::Ours => return Ok(()),
             Seen::Free => "it had expired, or somebody deleted it".to_owned(),
-            Seen::Others(holder) => format!("it is held by {holder}"),
+            Seen::Others(other) => format!("it is held by {}", other.words),
         };
         // The renewal may have been first.
         let _ = self.lost.set(reason);
@@ -192,8 +221,10 @@ impl Lock {
         let text = |name: &str| listed.arguments.get(name).and_then(|value| value.as_text());
         Ok(match (text(HOLDER), text(TOKEN)) {
             (_, Some(token)) if token == self.holder.token => Seen::Ours,
-            (Some(words), _) => Seen::Others(words.to_owned()),
-            (None, _) => Seen::Others(format!("a queue named `{}` that topo did not make", self.queue)),
+            (words, _) => {
+                let stranger = || format!("a queue named `{}` that topo did not make", self.queue);
+                Seen::Others(Other { words: words.map_or_else(stranger, str::to_owned), node: listed.node.clone() })
+            }
         })
     }
 
@@ -208,7 +239,7 @@ impl Lock {
             (TOKEN.to_owned(), self.holder.token.as_str().into()),
         ]
         .into();
-        let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
+        let queue = Queue { durable: self.durable, auto_delete: false, exclusive: false, arguments };
         let declare = Action::DeclareQueue { name: self.queue.clone(), queue };
         let put = request(&self.vhost, &declare).expect("a declare is one request");
         Ok(self.broker.send(&put).await?.status == 201)
@@ -232,7 +263,7 @@ impl Lock {
         Ok(match self.look().await? {
             Seen::Ours => None,
             Seen::Free => Some("somebody deleted it".to_owned()),
-            Seen::Others(holder) => Some(format!("it is held by {holder}")),
+            Seen::Others(other) => Some(format!("it is held by {}", other.words)),
         })
     }
 }

@@ -126,6 +126,15 @@ pub(super) struct QueueTotals {
 pub(super) struct LockQueue {
     #[serde(default, deserialize_with = "table")]
     pub(super) arguments: Arguments,
+    /// Where the queue is.
+    pub(super) node: Option<String>,
+}
+
+/// An entry of `GET /api/nodes?columns=name,running`.
+#[derive(Debug, Deserialize)]
+pub(super) struct ClusterNode {
+    pub(super) name: String,
+    pub(super) running: bool,
 }
 
 /// An entry of `GET /api/exchanges/VHOST`.

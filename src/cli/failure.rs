@@ -116,7 +116,11 @@ fn hint(error: &BrokerError) -> Option<String> {
         BrokerError::Redirected { .. } => {
             "check --url (or TOPO_URL); topo follows no redirect, it would take the password along"
         }
-        BrokerError::LockHeld { .. } => {
+        BrokerError::LockHeld { down: Some(_), .. } => {
+            "its holder cannot renew it, so it is taken away when the node has been down for a minute: wait for that with \
+             --lock-timeout 2m"
+        }
+        BrokerError::LockHeld { down: None, .. } => {
             "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute"
         }
         BrokerError::LockLost { .. } => "somebody else may be applying now; wait for that, then run again",

@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::{connection, output};
 use crate::apply::{Interrupt, Report, StepDone};
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
-use crate::model::{QueueName, VhostName};
+use crate::model::{BrokerVersion, QueueName, VhostName};
 use crate::plan::{Action, Plan, Step};
 
 /// What is locked, and what had to be made for it.
@@ -69,6 +69,7 @@ pub(super) async fn lock(
     progress: Progress,
 ) -> Result<(), Failure> {
     let queue = QueueName::new(arguments.lock_name.as_str());
+    let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let waiting = progress.spin("waiting for the lock".to_owned());
     for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
         let missing = part.changes.iter().any(|change| {
@@ -81,8 +82,9 @@ pub(super) async fn lock(
             locks.created.push((part.vhost.clone(), step.clone()));
         }
         let holder = Holder::new(connection::holder());
-        let locked =
-            broker.lock(&part.vhost, &queue, holder, arguments.lock_timeout, || interrupt.is_requested()).await;
+        let locked = broker
+            .lock(&part.vhost, &queue, (holder, version), arguments.lock_timeout, || interrupt.is_requested())
+            .await;
         locks.held.push(locked.map_err(|error| not_locked(error, &queue, interrupt))?);
     }
     drop(waiting);

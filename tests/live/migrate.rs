@@ -5,11 +5,13 @@
 //! | [`flow`] | every conversion, under load: what came through, and in which order |
 //! | [`killed`] | killed before any request, and at any moment: the next run ends it |
 //! | [`abort`] | `--abort` wherever it is offered |
+//! | [`cluster`] | one of three nodes dies meanwhile |
 //! | [`held`] | messages that cannot be moved, and those that die meanwhile |
 //! | [`policies`] | what would eat the messages that are held |
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 
 mod abort;
+mod cluster;
 mod flow;
 mod held;
 mod killed;

@@ -43,6 +43,12 @@ impl Options {
         self
     }
 
+    /// Makes a cluster with that node.
+    pub(crate) fn join(mut self, node: &Node) -> Self {
+        self.arguments.extend(["--join".to_owned(), node.folder().display().to_string()]);
+        self
+    }
+
     /// Another RabbitMQ than the installed one: the path of its `rabbitmq-server`.
     pub(crate) fn server(mut self, path: &Path) -> Self {
         self.arguments.extend(["--server".to_owned(), path.display().to_string()]);
@@ -94,6 +100,24 @@ impl Node {
         script.stderr.take().expect("piped above").read_to_string(&mut complaint).expect("the script writes UTF-8");
         script.wait().expect("the script is a child of this process");
         Err(complaint)
+    }
+
+    /// Starts three nodes that are one cluster (30 s).
+    pub(crate) fn cluster() -> [Self; 3] {
+        let first = Self::start(Options::default());
+        let join = || Self::start(Options::default().join(&first));
+        let (second, third) = std::thread::scope(|scope| {
+            let second = scope.spawn(join);
+            (join(), second.join().expect("a node"))
+        });
+        [first, second, third]
+    }
+
+    /// Kills it, as a machine that loses its power; what it has stored is gone with it.
+    pub(crate) fn kill(&self) {
+        let pid = self.fact("pid").to_owned();
+        let sent = Command::new("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -s KILL {pid}");
     }
 
     /// Asserts that this version knows no such line of `rabbitmq.conf`: a node with it does not start.

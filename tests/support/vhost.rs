@@ -42,6 +42,18 @@ impl<'node> Vhost<'node> {
         vhost
     }
 
+    /// Waits until each node of a cluster has it.
+    pub(crate) fn until_on_all_nodes(&self) {
+        until("the vhost on all nodes", || {
+            let vhost = self.http().get(&self.own_path()).found();
+            let mut missing = vhost["cluster_state"].as_object()?.iter().filter(|(_, state)| **state != "running");
+            // A node that has just joined may not have heard of it.
+            let Some((node, _)) = missing.next() else { return Some(()) };
+            self.http().send("POST", &format!("{}/start/{}", self.own_path(), segment(node)), None).ok();
+            None
+        });
+    }
+
     pub(crate) fn node(&self) -> &'node Node {
         self.node
     }
@@ -102,7 +114,12 @@ impl<'node> Vhost<'node> {
 
     /// One queue as the management API shows it; null when there is none.
     pub(crate) fn queue(&self, name: &str) -> Value {
-        self.http().get(&self.path("queues", &[name])).found()
+        // 500 in the moment in which it goes (seen on 4.3.6).
+        let answer = until(&format!("queue {name}"), || {
+            let answer = self.http().get(&self.path("queues", &[name]));
+            (answer.status != 500).then_some(answer)
+        });
+        answer.found()
     }
 
     /// One exchange as the management API shows it; null when there is none.

@@ -105,13 +105,7 @@ impl Run<'_> {
     /// Deletes the old queue, when nothing leads to it any more and it is proven to be empty.
     async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
         let queue = self.migration.queue.clone();
-        let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
-        if let Some(binding) = bindings.into_iter().find(|binding| binding.touches_queue(&queue)) {
-            return Err(Setback::Again(BrokerError::BoundMeanwhile {
-                object: queue.to_string(),
-                binding: binding.to_string(),
-            }));
-        }
+        self.moving.unbound(&queue).await?;
         if self.moving.is_shovel() {
             // A shovel that is alive declares the queue again, bare.
             self.moving.stop().await;

@@ -22,6 +22,8 @@ const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
 const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
+/// Between two looks at what leads to a queue that does not get empty.
+const BINDINGS: Duration = Duration::from_secs(2);
 /// What a mover may have under way where next to nothing is left.
 const FEW: usize = 3;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
@@ -192,6 +194,7 @@ impl<'a> Moving<'a> {
             (false, true) => Duration::ZERO,
         };
         let mut pace = Pace::new(self.means.patience);
+        let mut looked = Instant::now();
         loop {
             self.broker.check()?;
             if interrupt.is_requested() {
@@ -223,12 +226,33 @@ impl<'a> Moving<'a> {
             if in_flight == 0 && pace.is_empty_for(settled) {
                 return Ok(());
             }
+            // What an application bound meanwhile is taken away again; else it would never get empty.
+            if pace.is_level() && looked.elapsed() >= BINDINGS {
+                looked = Instant::now();
+                self.unbound(from).await?;
+            }
+            if let Some(moved) = pace.is_fed() {
+                let reason = format!(
+                    "messages come to it as fast as they are taken ({moved} of them): through the default exchange or as \
+                     dead letters, which cannot be redirected"
+                );
+                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
+            }
             if pace.is_over() {
                 let reason = held_by(&live, &theirs, refused.as_ref());
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;
         }
+    }
+
+    /// Fails when something leads to the queue: whoever bound it did so meanwhile.
+    pub(super) async fn unbound(&self, queue: &QueueName) -> Result<(), Setback> {
+        let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
+        bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
+            let (object, binding) = (queue.to_string(), binding.to_string());
+            Err(Setback::Again(BrokerError::BoundMeanwhile { object, binding }))
+        })
     }
 
     /// The consumers that are not our own shovel, which is on the broker and has no address.

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 const STALLED: Duration = Duration::from_secs(11);
 /// As a total that a broker says.
 const FEW_MESSAGES: u64 = 50;
+/// What does not get less for so long may be fed by somebody.
+const LEVEL: Duration = Duration::from_secs(2);
 /// The total of a quorum queue is that of its last tick.
 const TICK: Duration = Duration::from_secs(6);
 
@@ -20,8 +22,10 @@ pub(super) struct Pace {
     moved: u64,
     /// When it last was less, or something was moved.
     went_on: Instant,
-    /// When there last was less than ever.
+    /// When there last was less than ever, and how many had been moved by then.
     fell: Instant,
+    moved_when_it_fell: u64,
+    most: u64,
     /// Since when there has been nothing.
     empty_since: Option<Instant>,
     last: Option<u64>,
@@ -30,7 +34,18 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(patience: Duration) -> Self {
         let now = Instant::now();
-        Self { patience, begun: now, least: u64::MAX, moved: 0, went_on: now, fell: now, empty_since: None, last: None }
+        Self {
+            patience,
+            begun: now,
+            least: u64::MAX,
+            moved: 0,
+            went_on: now,
+            fell: now,
+            moved_when_it_fell: 0,
+            most: 0,
+            empty_since: None,
+            last: None,
+        }
     }
 
     pub(super) fn saw(&mut self, messages: Option<u64>, moved: u64) {
@@ -40,12 +55,24 @@ impl Pace {
             self.went_on = now;
         }
         if less {
-            self.fell = now;
+            (self.fell, self.moved_when_it_fell) = (now, moved);
             self.least = messages.unwrap_or(self.least);
         }
         self.empty_since = if messages == Some(0) { self.empty_since.or(Some(now)) } else { None };
         self.moved = moved.max(self.moved);
+        self.most = self.most.max(messages.unwrap_or(0));
         self.last = messages;
+    }
+
+    /// Whether it does not get less, for the moment.
+    pub(super) fn is_level(&self) -> bool {
+        self.fell.elapsed() >= LEVEL
+    }
+
+    /// Whether more was moved than was ever there, and still it does not get less. How many were moved.
+    pub(super) fn is_fed(&self) -> Option<u64> {
+        let moved = self.moved - self.moved_when_it_fell;
+        (self.is_not_falling() && moved > self.most.saturating_mul(2)).then_some(moved)
     }
 
     /// Whether nobody seems to take anything.

@@ -11,7 +11,7 @@ use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snap
 use topo::diff::{Change, diff};
 use topo::expand::expand;
 use topo::model::names::LOCK_QUEUE;
-use topo::model::{Binding, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
+use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
     Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, Situation, Target, Wanted, gate,
@@ -40,6 +40,7 @@ pub(super) type Counts = BTreeMap<String, usize>;
 pub(super) struct Player {
     runtime: tokio::runtime::Runtime,
     broker: Broker,
+    version: BrokerVersion,
 }
 
 /// A plan with what it was computed from.
@@ -61,7 +62,7 @@ impl Player {
         let options = ConnectionOptions::new(url, "guest", SecretString::from("guest"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let broker = runtime.block_on(async { Broker::connect(options) }).unwrap();
-        Self { runtime, broker }
+        Self { runtime, broker, version: node.version().parse().unwrap() }
     }
 
     fn plan(&self, wanted: &Wanted, options: &Options) -> Result<Planned, BrokerError> {
@@ -83,6 +84,7 @@ impl Player {
         let vhost = &wanted.topology.vhost;
         let holder = Holder::new("the convergence test");
         let name = QueueName::from(LOCK_QUEUE);
+        let holder = (holder, self.version);
         let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO, || false))?;
         let planned = self.plan(wanted, options)?;
         let report = match gate(planned.plan, allowed) {

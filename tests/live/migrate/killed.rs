@@ -45,7 +45,7 @@ pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bo
     true
 }
 
-impl Stage {
+impl Stage<'_> {
     pub(super) fn start(&self, mover: &str) -> Running {
         let words = Self::apply(mover);
         self.topo.start(words.iter().map(String::as_str))
@@ -100,7 +100,8 @@ fn killed(
         let output = was_killed.then(|| {
             stage.unlock();
             stage.directly();
-            stage.migrate(movers[1], &[])
+            // A lock that was asked for before the kill may have come after that.
+            stage.migrate(movers[1], &["--lock-timeout=2m"])
         });
         full.store(true, Ordering::Relaxed);
         publishing.join().unwrap();

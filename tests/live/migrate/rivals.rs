@@ -12,7 +12,7 @@ use lapin::types::FieldTable;
 use super::stage::{
     Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, is_long, there_are_quorums, twice,
 };
-use super::traffic::{EXCHANGE, Publisher, consume_until, disorder, emptied};
+use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::{Argument, Fault, Outcome, block_on, gets, text};
 
 const OFTEN: Duration = Duration::from_millis(5);
@@ -109,10 +109,10 @@ fn a_single_active_consumer_drains_alone_or_it_is_undone() {
             (stage, publisher)
         };
         let (stage, mut publisher) = with("single");
-        let (over, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let (over, counts) = (AtomicBool::new(false), Counts::default());
         let (output, consumed) = std::thread::scope(|scope| {
-            let consumer = scope.spawn(|| consume_until(&stage.vhost, Q, Duration::from_millis(1), &count, &over));
-            crate::support::until("a consumer", || (count.load(Ordering::Relaxed) > 0).then_some(()));
+            let consumer = scope.spawn(|| consume_until(&stage.vhost, Q, Duration::from_millis(1), &counts, &over));
+            crate::support::until("a consumer", || (counts.seen.load(Ordering::Relaxed) > 0).then_some(()));
             let output = beside(&stage, mover, &mut publisher, || {});
             over.store(true, Ordering::Relaxed);
             (output, consumer.join().unwrap())

@@ -103,15 +103,29 @@ impl Conversion {
 }
 
 /// A vhost with the old queue, and topo with the spec of the new one.
-pub(super) struct Stage {
+pub(super) struct Stage<'node> {
     pub(super) amqp: Amqp,
-    pub(super) vhost: Vhost<'static>,
+    pub(super) vhost: Vhost<'node>,
     pub(super) topo: Topo,
     pub(super) conversion: Conversion,
     before: BTreeSet<String>,
 }
 
-impl Stage {
+/// Declares the old queue, and binds it.
+pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Argument)]) {
+    let mut arguments = vec![("x-queue-type", text(conversion.from))];
+    arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
+    arguments.extend(more.iter().cloned());
+    amqp.declare_queue(Q, &arguments).unwrap();
+    amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
+    amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
+    // Those of others: the same exchange with another key, another exchange, one with arguments.
+    amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
+    amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
+    amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
+}
+
+impl Stage<'static> {
     pub(super) fn new(hint: &str, conversion: Conversion) -> Self {
         Self::with(hint, conversion, &[])
     }
@@ -119,24 +133,15 @@ impl Stage {
     /// The same with more arguments, which the spec must say, too.
     pub(super) fn with(hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
         let vhost = Node::shared().vhost(hint);
-        let amqp = vhost.amqp();
-        let mut arguments = vec![("x-queue-type", text(conversion.from))];
-        arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
-        arguments.extend(more.iter().cloned());
-        amqp.declare_queue(Q, &arguments).unwrap();
-        amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
-        amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
-        // Those of others: the same exchange with another key, another exchange, one with arguments.
-        amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
-        amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
-        amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
-        drop(amqp);
+        declare_old(&vhost.amqp(), conversion, more);
         let topo = Topo::new(&vhost).spec(&conversion.spec()).timeout(Duration::from_secs(300));
         Self::of(vhost, topo, conversion)
     }
+}
 
+impl<'node> Stage<'node> {
     /// With what is there already.
-    pub(super) fn of(vhost: Vhost<'static>, topo: Topo, conversion: Conversion) -> Self {
+    pub(super) fn of(vhost: Vhost<'node>, topo: Topo, conversion: Conversion) -> Self {
         let (amqp, before) = (vhost.amqp(), objects(&vhost));
         Self { amqp, vhost, topo, conversion, before }
     }
@@ -167,9 +172,15 @@ impl Stage {
 
     /// Over a road of its own, which is kept as long as what is returned.
     pub(super) fn through(mut self) -> (Self, Proxy) {
-        let proxy = Proxy::to(self.vhost.node());
-        self.topo = self.topo.through(&proxy);
+        let proxy = self.through_node(self.vhost.node());
         (self, proxy)
+    }
+
+    /// The same to another node of the cluster.
+    pub(super) fn through_node(&mut self, node: &Node) -> Proxy {
+        let proxy = Proxy::to(node);
+        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).through(&proxy);
+        proxy
     }
 
     pub(super) fn apply(mover: &str) -> Vec<String> {

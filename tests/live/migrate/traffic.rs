@@ -126,6 +126,15 @@ impl Publisher {
     }
 }
 
+/// What one consumer sees, for who waits for it.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Messages.
+    pub(super) seen: AtomicUsize,
+    /// How often the broker cancelled it.
+    pub(super) cancelled: AtomicUsize,
+}
+
 /// What one consumer saw.
 #[derive(Default)]
 pub(super) struct Consumed {
@@ -185,7 +194,7 @@ pub(super) fn consume_until(
     vhost: &Vhost<'_>,
     queue: &str,
     work: Duration,
-    count: &AtomicUsize,
+    counts: &Counts,
     stop: &AtomicBool,
 ) -> Consumed {
     let mut consumed = Consumed::default();
@@ -201,10 +210,11 @@ pub(super) fn consume_until(
                 consumed.seen.push(number_of(&delivery.data));
                 std::thread::sleep(work);
                 block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
-                count.fetch_add(1, Ordering::Relaxed);
+                counts.seen.fetch_add(1, Ordering::Relaxed);
             }
             Ok(None | Some(Err(_))) => {
                 consumed.cancelled += 1;
+                counts.cancelled.fetch_add(1, Ordering::Relaxed);
                 client.again(&mut consumed, stop);
             }
         }
