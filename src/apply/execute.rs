@@ -160,7 +160,7 @@ async fn migrations(
             stopped = true;
             continue;
         };
-        let is_done = |step: &Step| !is_undone && done.iter().any(|(done, _)| done.action == step.action);
+        let is_done = |step: &Step| done.iter().any(|(done, _)| done.action == step.action);
         let is_failed = |step: &Step| failed.as_ref().is_some_and(|(failed, _)| failed.action == step.action);
         if failed.is_some() || is_undone {
             let rest = planned.iter().filter(|step| !is_done(step) && !is_failed(step));

@@ -85,8 +85,11 @@ impl Steps {
     /// One more is over.
     pub(super) fn over(&mut self, what: &str) {
         self.done += 1;
+        // A migration that lost a race does some things again.
+        self.total = self.total.max(self.done);
         match &self.bar {
             Some(bar) => {
+                bar.set_length(self.total as u64);
                 bar.set_message(what.to_owned());
                 bar.inc(1);
             }

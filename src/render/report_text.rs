@@ -2,7 +2,9 @@
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, number, one_line};
 use crate::apply::{Consumers, Migrated, Report, WaitingStep};
+use crate::model::ObjectId;
 use crate::plan::Action;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// `declare queue orders.work`, `bind orders ─ # → orders.work`.
@@ -67,9 +69,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
         for step in &report.done {
             let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));
         }
-        for step in &report.taken_back {
-            let _ = writeln!(text, "  {} {}", Painted(DIM, "taken back   "), action(&step.step.action));
-        }
+        taken_back(&mut text, report);
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
             let _ = writeln!(text, "                {}", clean(&one_line(&step.error.to_string())));
@@ -89,6 +89,26 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
     let _ = writeln!(text, "\n{}", Painted(RED, line));
     let _ = writeln!(text, "To see what is left and go on:\n  {again}");
     text
+}
+
+/// What was done and undone. A migration that was undone did more than any plan says: it is one line.
+fn taken_back(text: &mut String, report: &Report) {
+    let mut of_migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
+    let is_undone = |object: &ObjectId| {
+        report.migrated.iter().any(|it| it.is_undone && *object == ObjectId::Queue(it.queue.clone()))
+    };
+    for done in &report.taken_back {
+        match &done.step.recreate {
+            Some(object) if is_undone(object) => *of_migrations.entry(object).or_default() += 1,
+            Some(_) | None => {
+                let _ = writeln!(text, "  {} {}", Painted(DIM, "taken back   "), action(&done.step.action));
+            }
+        }
+    }
+    for (object, steps) in of_migrations {
+        let what = clean(&format!("the migration of {object}: {}", count(steps, "step")));
+        let _ = writeln!(text, "  {} {what}", Painted(DIM, "taken back   "));
+    }
 }
 
 /// One line a migration: what it did, and what whoever reads the queue should know.

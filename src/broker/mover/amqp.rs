@@ -115,7 +115,7 @@ impl Job {
                 progress.in_flight = 0;
                 progress.maybe_twice += left as u64;
             });
-            session.close().await;
+            session.close(&self.order.source).await;
             match over {
                 Over::Stopped => break State::Stopped,
                 Over::Fault(fault) => break State::Failed(fault),

@@ -7,10 +7,14 @@ use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use crate::broker::error::BrokerError;
+use crate::model::QueueName;
 use crate::model::naming::MOVER_TAG;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
+use lapin::options::{
+    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions,
+    QueueDeclareOptions,
+};
 use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
 use lapin::{Channel, Consumer};
 use std::sync::Arc;
@@ -23,8 +27,9 @@ const PRIORITY: i64 = 1000;
 const GRACE: Duration = Duration::from_secs(10);
 /// A queue that hands out nothing for so long has nothing.
 const QUIET: Duration = Duration::from_millis(200);
-/// Within which acknowledgements are passed on to a quorum queue.
+/// Within which acknowledgements are passed on to a quorum queue, where it is idle; and where it is busy.
 const PASSED_ON: Duration = Duration::from_millis(300);
+const LONGEST_PASSED_ON: Duration = Duration::from_secs(3);
 /// Between attempts at a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -105,8 +110,9 @@ impl Session {
     /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue is told of them in the
     /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
     /// more than 32 commands under way: seen on a busy 3.10.8).
-    pub(super) async fn close(self) {
+    pub(super) async fn close(self, source: &QueueName) {
         tokio::time::sleep(PASSED_ON).await;
+        let _ = tokio::time::timeout(LONGEST_PASSED_ON, passed_on(&self.channel, source)).await;
         let _ = tokio::time::timeout(GRACE, self.channel.close(200, "done".into())).await;
     }
 
@@ -313,6 +319,22 @@ impl Session {
             progress.in_flight = self.pipeline.len();
         });
         Ok(())
+    }
+}
+
+/// Waits until a quorum queue has heard of all acknowledgements: it counts a consumer that was cancelled as long as that
+/// has messages (`rabbit_fifo:query_stat`). One that answers too late is said to have nothing at all
+/// (`rabbit_quorum_queue:stat`), which is not believed the first time.
+async fn passed_on(channel: &Channel, source: &QueueName) {
+    let mut before = None;
+    let passive = QueueDeclareOptions { passive: true, ..Default::default() };
+    while let Ok(queue) = channel.queue_declare(short(source.as_str()), passive, FieldTable::default()).await {
+        let count = queue.consumer_count();
+        if before.is_some_and(|before| count == 0 || count < before) {
+            return;
+        }
+        before = Some(count);
+        tokio::time::sleep(PASSED_ON / 10).await;
     }
 }
 

@@ -79,7 +79,8 @@ fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
         println!("binds by {mover}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
         match output.code {
             Some(0) => stage.expect_migrated(&context),
-            Some(1) => stage.expect_as_before(&context),
+            // Given up, by the guard of the delete or for want of time.
+            Some(1 | 3) => stage.expect_as_before(&context),
             _ => panic!("{context}"),
         }
     });

@@ -163,7 +163,12 @@ fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
         let back = rest.iter().filter(|message| message.redelivered).count();
         println!("{types:?}: {moved} moved, {back} went back");
         assert!(back <= 1000, "{types:?}");
-        assert!(numbers(&rest).into_iter().eq(moved..20_000));
+        let mut rest = numbers(&rest);
+        if back > 0 && types.0 == "quorum" {
+            // A quorum queue hands out in any order what came back together (seen on 3.10.8).
+            rest[..back].sort_unstable();
+        }
+        assert!(rest.into_iter().eq(moved..20_000), "{types:?}");
     }
 }
 
