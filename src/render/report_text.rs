@@ -128,7 +128,7 @@ fn migrations(text: &mut String, reports: &[Report]) {
             ));
         }
         if let Some(Consumers { before, after }) = consumers {
-            parts.push(format!("{} cancelled, {} there now", count(*before as u64, "consumer"), number(*after as u64)));
+            parts.push(format!("{} before, {} now", count(*before as u64, "consumer"), number(*after as u64)));
         }
         if let Some(overtaken) = overtaken {
             parts.push(format!(

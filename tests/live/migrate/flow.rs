@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::stage::{
     Conversion, DEAD_LETTERS, LIMIT, MOVERS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once,
-    is_long, there_are_quorums,
+    is_long, since, there_are_quorums,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::{Output, until};
@@ -72,6 +72,17 @@ struct Flowed {
     reconnected: usize,
 }
 
+/// Does something when what is around it panics.
+struct OnPanic<F: Fn() -> T, T>(F);
+
+impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
 fn flow(flow: Flow) -> Flowed {
     let stage = Stage::new(flow.conversion.name, flow.conversion);
     let mut publisher = Publisher::new(&stage.vhost);
@@ -91,12 +102,15 @@ fn flow(flow: Flow) -> Flowed {
             publisher.keep_on(rate(), &full);
             publisher.published()
         });
+        // Whatever fails, the others are told to stop: else the test would never end.
+        let stop = || [&full, &over].map(|flag| flag.store(true, Ordering::Relaxed));
+        let _stop = OnPanic(stop);
         let began = Instant::now();
         let output = stage.migrate(flow.mover, &[]);
         let took = began.elapsed();
         if output.code == Some(0) && flow.consumers > 0 {
             let are_cancelled = || counts.iter().all(|one| one.cancelled.load(Ordering::Relaxed) > 0);
-            until("a cancel for each consumer", || are_cancelled().then_some(()));
+            until("a cancel for each consumer", || (!is_each_cancelled() || are_cancelled()).then_some(()));
             until("consumers in the list", || (stage.consumers() >= flow.consumers).then_some(()));
             let before = seen();
             let go_on = || seen().iter().zip(&before).all(|(count, before)| count > before);
@@ -142,6 +156,12 @@ fn shown(flow: Flow, flowed: &Flowed) {
     );
 }
 
+/// Up to 3.x the broker itself subscribes a consumer again whose queue is gone, if there is one of that name by then
+/// (`rabbit_channel:queue_down_consumer_action`).
+fn is_each_cancelled() -> bool {
+    since(4, 0)
+}
+
 /// Whether the order counts there: by a shovel, and beside consumers, it is printed only.
 fn is_ordered(one: Flow) -> bool {
     one.mover == "amqp" && one.consumers == 0
@@ -157,7 +177,8 @@ fn nothing_is_lost_or_doubled_or_reordered_under_load() {
             let flowed = flow(one);
             shown(one, &flowed);
             // Once each; and once more with a connection that was lost.
-            let cancels = one.consumers..=one.consumers + flowed.reconnected;
+            let fewest = if is_each_cancelled() { one.consumers } else { 0 };
+            let cancels = fewest..=one.consumers + flowed.reconnected;
             assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);
             let Disorder { late, furthest } = flowed.disorder;
             if !is_ordered(one) || late <= LAST_FEW && furthest <= 10 * LAST_FEW {
