@@ -28,4 +28,5 @@ pub use error::BrokerError;
 pub use lock::{Holder, LockedBroker};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
+pub use read::QueueState;
 pub use snapshot::Snapshot;

@@ -16,6 +16,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
+/// What a queue is made of, and how large what is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The node of the leader of a quorum queue or stream, if there is one.
+    pub leader: Option<String>,
+    /// The nodes of its members; none for a classic queue.
+    pub members: Vec<String>,
+    /// Those that are up.
+    pub online: Vec<String>,
+    /// The bodies of its messages, in bytes, on average. By statistics, which are seconds old or switched off.
+    pub average_bytes: Option<u64>,
+}
+
 /// No statistics of the vhosts: theirs grow with the number of vhosts, and the broker computes them on the spot.
 const VHOSTS: &str = "/api/vhosts?columns=name,description,tags,default_queue_type";
 
@@ -94,6 +107,19 @@ impl Broker {
         match self.get::<Vec<wire::VhostLimits>>(path("vhost-limits", &[vhost.as_str()])).await {
             Ok(limits) => Ok(limits.into_iter().find_map(|limits| limits.value.max_queues)),
             Err(error) if is_not_offered(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How one queue does; `None` if there is no such queue.
+    pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
+        let path = path("queues", &[vhost.as_str(), queue.as_str()]);
+        match self.get::<wire::QueueState>(path + "?columns=leader,members,online,messages,message_bytes").await {
+            Ok(wire::QueueState { leader, members, online, messages, message_bytes }) => {
+                let average_bytes = message_bytes.zip(messages).and_then(|(bytes, messages)| bytes.checked_div(messages));
+                Ok(Some(QueueState { leader, members, online, average_bytes }))
+            }
+            Err(BrokerError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

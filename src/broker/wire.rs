@@ -121,6 +121,19 @@ pub(super) struct QueueTotals {
     pub(super) messages_unacknowledged: Option<u64>,
 }
 
+/// `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes`.
+#[derive(Debug, Deserialize)]
+pub(super) struct QueueState {
+    /// Null, or not there, where there is none.
+    pub(super) leader: Option<String>,
+    #[serde(default)]
+    pub(super) members: Vec<String>,
+    #[serde(default)]
+    pub(super) online: Vec<String>,
+    pub(super) messages: Option<u64>,
+    pub(super) message_bytes: Option<u64>,
+}
+
 /// `GET /api/queues/VHOST/NAME`, as far as a lock needs it.
 #[derive(Debug, Deserialize)]
 pub(super) struct LockQueue {

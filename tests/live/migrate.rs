@@ -7,6 +7,7 @@
 //! | [`abort`] | `--abort` wherever it is offered |
 //! | [`cluster`] | one of three nodes dies meanwhile |
 //! | [`held`] | messages that cannot be moved, and those that die meanwhile |
+//! | [`large`] | messages of megabytes, which are not all held in memory |
 //! | [`policies`] | what would eat the messages that are held |
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 
@@ -14,6 +15,7 @@ mod abort;
 mod cluster;
 mod flow;
 mod held;
+mod large;
 mod killed;
 mod policies;
 mod rivals;

@@ -72,7 +72,8 @@ impl Run<'_> {
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
         let switch = self.switch.as_ref().filter(|_| until == Level::NearlyEmpty);
         let has_ticks = self.migration.holding.queue_type() == Some(QueueType::Quorum);
-        self.moving.bring_back((from, to), (until, switch, has_ticks), tell).await?;
+        let into = self.migration.queue.clone();
+        self.moving.bring_back((from, to, &into), (until, switch, has_ticks), tell).await?;
         if until == Level::Empty {
             self.moving.stop().await;
         }

@@ -1,5 +1,6 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
+use super::held::{held_by, takes_none};
 use super::pace::Pace;
 use super::{Means, Setback};
 use crate::apply::Interrupt;
@@ -24,10 +25,18 @@ const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 /// Between two looks at what leads to a queue that does not get empty.
 const BINDINGS: Duration = Duration::from_secs(2);
+/// What is held in memory while it is moved: a thousand messages of 64 KiB, or one of any size.
+const BYTES_UNDER_WAY: u64 = 64 << 20;
 /// What a mover may have under way where next to nothing is left.
 const FEW: usize = 3;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
+
+/// How many messages of this size, in bytes, may be under way.
+fn prefetch(average: u64) -> u16 {
+    let fitting = BYTES_UNDER_WAY.checked_div(average).unwrap_or(u64::MAX);
+    u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)
+}
 
 /// The mover of one migration: at most one move at a time.
 pub(super) struct Moving<'a> {
@@ -39,6 +48,8 @@ pub(super) struct Moving<'a> {
     maybe_twice: u64,
     /// How many were held when new ones were let through before them.
     overtaken: Option<u64>,
+    /// How many a mover may have under way: less where messages are large.
+    prefetch: u16,
     /// Whether the old queue has run empty before.
     has_settled: bool,
 }
@@ -62,6 +73,7 @@ impl<'a> Moving<'a> {
             returned: Some(0),
             maybe_twice: 0,
             overtaken: None,
+            prefetch: Order::PREFETCH,
             has_settled: false,
         }
     }
@@ -90,7 +102,11 @@ impl<'a> Moving<'a> {
             let reason = "nothing was chosen to move them".to_owned();
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
-        let handle = mover.start(Order::new(from, to)).await?;
+        // Without statistics, as if they were small.
+        let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
+        let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
+        self.prefetch = self.prefetch.min(prefetch(average));
+        let handle = mover.start(Order { prefetch: self.prefetch, ..Order::new(from, to) }).await?;
         self.current = Some(Current { from: from.clone(), to: to.clone(), brings_back, since: Instant::now(), handle });
         Ok(())
     }
@@ -283,7 +299,7 @@ impl<'a> Moving<'a> {
     /// as soon as next to nothing is left. `has_ticks` is for a quorum queue.
     pub(super) async fn bring_back(
         &mut self,
-        (from, to): (&QueueName, &ExchangeName),
+        (from, to, into): (&QueueName, &ExchangeName, &QueueName),
         (until, switch, has_ticks): (Level, Option<&Binding>, bool),
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
@@ -316,7 +332,9 @@ impl<'a> Moving<'a> {
                     return Ok(());
                 }
                 Level::Empty | Level::NearlyEmpty if pace.is_over() => {
-                    let reason = held_by(&live, &[], None);
+                    let state = self.broker.broker().queue_state(self.broker.vhost(), into).await?;
+                    let reason = state.and_then(|state| takes_none(into, &state));
+                    let reason = reason.unwrap_or_else(|| held_by(&live, &[], None));
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
                 }
                 Level::Empty | Level::NearlyEmpty => sleep(POLL).await,
@@ -367,27 +385,4 @@ impl<'a> Moving<'a> {
         let now = progress.map_or(Some(0), |progress| progress.moved);
         self.moved.zip(now).map_or(0, |(before, now)| before + now)
     }
-}
-
-/// Why a queue does not get empty, in words.
-fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>) -> String {
-    let mut text = match (live.unacknowledged, live.messages) {
-        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
-        (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
-        (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
-            format!(
-                "{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)"
-            )
-        }
-        (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
-        (_, None) => "the broker does not say how many are left".to_owned(),
-    };
-    let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
-    if !peers.is_empty() {
-        text.push_str(&format!("; it is consumed from {}", peers.join(", ")));
-    }
-    if let Some(fault) = refused {
-        text.push_str(&format!("; {fault}"));
-    }
-    text
 }

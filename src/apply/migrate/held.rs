@@ -1,0 +1,68 @@
+//! Why messages do not get on, in words.
+
+use crate::broker::QueueState;
+use crate::broker::mover::Fault;
+use crate::model::QueueName;
+use crate::plan::QueueActivity;
+
+/// Why a queue does not get empty, in words.
+pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>) -> String {
+    let mut text = match (live.unacknowledged, live.messages) {
+        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
+        (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
+        (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
+            format!(
+                "{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)"
+            )
+        }
+        (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
+        (_, None) => "the broker does not say how many are left".to_owned(),
+    };
+    let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
+    if !peers.is_empty() {
+        text.push_str(&format!("; it is consumed from {}", peers.join(", ")));
+    }
+    if let Some(fault) = refused {
+        text.push_str(&format!("; {fault}"));
+    }
+    text
+}
+
+/// Why a queue takes no messages, if its members are the reason.
+pub(super) fn takes_none(queue: &QueueName, state: &QueueState) -> Option<String> {
+    if state.members.is_empty() || state.leader.is_some() {
+        return None;
+    }
+    let up = match state.online.as_slice() {
+        [] => "no member is up".to_owned(),
+        some => format!("up are {}", some.join(", ")),
+    };
+    Some(format!("queue {queue} takes no messages: it has no leader (members: {}; {up})", state.members.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(leader: Option<&str>, members: &[&str], online: &[&str]) -> QueueState {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        QueueState {
+            leader: leader.map(str::to_owned),
+            members: owned(members),
+            online: owned(online),
+            average_bytes: None,
+        }
+    }
+
+    #[test]
+    fn a_queue_without_a_leader() {
+        let said = |state| takes_none(&"q".into(), &state);
+        assert_eq!(said(state(Some("a"), &["a", "b"], &["a"])), None);
+        assert_eq!(said(state(None, &[], &[])), None, "a classic queue has no members");
+        assert_eq!(
+            said(state(None, &["a", "b", "c"], &["b", "c"])).unwrap(),
+            "queue q takes no messages: it has no leader (members: a, b, c; up are b, c)"
+        );
+        assert!(said(state(None, &["a", "b"], &[])).unwrap().ends_with("(members: a, b; no member is up)"));
+    }
+}
