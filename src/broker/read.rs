@@ -116,7 +116,8 @@ impl Broker {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self.get::<wire::QueueState>(path + "?columns=leader,members,online,messages,message_bytes").await {
             Ok(wire::QueueState { leader, members, online, messages, message_bytes }) => {
-                let average_bytes = message_bytes.zip(messages).and_then(|(bytes, messages)| bytes.checked_div(messages));
+                let average_bytes =
+                    message_bytes.zip(messages).and_then(|(bytes, messages)| bytes.checked_div(messages));
                 Ok(Some(QueueState { leader, members, online, average_bytes }))
             }
             Err(BrokerError::NotFound { .. }) => Ok(None),

@@ -5,6 +5,7 @@
 //! | [`flow`] | every conversion, under load: what came through, and in which order |
 //! | [`killed`] | killed before any request, and at any moment: the next run ends it |
 //! | [`abort`] | `--abort` wherever it is offered |
+//! | [`alarm`] | a broker that takes no messages for a while |
 //! | [`cluster`] | one of three nodes dies meanwhile |
 //! | [`held`] | messages that cannot be moved, and those that die meanwhile |
 //! | [`large`] | messages of megabytes, which are not all held in memory |
@@ -12,11 +13,12 @@
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 
 mod abort;
+mod alarm;
 mod cluster;
 mod flow;
 mod held;
-mod large;
 mod killed;
+mod large;
 mod policies;
 mod rivals;
 mod stage;

@@ -113,6 +113,13 @@ impl Node {
         [first, second, third]
     }
 
+    /// Runs `rabbitmqctl` on it (a second or two).
+    pub(crate) fn ctl<const N: usize>(&self, words: [&str; N]) {
+        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"));
+        let output = command.arg("--ctl").arg(self.folder()).args(words).output().expect("bash is installed");
+        assert!(output.status.success(), "rabbitmqctl {words:?}: {output:?}");
+    }
+
     /// Kills it, as a machine that loses its power; what it has stored is gone with it.
     pub(crate) fn kill(&self) {
         let pid = self.fact("pid").to_owned();

@@ -32,6 +32,7 @@ impl Migration {
         list.bound = live.bindings.iter().filter(touches).cloned().collect();
         let is_there = live.queues.contains_key(&self.queue);
         if is_there && !is_wanted && self.goal == Goal::Recreate {
+            list.finish_way_back();
             list.prepare();
             list.tap();
             list.drain();
@@ -112,6 +113,21 @@ impl List<'_> {
 
     fn queue(&self) -> Destination {
         Destination::Queue(self.migration.queue.clone())
+    }
+
+    /// What was being put back goes back to the end before it is drained again: what was at the front is in the queue by
+    /// then, and would come behind what is still held.
+    fn finish_way_back(&mut self) {
+        let way_back = plain(&self.beside.back, self.queue());
+        if !self.bound.contains(&way_back) {
+            return;
+        }
+        let [_, drained] = self.holding_queues();
+        if self.has_queue(&drained) {
+            let to = self.beside.back.clone();
+            self.push(Stage::Prepare, Action::MoveMessages { from: drained, to, until: Level::Empty });
+        }
+        self.unbind(Stage::Prepare, &way_back);
     }
 
     /// A message that a missing alternate exchange should have taken is dropped without a word, so what holds is there and

@@ -125,6 +125,35 @@ fn until_the_old_queue_is_deleted_all_can_be_put_back() {
 }
 
 #[test]
+fn a_way_back_that_is_cut_short_can_be_turned_round() {
+    let migration = migration(true);
+    let todo = remaining(&migration, &live());
+    let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
+    let Beside { drained, .. } = migration.beside();
+    for stop in 0..=swap {
+        let halfway = done(live(), &todo[..stop]);
+        let back = remaining(&migration.put_back(), &halfway);
+        for cut in 0..=back.len() {
+            let cut_short = done(halfway.clone(), &back[..cut]);
+            let rest = remaining(&migration, &cut_short);
+            // What was at the front is in the queue again: all of it must be before any of it leaves.
+            let moves: Vec<String> = rest
+                .iter()
+                .filter_map(|one| {
+                    if let Action::MoveMessages { from, .. } = &one.action { Some(from.to_string()) } else { None }
+                })
+                .collect();
+            let has_moved = back[..cut].iter().any(|one| matches!(&one.action, Action::MoveMessages { .. }));
+            let holds = cut_short.queues.contains_key(&QueueName::new(&drained));
+            if has_moved && holds && cut_short.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back")) {
+                assert_eq!(moves[0], drained, "{stop} {cut}");
+            }
+            assert_eq!(done(cut_short, &rest), with_queue(migration.wanted.clone()), "stopped before {stop}, {cut}");
+        }
+    }
+}
+
+#[test]
 fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
     let migration = migration(false);
     let todo = remaining(&migration, &live());

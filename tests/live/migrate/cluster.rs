@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, QUORUM, Stage, declare_old, is_long, there_are_quorums, twice};
+use super::stage::{MOVERS, Q, QUORUM, Stage, declare_old, is_long, since, there_are_quorums, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
@@ -63,9 +63,17 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
     });
     assert!(was_in_time, "{what}: it was over before");
     let last = outputs.last().unwrap();
-    assert_eq!(last.code, Some(0), "{what}\n{}\n{last}", outputs[0]);
     stage.directly();
     publisher.expect_all_taken();
+    if last.code != Some(0) {
+        // Up to 3.x a queue whose declaration was cut off by the death of a node never gets a leader, and the broker says
+        // that it is there. Then topo says so, and everything is still held.
+        assert!(!since(4, 0) && last.says("takes no messages: it has no leader"), "{what}\n{}\n{last}", outputs[0]);
+        let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&stage.vhost, queue));
+        let doubled = twice(held, publisher.published(), &what);
+        println!("{what}: {Q} has no leader; {} messages are held, {doubled} twice", publisher.published());
+        return;
+    }
     let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &what);
     assert!(doubled <= PREFETCH, "{doubled} came twice: {what}");
     stage.expect_migrated(&what);

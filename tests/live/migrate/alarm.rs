@@ -1,0 +1,73 @@
+//! An alarm in the middle: while it lasts the broker takes no message, and what is on its way waits.
+
+use std::time::Duration;
+
+use super::stage::{MOVERS, Q, Stage, TTL, declare_old, expect_each_once, twice};
+use super::traffic::{Publisher, emptied};
+use crate::support::node::Options;
+use crate::support::{Node, Topo, until, writes};
+
+const MESSAGES: usize = 20_000;
+/// Sent before the first message is moved.
+const PREPARED: usize = 18;
+/// What a mover may have under way.
+const PREFETCH: usize = 1_000;
+
+/// Less than any node needs, and the usual.
+fn set_alarm(node: &Node, is_set: bool) {
+    node.ctl(["set_vm_memory_high_watermark", if is_set { "0.00001" } else { "0.4" }]);
+}
+
+#[test]
+fn an_alarm_in_the_middle_is_waited_out_or_said() {
+    let node = Node::start(Options::default());
+    for mover in MOVERS {
+        let vhost = node.vhost("alarm");
+        declare_old(&vhost.amqp(), TTL, &[]);
+        let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
+        let mut stage = Stage::of(vhost, topo, TTL);
+        let proxy = stage.through_node(&node);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(MESSAGES);
+
+        // One that ends in time.
+        let running = stage.start(mover);
+        until("the drain", || (proxy.count(&writes()) >= PREPARED).then_some(()));
+        set_alarm(&node, true);
+        // How long it lasts is the subject.
+        std::thread::sleep(Duration::from_secs(3));
+        set_alarm(&node, false);
+        let output = running.wait().expect_code(0);
+        stage.expect_migrated(&output);
+        expect_each_once(emptied(&stage.vhost, Q), MESSAGES, &output);
+    }
+}
+
+#[test]
+fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
+    let node = Node::start(Options::default());
+    for mover in MOVERS {
+        let vhost = node.vhost("alarm-stays");
+        declare_old(&vhost.amqp(), TTL, &[]);
+        let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
+        let mut stage = Stage::of(vhost, topo, TTL);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(MESSAGES);
+        let proxy = stage.through_node(&node);
+        let words = Stage::apply(mover);
+        let words = words.iter().map(String::as_str).chain(["--drain-timeout=5s"]);
+        let running = stage.topo.start(words);
+        until("the drain", || (proxy.count(&writes()) >= PREPARED).then_some(()));
+        set_alarm(&node, true);
+        let output = running.wait();
+        // A shovel is on the broker, and no publisher that an alarm blocks.
+        assert!(matches!(output.code, Some(1 | 4)) || mover == "shovel" && output.code == Some(0), "{output}");
+        println!("by {mover}: {:?}", output.code);
+        set_alarm(&node, false);
+        let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
+        let context = format!("{output}\n{again}");
+        stage.expect_migrated(&context);
+        let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &context);
+        assert!(doubled <= PREFETCH, "{doubled} came twice: {context}");
+    }
+}
