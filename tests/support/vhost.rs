@@ -45,10 +45,12 @@ impl<'node> Vhost<'node> {
     /// Waits until each node of a cluster has it.
     pub(crate) fn until_on_all_nodes(&self) {
         until("the vhost on all nodes", || {
+            let nodes = self.http().get("/api/nodes?columns=name").expect_status(200);
             let vhost = self.http().get(&self.own_path()).found();
-            let mut missing = vhost["cluster_state"].as_object()?.iter().filter(|(_, state)| **state != "running");
+            let is_missing = |node: &&Value| vhost["cluster_state"][node["name"].as_str().unwrap()] != "running";
             // A node that has just joined may not have heard of it.
-            let Some((node, _)) = missing.next() else { return Some(()) };
+            let missing = nodes.as_array().unwrap().iter().find(is_missing).map(|node| node["name"].as_str().unwrap());
+            let Some(node) = missing else { return Some(()) };
             self.http().send("POST", &format!("{}/start/{}", self.own_path(), segment(node)), None).ok();
             None
         });
