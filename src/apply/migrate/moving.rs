@@ -31,6 +31,8 @@ const BYTES_UNDER_WAY: u64 = 64 << 20;
 const FEW: usize = 3;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
+/// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
+const LONGEST_RETURN: Duration = Duration::from_secs(60);
 
 /// How many messages of this size, in bytes, may be under way.
 fn prefetch(average: u64) -> u16 {
@@ -304,6 +306,7 @@ impl<'a> Moving<'a> {
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
         let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
+        let longest = self.means.patience.max(LONGEST_RETURN);
         loop {
             self.broker.check()?;
             if let Err(fault) = self.start(from, to, true).await {
@@ -331,7 +334,7 @@ impl<'a> Moving<'a> {
                     self.overtaken = live.messages;
                     return Ok(());
                 }
-                Level::Empty | Level::NearlyEmpty if pace.is_over() => {
+                Level::Empty | Level::NearlyEmpty if pace.has_stood_still_for(longest) => {
                     let state = self.broker.broker().queue_state(self.broker.vhost(), into).await?;
                     let reason = state.and_then(|state| takes_none(into, &state));
                     let reason = reason.unwrap_or_else(|| held_by(&live, &[], None));

@@ -85,7 +85,12 @@ impl Pace {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.went_on.elapsed() >= self.patience
+        self.has_stood_still_for(self.patience)
+    }
+
+    /// Whether nothing was moved, and nothing got less, for so long.
+    pub(super) fn has_stood_still_for(&self, time: Duration) -> bool {
+        self.went_on.elapsed() >= time
     }
 
     pub(super) fn is_not_falling(&self) -> bool {

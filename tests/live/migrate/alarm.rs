@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, Stage, TTL, declare_old, expect_each_once, twice};
+use super::stage::{MOVERS, Q, Stage, TTL, declare_old, expect_each_once, is_long, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Node, Topo, until, writes};
@@ -46,7 +46,8 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
 #[test]
 fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
     let node = Node::start(Options::default());
-    for mover in MOVERS {
+    // A minute it is until the way back is given up.
+    for mover in if is_long() { &MOVERS[..] } else { &MOVERS[..1] } {
         let vhost = node.vhost("alarm-stays");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
@@ -61,7 +62,7 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         set_alarm(&node, true);
         let output = running.wait();
         // A shovel is on the broker, and no publisher that an alarm blocks.
-        assert!(matches!(output.code, Some(1 | 4)) || mover == "shovel" && output.code == Some(0), "{output}");
+        assert!(matches!(output.code, Some(1 | 4)) || *mover == "shovel" && output.code == Some(0), "{output}");
         println!("by {mover}: {:?}", output.code);
         set_alarm(&node, false);
         let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);

@@ -173,7 +173,7 @@ fn a_message_of_another_user_is_left_and_said() {
     let output = {
         let amqp = other.amqp(&stage.vhost);
         assert_eq!(amqp.publish_with(EXCHANGE, "work.k", "1", theirs), Outcome::Routed);
-        stage.migrate("amqp", &["--drain-timeout=3s"]).expect_code(1)
+        stage.migrate("amqp", &["--drain-timeout=20s"]).expect_code(1)
     };
     let context = output.expect_text(&format!("a message with the property user_id `{}`", other.name));
     stage.expect_as_before(&context);
