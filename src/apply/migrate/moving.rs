@@ -25,7 +25,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 /// Between two looks at what leads to a queue that does not get empty.
 const BINDINGS: Duration = Duration::from_secs(2);
-/// What is held in memory while it is moved: a thousand messages of 64 KiB, or one of any size.
+/// What is under way, by the average size: a thousand messages of 64 KiB, or one of any size.
 const BYTES_UNDER_WAY: u64 = 64 << 20;
 /// What a mover may have under way where next to nothing is left.
 const FEW: usize = 3;
@@ -335,7 +335,7 @@ impl<'a> Moving<'a> {
                     return Ok(());
                 }
                 Level::Empty | Level::NearlyEmpty if pace.has_stood_still_for(longest) => {
-                    let state = self.broker.broker().queue_state(self.broker.vhost(), into).await?;
+                    let state = self.broker.broker().queue_state(self.broker.vhost(), into).await.ok().flatten();
                     let reason = state.and_then(|state| takes_none(into, &state));
                     let reason = reason.unwrap_or_else(|| held_by(&live, &[], None));
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
