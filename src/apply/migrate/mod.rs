@@ -5,6 +5,7 @@
 //! next; and a migration that cannot be finished is undone by the same means, with another goal.
 
 mod carry_out;
+mod fault;
 mod held;
 mod migrated;
 mod moving;

@@ -1,5 +1,6 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
+use super::fault::setback;
 use super::held::{held_by, takes_none};
 use super::pace::Pace;
 use super::{Means, Setback};
@@ -20,6 +21,8 @@ const INSTANT: Duration = Duration::from_millis(1);
 pub(super) const IDLE: Duration = Duration::from_millis(500);
 /// A mover that is told to stop has 10 s for what is under way, and a shovel 30 s to be gone.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
+/// While an alarm lasts, nothing of what is under way gets anywhere.
+const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
 /// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
 const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
@@ -115,16 +118,25 @@ impl<'a> Moving<'a> {
 
     /// Ends the move: nothing is under way any more.
     pub(super) async fn stop(&mut self) {
-        let Some(current) = self.current.take() else { return };
-        // While an alarm lasts, nothing of what is under way gets anywhere.
-        if let Ok(Ok(last)) = timeout(LONGEST_STOP, current.handle.stop()).await {
-            let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
-            self.moved = add(self.moved);
-            if current.brings_back {
-                self.returned = add(self.returned);
-            }
-            self.maybe_twice += last.maybe_twice;
+        let Some(mut current) = self.current.take() else { return };
+        let before = current.handle.progress().await.ok();
+        let is_blocked = before.as_ref().is_some_and(|before| before.state == State::Blocked);
+        let longest = if is_blocked { LONGEST_BLOCKED_STOP } else { LONGEST_STOP };
+        let (last, broken_off) = match timeout(longest, current.handle.stop()).await {
+            Ok(Ok(last)) => (last, 0),
+            Ok(Err(_)) | Err(_) => match before {
+                // The last acknowledgements may be lost, too.
+                Some(before) if before.in_flight > 0 => (before, self.prefetch.into()),
+                Some(before) => (before, 0),
+                None => return,
+            },
+        };
+        let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
+        self.moved = add(self.moved);
+        if current.brings_back {
+            self.returned = add(self.returned);
         }
+        self.maybe_twice += last.maybe_twice + broken_off;
     }
 
     /// Waits until the source is gone for the mover, too: only then nobody holds the old queue any more.
@@ -190,10 +202,18 @@ impl<'a> Moving<'a> {
     }
 
     /// How far the current move is, if there is one.
-    async fn progress(&mut self) -> Result<Option<Progress>, BrokerError> {
-        match &mut self.current {
-            Some(current) => current.handle.progress().await.map(Some),
-            None => Ok(None),
+    /// And what it waits for, or why it failed; then it is none any more.
+    async fn progress(&mut self) -> Result<(Option<Progress>, Option<Fault>), BrokerError> {
+        let Some(current) = &mut self.current else { return Ok((None, None)) };
+        let progress = current.handle.progress().await?;
+        match &progress.state {
+            State::Moving | State::Rejected | State::Reconnecting | State::Stopped => Ok((Some(progress), None)),
+            State::Blocked => Ok((Some(progress), Some(Fault::Blocked))),
+            State::Failed(fault) => {
+                let fault = fault.clone();
+                self.stop().await;
+                Ok((None, Some(fault)))
+            }
         }
     }
 
@@ -229,14 +249,13 @@ impl<'a> Moving<'a> {
             if !is_ours && wants_mover && live.messages != Some(0) {
                 refused = match self.start(from, to, false).await {
                     Ok(()) => None,
-                    Err(fault) => Some(self.setback(from, fault)?),
+                    Err(fault) => Some(setback(from, fault)?),
                 };
             }
-            let progress = self.progress().await?;
+            let (progress, fault) = self.progress().await?;
             let in_flight = progress.as_ref().map_or(0, |progress| progress.in_flight);
-            if let Some(Progress { state: State::Failed(fault), .. }) = &progress {
-                self.stop().await;
-                refused = Some(self.setback(from, fault.clone())?);
+            if let Some(fault) = fault {
+                refused = Some(setback(from, fault)?);
             }
             let moved = self.moved_with(progress.as_ref());
             tell(moved, live.messages);
@@ -282,21 +301,6 @@ impl<'a> Moving<'a> {
         theirs
     }
 
-    /// What a fault of the mover means: something to wait out, which is returned, or a setback.
-    fn setback(&self, queue: &QueueName, fault: Fault) -> Result<Fault, Setback> {
-        let reason = fault.to_string();
-        let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
-        match fault {
-            // Its own consumer may drain it, and is the only one who can.
-            Fault::Exclusive { .. } => Ok(fault),
-            Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
-                Err(Setback::Again(not_moved))
-            }
-            Fault::Broker(error) => Err(error.into()),
-            Fault::ForeignUser { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => Err(Setback::GiveUp(not_moved)),
-        }
-    }
-
     /// Brings back what a holding queue holds; nobody but this mover takes from it. Where more comes, `switch` is bound
     /// as soon as next to nothing is left. `has_ticks` is for a quorum queue.
     pub(super) async fn bring_back(
@@ -309,18 +313,19 @@ impl<'a> Moving<'a> {
         let longest = self.means.patience.max(LONGEST_RETURN);
         loop {
             self.broker.check()?;
-            if let Err(fault) = self.start(from, to, true).await {
-                self.setback(from, fault)?;
-            }
-            if self.is_idle(until, switch).await? {
-                return Ok(());
+            let mut refused = match self.start(from, to, true).await {
+                Ok(()) => None,
+                Err(fault) => Some(setback(from, fault)?),
+            };
+            match self.is_idle(until, switch).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => refused = Some(setback(from, error.into())?),
             }
             let Some(live) = self.live(from).await? else { return Ok(()) };
-            let progress = self.progress().await?;
-            if let Some(Progress { state: State::Failed(fault), .. }) = &progress {
-                let fault = fault.clone();
-                self.stop().await;
-                self.setback(from, fault)?;
+            let (progress, fault) = self.progress().await?;
+            if let Some(fault) = fault {
+                refused = Some(setback(from, fault)?);
             }
             let moved = self.moved_with(progress.as_ref());
             tell(moved, live.messages.filter(|_| !has_ticks));
@@ -337,7 +342,7 @@ impl<'a> Moving<'a> {
                 Level::Empty | Level::NearlyEmpty if pace.has_stood_still_for(longest) => {
                     let state = self.broker.broker().queue_state(self.broker.vhost(), into).await.ok().flatten();
                     let reason = state.and_then(|state| takes_none(into, &state));
-                    let reason = reason.unwrap_or_else(|| held_by(&live, &[], None));
+                    let reason = reason.unwrap_or_else(|| held_by(&live, &[], refused.as_ref()));
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
                 }
                 Level::Empty | Level::NearlyEmpty => sleep(POLL).await,

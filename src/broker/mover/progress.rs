@@ -106,6 +106,9 @@ pub enum Fault {
         /// The broker's words.
         reason: String,
     },
+    /// An alarm: what is on its way waits, and goes on after it.
+    #[error("the broker takes no messages now: it has an alarm of memory or disk")]
+    Blocked,
     /// There is no plugin for shovels on the node.
     #[error("the broker has no shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
     NoShovels,

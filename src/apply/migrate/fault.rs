@@ -1,0 +1,21 @@
+//! What a fault of the mover means for the migration.
+
+use super::Setback;
+use crate::broker::BrokerError;
+use crate::broker::mover::Fault;
+use crate::model::QueueName;
+
+/// What a fault of the mover means: something to wait out, which is returned, or a setback.
+pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback> {
+    let reason = fault.to_string();
+    let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
+    match fault {
+        // Its own consumer may drain it, and is the only one who can. An alarm is over when it is over.
+        Fault::Exclusive { .. } | Fault::Blocked | Fault::Broker(BrokerError::Alarm { .. }) => Ok(fault),
+        Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
+            Err(Setback::Again(not_moved))
+        }
+        Fault::Broker(error) => Err(error.into()),
+        Fault::ForeignUser { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => Err(Setback::GiveUp(not_moved)),
+    }
+}
