@@ -99,7 +99,8 @@ pub enum Guard {
     Drained,
     /// It holds no more than so many messages: the bound of `--allow message-loss:N`.
     AtMost(u64),
-    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound.
+    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound, and for what topo made itself
+    /// a moment ago and nothing leads to.
     Nothing,
 }
 
