@@ -5,7 +5,7 @@ use super::arguments::{Global, PlanFormat};
 use super::input::Loaded;
 use super::output;
 use crate::behaviour::Dialect;
-use crate::lint::{Finding, Subject, lint};
+use crate::lint::{Finding, Levels, Subject, lint};
 use crate::model::{Address, BrokerVersion};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::style::{Painted, YELLOW, count};
@@ -20,7 +20,7 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion) -> Diagnostic
     let dialect = Dialect::of(version);
     let mut diagnostics = Diagnostics::new();
     for (spec, expansion) in &loaded.expanded {
-        let found = lint(&Subject { spec, expansion, dialect: &dialect });
+        let found = lint(&Subject { spec, expansion, dialect: &dialect }, &Levels::new());
         found.iter().for_each(|finding| diagnostics.push(finding.into()));
     }
     diagnostics
@@ -40,7 +40,7 @@ pub(super) fn beside(loaded: &Loaded, dialects: &[Dialect], plan: &Plan) -> Besi
     let mut beside = BesidePlan { version: dialects.first().map(|dialect| dialect.version), ..BesidePlan::default() };
     let parts = loaded.expanded.iter().zip(dialects).zip(&plan.vhosts);
     for (((spec, expansion), dialect), part) in parts {
-        for finding in lint(&Subject { spec, expansion, dialect }) {
+        for finding in lint(&Subject { spec, expansion, dialect }, &Levels::new()) {
             if !is_news(&finding, part, plan) {
                 continue;
             }

@@ -38,6 +38,12 @@ impl Finding {
         self
     }
 
+    /// With another place.
+    pub(super) fn also(mut self, at: Location, label: impl Into<String>) -> Self {
+        self.also.push((at, label.into()));
+        self
+    }
+
     /// The same about more objects.
     pub(super) fn merge(&mut self, other: &Self) {
         let new = other.objects.iter().filter(|object| !self.objects.contains(object));

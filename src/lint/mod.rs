@@ -7,6 +7,7 @@ mod finding;
 mod place;
 pub mod reference;
 mod rule;
+mod ruled;
 mod rules;
 mod settled;
 mod subject;
@@ -18,15 +19,18 @@ pub use rule::Rule;
 pub use rules::RULES;
 pub use subject::Subject;
 
-use crate::spec::{Location, Severity};
+use crate::spec::{Level, Location, Severity};
 use std::collections::BTreeMap;
 
-/// All that the rules find, in the order of the files and the lines.
+/// The levels that somebody gave to rules, by name.
+pub type Levels = BTreeMap<String, Level>;
+
+/// All that the rules find, in the order of the files and the lines; `levels` go before what the spec says of a rule.
 ///
 /// What one line says of many objects is one finding. Where a rule of its own explains a refusal, the plain refusal is left
 /// out.
-pub fn lint(subject: &Subject<'_>) -> Vec<Finding> {
-    let found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(subject)).collect();
+pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
+    let found: Vec<Finding> = RULES.iter().flat_map(|rule| checked(rule, subject, levels)).collect();
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
             && found.iter().any(|other| {
@@ -47,4 +51,16 @@ pub fn lint(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     findings.into_values().collect()
+}
+
+/// What one rule finds, at its level.
+fn checked(rule: &Rule, subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
+    match levels.get(rule.name) {
+        None if rule.is_optional => Vec::new(),
+        None => (rule.check)(subject),
+        Some(level) => match level.severity() {
+            None => Vec::new(),
+            Some(severity) => (rule.check)(subject).into_iter().map(|finding| finding.severity(severity)).collect(),
+        },
+    }
 }

@@ -20,7 +20,9 @@ pub fn reference() -> String {
     for rule in RULES {
         let file = rule.name.replace('-', "_");
         let link = format!("[{}](../src/lint/rules/{file}.md)", rule.name);
-        let _ = writeln!(page, "| {link} | {} | {} |", rule.severity.as_str(), rule.summary);
+        let severity = rule.severity.as_str();
+        let level = if rule.is_optional { format!("off ({severity})") } else { severity.to_owned() };
+        let _ = writeln!(page, "| {link} | {level} | {} |", rule.summary);
     }
     page
 }

@@ -8,6 +8,7 @@
 mod check;
 mod diagnostic;
 mod keys;
+mod level;
 mod node;
 mod position;
 mod queue;
@@ -30,6 +31,7 @@ mod written;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use level::Level;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
