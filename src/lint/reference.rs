@@ -30,6 +30,7 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lint::Rule;
     use std::path::Path;
 
     #[test]
@@ -41,6 +42,19 @@ mod tests {
         }
         let text = std::fs::read_to_string(committed).unwrap_or_default();
         assert!(text == printed, "docs/rules.md is old: run the tests with TOPO_UPDATE=1");
+    }
+
+    #[test]
+    fn the_spec_knows_the_names() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/spec/rule_names.rs");
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let (head, _) = committed.split_once("= &[\n").expect("it is a list");
+        let entry = |rule: &&Rule| format!("    ({:?}, {:?}),\n", rule.name, rule.summary);
+        let written = format!("{head}= &[\n{}];\n", RULES.iter().map(entry).collect::<String>());
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        }
+        assert!(committed == written, "src/spec/rule_names.rs was old: run the tests with TOPO_UPDATE=1, then again");
     }
 
     #[test]

@@ -204,3 +204,55 @@ fn a_circle_of_one_comes_straight_back() {
     let found = lines(text, &of("4.3"));
     assert!(found.contains("a message that expires here comes straight back, and the broker drops it then"), "{found}");
 }
+
+#[test]
+fn a_level_of_the_spec_holds_and_one_that_is_typed_goes_first() {
+    let of_spec = |level: &str| {
+        format!("lint: {{unbounded-queue: {level}}}\nqueues: {{q: {{type: quorum, deadLetter: none}}}}\n")
+    };
+    let typed = Levels::from([("unbounded-queue".to_owned(), Level::Error)]);
+    let severities = |text: &str, levels: &Levels| -> Vec<Severity> {
+        lint_at(text, &of("4.3"), levels).iter().map(|finding| finding.severity).collect()
+    };
+    assert_eq!(severities("queues: {q: {type: quorum, deadLetter: none}}\n", &Levels::new()), []);
+    assert_eq!(severities(&of_spec("off"), &Levels::new()), []);
+    assert_eq!(severities(&of_spec("warning"), &Levels::new()), [Severity::Warning]);
+    assert_eq!(severities(&of_spec("off"), &typed), [Severity::Error]);
+    let noisy = "lint: {no-dead-letter: off}\nqueues: {q: {type: quorum, maxRetries: 3}}\n";
+    assert_eq!(severities(noisy, &Levels::new()), []);
+}
+
+#[test]
+fn a_comment_allows_its_own_line_or_the_next() {
+    for (text, expected) in [
+        ("queues:\n  q: {type: quorum, maxRetries: 3} # topo: allow no-dead-letter lost on purpose\n", ""),
+        ("queues:\n  # topo: allow no-dead-letter lost on purpose\n  q: {type: quorum, maxRetries: 3}\n", ""),
+        (
+            "queues:\n  q: {type: quorum, maxRetries: 3}\n  # topo: allow no-dead-letter too late\n",
+            "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
+             5:3: warning[unused-allow]: `no-dead-letter` finds nothing here for RabbitMQ 4.3.6\n",
+        ),
+        // A rule that is off is not asked.
+        ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue nobody asks\n", ""),
+        (
+            "lint: {unused-allow: off}\nqueues:\n  q: {type: quorum, deadLetter: none} # topo: allow no-dead-letter there is none\n",
+            "",
+        ),
+        // What it explains stays explained.
+        ("queues:\n  q: {type: classic, durable: false} # topo: allow transient-queue this broker permits it\n", ""),
+    ] {
+        assert_eq!(lines(text, &of("4.3")), expected, "{text}");
+    }
+}
+
+#[test]
+fn each_document_has_the_comments_of_its_own_lines() {
+    let queue = "queues: {q: {type: quorum, maxRetries: 3}}";
+    let text = format!(
+        "version: 1\nvhost: a\n{queue} # topo: allow no-dead-letter a\n---\n# topo: allow unused-allow b\nversion: 1\nvhost: b\n{queue}\n"
+    );
+    let files = [SourceFile { name: "a.yaml".to_owned(), text }];
+    let specs = parse(&files, &Variables::new()).unwrap();
+    let lines = |spec: &crate::spec::Spec| spec.allows.iter().map(|allow| allow.line).collect::<Vec<_>>();
+    assert_eq!(specs.iter().map(lines).collect::<Vec<_>>(), [vec![3], vec![6]]);
+}

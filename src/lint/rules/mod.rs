@@ -44,7 +44,10 @@ mod unbound_queue;
 mod unbounded_queue;
 mod unbounded_stream;
 mod unknown_argument;
+mod unused_allow;
 mod wildcard_on_direct;
+
+pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
 
 use super::Rule;
 
@@ -97,5 +100,6 @@ pub static RULES: &[&Rule] = &[
     &unbounded_queue::RULE,
     &unbounded_stream::RULE,
     &unknown_argument::RULE,
+    &unused_allow::RULE,
     &wildcard_on_direct::RULE,
 ];

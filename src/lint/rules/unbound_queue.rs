@@ -17,10 +17,6 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
     let bound: BTreeSet<&QueueName> = spec.bindings.keys().filter_map(|it| of_queue(&it.destination)).collect();
-    // Who binds no queue publishes to queues by name.
-    if bound.is_empty() {
-        return Vec::new();
-    }
     let named = named_by_dead_letters(subject);
     let is_forgotten = |name: &&QueueName| {
         let queue = subject.expansion.topology.queues.get(*name);
@@ -33,7 +29,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
         finding.hint("bind it: `bindings: [{exchange: …, routingKey: …}]`; if publishers use its name, that is fine")
     };
-    spec.queues.keys().filter(is_forgotten).map(finding).collect()
+    let forgotten: Vec<&QueueName> = spec.queues.keys().filter(is_forgotten).collect();
+    // Who binds no queue, or few, publishes to queues by name.
+    if forgotten.len() > bound.len() {
+        return Vec::new();
+    }
+    forgotten.into_iter().map(finding).collect()
 }
 
 fn of_queue(destination: &Destination) -> Option<&QueueName> {
