@@ -8,5 +8,6 @@ mod examples;
 mod layers;
 mod live;
 mod readme;
+mod realistic;
 mod scenarios;
 mod support;
