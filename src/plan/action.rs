@@ -19,6 +19,10 @@ pub enum Action {
         name: ExchangeName,
         /// What it shall be.
         exchange: Exchange,
+        /// Bound in the same request, where it is made again: so nobody sees it without them. Only an administrator may do
+        /// that; for anybody else it is declared alone. What is still missing is bound by later steps.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        bindings: Vec<Binding>,
     },
     /// Creates or changes a policy.
     PutPolicy {
@@ -100,6 +104,11 @@ pub enum Guard {
 }
 
 impl Action {
+    /// Declares an exchange alone: its bindings come later.
+    pub fn declare_exchange(name: &ExchangeName, exchange: &Exchange) -> Self {
+        Self::DeclareExchange { name: name.clone(), exchange: exchange.clone(), bindings: Vec::new() }
+    }
+
     /// The object that it is about.
     pub fn object(&self) -> ObjectId {
         match self {

@@ -170,7 +170,7 @@ impl List<'_> {
         if !self.has_exchange(name) {
             let exchange =
                 Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
-            self.push(stage, Action::DeclareExchange { name: name.clone(), exchange });
+            self.push(stage, Action::declare_exchange(name, &exchange));
         }
     }
 
