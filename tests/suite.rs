@@ -7,6 +7,8 @@ mod cli;
 mod examples;
 mod layers;
 mod live;
+mod new_rule;
 mod readme;
+mod realistic;
 mod scenarios;
 mod support;

@@ -23,6 +23,7 @@ mod output;
 mod plan;
 mod planning;
 mod progress;
+mod rules;
 mod schema;
 mod shell;
 mod typed;
@@ -60,6 +61,7 @@ pub fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")
