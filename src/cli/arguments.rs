@@ -1,6 +1,8 @@
 //! The command line, and its help.
 
-use super::offline_arguments::{ContractArguments, ExplainArguments, SchemaArguments};
+use super::offline_arguments::{
+    CompletionsArguments, ContractArguments, ExplainArguments, ManArguments, SchemaArguments,
+};
 use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::broker::mover::AmqpUrl;
@@ -107,6 +109,10 @@ pub(super) enum Command {
     Explain(ExplainArguments),
     /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
+    /// Print the completions for a shell
+    Completions(CompletionsArguments),
+    /// Print the man page; or write those of all commands into a folder
+    Man(ManArguments),
     /// Says what to use instead
     #[command(hide = true)]
     Destroy,

@@ -19,8 +19,10 @@ mod retry_keys;
 mod retry_layers;
 mod scalar;
 pub mod schema;
+mod schema_values;
 mod shape;
 mod suggest;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod units;

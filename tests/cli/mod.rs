@@ -9,6 +9,7 @@ mod contract;
 mod explain;
 mod running_works;
 mod screens;
+mod shells;
 mod usage;
 mod versions;
 
