@@ -101,7 +101,8 @@ fn try_inputs() {
         good += usize::from(planned.expect("it is said above where it panicked"));
         count += 1;
     }
-    fs::remove_file(failure()).unwrap();
+    // Another run may have taken it away.
+    let _ = fs::remove_file(failure());
     println!("\ntried {count} inputs, {good} of them good to the plan; the slowest took {slowest:?}");
     assert!(count > 10 && good > 0, "{count} inputs, {good} good");
 }
