@@ -24,7 +24,7 @@ use topo::behaviour::Dialect;
 use topo::broker::definitions;
 use topo::contract::contracts;
 use topo::expand::expand;
-use topo::lint::{Subject, lint};
+use topo::lint::{Levels, Subject, lint};
 use topo::model::BrokerVersion;
 use topo::plan::{Activity, Options, Situation, Target, Wanted, obstacles, plan_vhost, seal};
 use topo::render::plan_text::{self, View};
@@ -138,7 +138,7 @@ fn offline(text: &str) -> bool {
                 }
             };
             let mut found = Diagnostics::new();
-            lint(&Subject { spec, expansion: &expansion, dialect: &dialect })
+            lint(&Subject { spec, expansion: &expansion, dialect: &dialect }, &Levels::new())
                 .iter()
                 .for_each(|it| found.push(it.into()));
             told(&found);

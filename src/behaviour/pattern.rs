@@ -96,6 +96,14 @@ impl Pattern {
         }
     }
 
+    /// What every name that matches begins with, as far as that is more than nothing.
+    pub fn only_start(&self) -> Option<&str> {
+        match &self.shape {
+            Shape::Exact(start) | Shape::Prefix(start) => Some(start),
+            Shape::Any => None,
+        }
+    }
+
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
     }

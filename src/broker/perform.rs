@@ -30,6 +30,13 @@ impl Broker {
             self.emptiness().forget(vhost, name);
         }
         match action {
+            Action::DeclareExchange { name, exchange, bindings } if !bindings.is_empty() => {
+                // Refused to all but administrators, and an exchange that is there already is left as it is: a declare of
+                // it alone says whether it is what it shall be, and makes it where this did not.
+                let _ = self.send(&sent).await;
+                let alone = Action::declare_exchange(name, exchange);
+                Box::pin(self.perform(vhost, &alone)).await
+            }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
             | Action::PutPolicy { .. }

@@ -11,6 +11,7 @@ use super::shell;
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
 use crate::apply::{Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
+use crate::lint::Levels;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::{Address, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
@@ -95,7 +96,7 @@ async fn intent(
         let options = planning::options(&arguments.planning);
         let Planned { plan: seen, dialects } = planning::read(access, &mut loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;
-        findings::beside(&loaded, &dialects, &seen).tell(&loaded, global);
+        findings::beside(&loaded, &dialects, &seen, &Levels::new(), None).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
         return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
     };

@@ -1,7 +1,8 @@
 //! The command line, and its help.
 
 use super::offline_arguments::{
-    CompletionsArguments, ContractArguments, ExplainArguments, ManArguments, SchemaArguments,
+    CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
+    SchemaArguments,
 };
 use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
@@ -22,7 +23,7 @@ A first run, on a broker at http://localhost:15672:
 
 Exit codes:
     0  done, or nothing to do
-    1  failed, nothing was changed; validate: there are findings
+    1  failed, nothing was changed; validate, plan: findings (--fail-on)
     2  plan --detailed-exitcode: there are changes
     3  blocked: a hazard is not allowed, or a conflict is open
     4  partly done: the report says what is left; run it again
@@ -105,8 +106,10 @@ pub(super) enum Command {
     Validate(ValidateArguments),
     /// Print what workers must know: retries, verbs, exchanges, dead letters
     Contract(ContractArguments),
-    /// Draw the life of a message in a queue; or print the page of a lint rule
+    /// Draw the life of a message in a queue; or print the page of a lint rule, a hazard or a key of specs
     Explain(ExplainArguments),
+    /// List the lint rules
+    Rules(RulesArguments),
     /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
     /// Print the completions for a shell
@@ -230,6 +233,8 @@ pub(super) struct PlanArguments {
     /// The version that --against stands for
     #[arg(long, value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]
     pub(super) broker_version: Option<BrokerVersion>,
+    #[command(flatten)]
+    pub(super) lint: LintArguments,
 }
 
 #[derive(Debug, Args)]
@@ -285,6 +290,8 @@ pub(super) struct ValidateArguments {
     // An id of its own: for a plan, the environment says it only beside `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = typed_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<TypedVersion>,
+    #[command(flatten)]
+    pub(super) lint: LintArguments,
     /// How to print findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,

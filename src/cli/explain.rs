@@ -1,4 +1,4 @@
-//! `topo explain`: a queue's life, from the specs alone; or the page of a lint rule.
+//! `topo explain`: a queue's life, from the specs alone; or the page of a lint rule, a hazard or a key.
 
 use super::arguments::FindingsFormat;
 use super::exit::Exit;
@@ -8,11 +8,12 @@ use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
 use crate::behaviour::Dialect;
 use crate::life::{Story, story};
-use crate::lint::{RULES, Rule};
+use crate::lint::RULES;
 use crate::model::{BrokerVersion, QueueName};
+use crate::plan::HazardKind;
 use crate::render::life_text::{self, View};
 use crate::render::style::for_version;
-use crate::spec::closest;
+use crate::spec::{closest, key_names, key_page};
 use serde_json::json;
 
 /// The version of the document's shape.
@@ -20,11 +21,11 @@ const FORMAT_VERSION: u32 = 1;
 
 pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();
-    let rule = RULES.iter().find(|rule| rule.name == what);
+    let page = page(what);
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    // Rules are the same everywhere: no spec is read for them, unless one is named that may have a queue of that name.
-    if let Some(rule) = rule.filter(|_| !is_spec_named) {
-        return page(rule, arguments.format);
+    // These are the same everywhere: no spec is read for them, unless one is named that may have a queue of that name.
+    if let Some(page) = page.as_ref().filter(|_| !is_spec_named) {
+        return print(page, arguments.format);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
@@ -32,8 +33,8 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let name = QueueName::new(what);
     let told = |(spec, expansion): &(_, _)| story(&name, spec, expansion, &dialect);
     let stories: Vec<Story> = loaded.expanded.iter().filter_map(told).collect();
-    match (&stories[..], rule) {
-        ([], Some(rule)) => page(rule, arguments.format),
+    match (&stories[..], page) {
+        ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown(&loaded, what)),
         ([_, ..], _) => {
             output::print(&match arguments.format {
@@ -60,18 +61,44 @@ fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     spec + &version.unwrap_or_default()
 }
 
-fn page(rule: &Rule, format: ExplainFormat) -> Result<Exit, Failure> {
+/// What is explained without a spec.
+struct Page {
+    kind: &'static str,
+    name: String,
+    summary: &'static str,
+    text: String,
+}
+
+/// The page of a rule, a hazard or a key, in this order.
+fn page(what: &str) -> Option<Page> {
+    let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
+    if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
+        return new("rule", rule.summary, rule.page.to_owned());
+    }
+    if let Ok(hazard) = what.parse::<HazardKind>() {
+        let allow =
+            format!("To let it pass: `--allow {hazard}@ADDRESS`, as the plan prints it; with `:N` up to N messages.");
+        return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
+    }
+    new("key", "", key_page(what)?)
+}
+
+fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     output::print(&match format {
-        ExplainFormat::Text => rule.page.to_owned(),
+        ExplainFormat::Text => page.text.clone(),
         ExplainFormat::Json => {
-            let told = json!({ "kind": "rule", "rule": rule.name, "summary": rule.summary, "page": rule.page });
+            let mut told = json!({ "kind": page.kind, "page": page.text });
+            told[page.kind] = page.name.as_str().into();
+            if !page.summary.is_empty() {
+                told["summary"] = page.summary.into();
+            }
             format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [told] }))
         }
     })?;
     Ok(Exit::Done)
 }
 
-/// Neither a queue of the specs nor a rule.
+/// Nothing that can be explained.
 fn unknown(loaded: &Loaded, what: &str) -> Failure {
     let queues = || {
         let specs = loaded.expanded.iter().map(|(spec, _)| spec);
@@ -85,9 +112,13 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
             "queue `{what}` is external: the spec says nothing of what becomes of its messages"
         ));
     }
-    let failure = Failure::usage(format!("the spec declares no queue `{what}`, and no lint rule has that name"));
+    let failure =
+        Failure::usage(format!("the spec declares no queue `{what}`, and no lint rule, hazard or key has that name"));
     let own = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
-    match closest(what, own.chain(RULES.iter().map(|rule| rule.name))) {
+    match closest(
+        what,
+        own.chain(RULES.iter().map(|rule| rule.name)).chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()),
+    ) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }

@@ -25,6 +25,7 @@ mod output;
 mod plan;
 mod planning;
 mod progress;
+mod rules;
 mod schema;
 mod shell;
 mod typed;
@@ -62,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

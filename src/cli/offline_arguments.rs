@@ -1,10 +1,25 @@
 //! The arguments of commands that read specs and ask no broker.
 
 use super::arguments::SpecArguments;
+use super::typed::{level, severity};
 use super::typed_version::broker_version;
 use crate::model::BrokerVersion;
+use crate::spec::{Level, Severity};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+
+/// How much findings matter.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Findings")]
+pub(super) struct LintArguments {
+    /// Another level for a lint rule: RULE=off|info|warning|error; may be repeated
+    #[arg(long = "lint", value_name = "RULE=LEVEL", value_parser = level, env = "TOPO_LINT")]
+    pub(super) levels: Vec<(String, Level)>,
+    /// Exit with 1 when a finding is as bad as that, or worse: error, warning or info [default: error for validate,
+    /// none for plan]
+    #[arg(long, value_name = "LEVEL", value_parser = severity, hide_possible_values = true, env = "TOPO_FAIL_ON")]
+    pub(super) fail_on: Option<Severity>,
+}
 
 #[derive(Debug, Args)]
 pub(super) struct ContractArguments {
@@ -68,9 +83,16 @@ pub(super) struct ManArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct RulesArguments {
+    /// How to print them
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// A queue of the specs, or a lint rule
-    #[arg(value_name = "QUEUE|RULE")]
+    /// A queue of the specs, a lint rule, a hazard, or a key of specs
+    #[arg(value_name = "QUEUE|RULE|HAZARD|KEY")]
     pub(super) what: String,
     #[command(flatten)]
     pub(super) spec: SpecArguments,

@@ -36,14 +36,15 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     });
     let all = arguments.planning.show.is_some();
     let text = shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global);
-    let beside = findings::beside(&loaded, &dialects, &plan);
+    let (levels, fail_on) = (findings::levels(&arguments.lint), arguments.lint.fail_on);
+    let beside = findings::beside(&loaded, &dialects, &plan, &levels, fail_on);
     output::print(&beside.joined(text, arguments.format, &loaded, global))?;
-    let open = obstacles(&plan, &allowed);
-    Ok(match (arguments.detailed_exitcode, plan.is_empty()) {
+    let exit = match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
-        (true, false) if open.is_empty() => Exit::Changes,
-        (true, false) => Exit::Blocked,
-    })
+        (true, false) if obstacles(&plan, &allowed).is_empty() => Exit::Changes,
+        (true, false) => return Ok(Exit::Blocked),
+    };
+    beside.too_bad(fail_on).map_or(Ok(exit), Err)
 }
 
 /// The plan as `--format` and `--show all` say.

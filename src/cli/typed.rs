@@ -1,6 +1,8 @@
 //! What is typed behind flags, and what is wrong with it.
 
+use crate::lint::RULES;
 use crate::model::{Address, Glob, ObjectKind, OnConflict};
+use crate::spec::{Level, Severity, closest};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -49,6 +51,24 @@ pub(super) fn glob(text: &str) -> Result<Glob, String> {
     } else {
         Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
     }
+}
+
+/// `unbounded-queue=warning`.
+pub(super) fn level(text: &str) -> Result<(String, Level), String> {
+    let (rule, word) = text.split_once('=').ok_or("write RULE=off, RULE=info, RULE=warning or RULE=error")?;
+    if !RULES.iter().any(|known| known.name == rule) {
+        return Err(match closest(rule, RULES.iter().map(|known| known.name)) {
+            Some(near) => format!("`{rule}` is no rule; did you mean `{near}`?"),
+            None => format!("`{rule}` is no rule; `topo rules` lists them"),
+        });
+    }
+    let level = Level::named(word).ok_or_else(|| format!("`{word}` is none of {}", Level::WORDS.join(", ")))?;
+    Ok((rule.to_owned(), level))
+}
+
+pub(super) fn severity(word: &str) -> Result<Severity, String> {
+    let level = Level::named(word).and_then(Level::severity);
+    level.ok_or_else(|| format!("`{word}` is none of error, warning and info"))
 }
 
 pub(super) fn variable(text: &str) -> Result<(String, String), String> {

@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
     let typed = arguments.broker_version.as_ref();
     let version = typed.map_or(BrokerVersion::NEWEST_KNOWN, |typed| typed.version);
     let loaded = input::load_for(&arguments.spec, arguments.format, version)?;
-    let found = findings::for_version(&loaded, version);
+    let found = findings::for_version(&loaded, version, &arguments.lint);
     match arguments.format {
         FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,
         FindingsFormat::Github => output::print(&github(&found, &loaded.files))?,
@@ -30,7 +30,11 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
             }
         }
     }
-    Ok(if found.has_errors() { Exit::Failed } else { Exit::Done })
+    if found.has_errors() {
+        return Ok(Exit::Failed);
+    }
+    let limit = arguments.lint.fail_on.unwrap_or(Severity::Error);
+    findings::too_bad(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
 }
 
 /// `typed` is the version that was asked for.

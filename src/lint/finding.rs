@@ -13,7 +13,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// How bad it is.
     pub severity: Severity,
-    /// What it is about; never empty.
+    /// What it is about; empty where that is the text of the spec alone.
     pub objects: Vec<ObjectId>,
     /// What is wrong, in one sentence without a full stop, and without the object.
     pub text: String,
@@ -38,6 +38,12 @@ impl Finding {
         self
     }
 
+    /// With another place.
+    pub(super) fn also(mut self, at: Location, label: impl Into<String>) -> Self {
+        self.also.push((at, label.into()));
+        self
+    }
+
     /// The same about more objects.
     pub(super) fn merge(&mut self, other: &Self) {
         let new = other.objects.iter().filter(|object| !self.objects.contains(object));
@@ -56,7 +62,7 @@ impl Finding {
             [_, second] => format!("{first} and {}", shown(second)),
             [_, rest @ ..] => format!("{first} and {} more", rest.len()),
         };
-        format!("{who}: {}", self.text)
+        if who.is_empty() { self.text.clone() } else { format!("{who}: {}", self.text) }
     }
 }
 

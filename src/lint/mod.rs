@@ -7,6 +7,7 @@ mod finding;
 mod place;
 pub mod reference;
 mod rule;
+mod ruled;
 mod rules;
 mod settled;
 mod subject;
@@ -18,18 +19,30 @@ pub use rule::Rule;
 pub use rules::RULES;
 pub use subject::Subject;
 
-use crate::spec::{Location, Severity};
+use crate::spec::{Allow, Level, Location, Severity};
 use std::collections::BTreeMap;
 
-/// All that the rules find, in the order of the files and the lines.
+/// The levels that somebody gave to rules, by name.
+pub type Levels = BTreeMap<String, Level>;
+
+/// All that the rules find, in the order of the files and the lines; `levels` go before those of the spec.
 ///
 /// What one line says of many objects is one finding. Where a rule of its own explains a refusal, the plain refusal is left
-/// out.
-pub fn lint(subject: &Subject<'_>) -> Vec<Finding> {
-    let found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(subject)).collect();
+/// out. What a comment allows is left out, too, and a comment that allows nothing is a finding.
+pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
+    let level = |rule: &Rule| level(rule, subject, levels);
+    let asked: Vec<&Rule> = RULES.iter().copied().filter(|rule| level(rule) != Some(Level::Off)).collect();
+    let all = asked.iter().flat_map(|rule| at_level(level(rule), (rule.check)(subject)));
+    let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_for(allow, finding));
+    let (allowed, mut found): (Vec<Finding>, Vec<Finding>) = all.partition(is_allowed);
+    let is_used = |allow: &Allow| allowed.iter().any(|finding| is_for(allow, finding));
+    let is_asked = |allow: &Allow| asked.iter().any(|rule| rule.name == allow.rule);
+    let unused = subject.spec.allows.iter().filter(|allow| is_asked(allow) && !is_used(allow));
+    let unused = rules::unused(subject, unused);
+    found.extend(at_level(level(&rules::UNUSED_ALLOW), unused));
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
-            && found.iter().any(|other| {
+            && found.iter().chain(&allowed).any(|other| {
                 other.rule != finding.rule
                     && other.severity == Severity::Error
                     && other.at == finding.at
@@ -47,4 +60,23 @@ pub fn lint(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     findings.into_values().collect()
+}
+
+/// The level that somebody gave to a rule, or that it is silent by itself; `None` leaves each finding as it is.
+fn level(rule: &Rule, subject: &Subject<'_>, levels: &Levels) -> Option<Level> {
+    let said = levels.get(rule.name).copied().or_else(|| subject.spec.lint.get(rule.name).map(|it| it.value));
+    said.or(rule.is_optional.then_some(Level::Off))
+}
+
+/// Whether a comment allows a finding.
+fn is_for(allow: &Allow, finding: &Finding) -> bool {
+    allow.rule == finding.rule && (allow.at.file, allow.line) == (finding.at.file, finding.at.line)
+}
+
+fn at_level(level: Option<Level>, found: Vec<Finding>) -> Vec<Finding> {
+    match level.map(Level::severity) {
+        None => found,
+        Some(None) => Vec::new(),
+        Some(Some(severity)) => found.into_iter().map(|finding| finding.severity(severity)).collect(),
+    }
 }

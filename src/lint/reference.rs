@@ -20,7 +20,9 @@ pub fn reference() -> String {
     for rule in RULES {
         let file = rule.name.replace('-', "_");
         let link = format!("[{}](../src/lint/rules/{file}.md)", rule.name);
-        let _ = writeln!(page, "| {link} | {} | {} |", rule.severity.as_str(), rule.summary);
+        let severity = rule.severity.as_str();
+        let level = if rule.is_optional { format!("off ({severity})") } else { severity.to_owned() };
+        let _ = writeln!(page, "| {link} | {level} | {} |", rule.summary);
     }
     page
 }
@@ -28,6 +30,7 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lint::Rule;
     use std::path::Path;
 
     #[test]
@@ -39,6 +42,19 @@ mod tests {
         }
         let text = std::fs::read_to_string(committed).unwrap_or_default();
         assert!(text == printed, "docs/rules.md is old: run the tests with TOPO_UPDATE=1");
+    }
+
+    #[test]
+    fn the_spec_knows_the_names() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/spec/rule_names.rs");
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let (head, _) = committed.split_once("= &[\n").expect("it is a list");
+        let entry = |rule: &&Rule| format!("    ({:?}, {:?}),\n", rule.name, rule.summary);
+        let written = format!("{head}= &[\n{}];\n", RULES.iter().map(entry).collect::<String>());
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        }
+        assert!(committed == written, "src/spec/rule_names.rs was old: run the tests with TOPO_UPDATE=1, then again");
     }
 
     #[test]

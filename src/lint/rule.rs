@@ -2,7 +2,7 @@
 
 use super::{Finding, Subject};
 use crate::model::ObjectId;
-use crate::spec::Severity;
+use crate::spec::{Location, Severity};
 
 /// A rule.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub struct Rule {
     pub name: &'static str,
     /// How bad what it finds is, as a rule; a version can make it better or worse.
     pub severity: Severity,
+    /// Whether it is silent until a spec or a flag gives it a level: a matter of taste, or of what no spec says.
+    pub is_optional: bool,
     /// What it finds, in one sentence without a full stop.
     pub summary: &'static str,
     /// All that it finds.
@@ -37,6 +39,19 @@ impl Rule {
             text: text.into(),
             at: place.at,
             also: place.also,
+            hint: None,
+        }
+    }
+
+    /// Something found about an object, at a place that is not a setting of its own.
+    pub(super) fn found(&self, object: ObjectId, at: Location, text: impl Into<String>) -> Finding {
+        Finding {
+            rule: self.name,
+            severity: self.severity,
+            objects: vec![object],
+            text: text.into(),
+            at,
+            also: Vec::new(),
             hint: None,
         }
     }

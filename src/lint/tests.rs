@@ -5,7 +5,7 @@ use super::*;
 use crate::behaviour::Dialect;
 use crate::expand::expand;
 use crate::model::BrokerVersion;
-use crate::spec::{Diagnostic, Diagnostics, SourceFile, Variables, parse};
+use crate::spec::{Diagnostic, Diagnostics, Level, SourceFile, Variables, parse};
 
 /// What stands on every page, in this order.
 const HEADINGS: [&str; 4] = ["## What it finds", "## Why it matters", "## What to do", "## Examples"];
@@ -37,10 +37,15 @@ fn blocks(page: &'static str) -> Vec<Block<'static>> {
 }
 
 fn lint_text(text: &str, dialect: &Dialect) -> Vec<Finding> {
-    let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\nvhost: shop\n{text}") };
+    lint_at(text, dialect, &Levels::new())
+}
+
+fn lint_at(text: &str, dialect: &Dialect, levels: &Levels) -> Vec<Finding> {
+    let vhost = if text.starts_with("vhost:") { "" } else { "vhost: shop\n" };
+    let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\n{vhost}{text}") };
     let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
     let expansion = expand(&spec, dialect).unwrap_or_else(|found| panic!("{text}\n{found}"));
-    lint(&Subject { spec: &spec, expansion: &expansion, dialect })
+    lint(&Subject { spec: &spec, expansion: &expansion, dialect }, levels)
 }
 
 /// A line for each: where, how bad, which rule, what.
@@ -50,6 +55,12 @@ fn lines(text: &str, dialect: &Dialect) -> String {
         diagnostics.push(Diagnostic::from(&finding));
     }
     diagnostics.to_string()
+}
+
+/// A rule that is silent by itself, turned on.
+fn turned_on(rule: &Rule) -> Levels {
+    let level = Level::named(rule.severity.as_str()).expect("a severity is a level");
+    rule.is_optional.then(|| (rule.name.to_owned(), level)).into_iter().collect()
 }
 
 fn of(version: &str) -> Dialect {
@@ -77,7 +88,7 @@ fn every_bad_example_fires_and_no_good_one_does() {
         let blocks = blocks(rule.page);
         assert!(blocks.iter().any(|block| block.is_bad) && blocks.iter().any(|block| !block.is_bad), "{}", rule.name);
         for block in blocks {
-            let found = lint_text(block.text, &Dialect::of(block.version));
+            let found = lint_at(block.text, &Dialect::of(block.version), &turned_on(rule));
             let fired = found.iter().any(|finding| finding.rule == rule.name);
             if fired != block.is_bad {
                 let found = lines(block.text, &Dialect::of(block.version));
@@ -137,17 +148,18 @@ queues:
 deadLetterQueues:
   dead: {type: quorum, maxInMemoryLength: 1}
 policies:
-  p: {pattern: q, applyTo: classic_queues, definition: {queue-mode: lazy, ha-mode: all}}
+  p: {pattern: ^q, applyTo: classic_queues, definition: {queue-mode: lazy, ha-mode: all}}
 ";
     assert_eq!(
         lines(text, &of("3.13")),
         "\
+4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: what is published to it is dropped
 4:32: warning[unknown-argument]: exchange `e`: no broker knows the argument `x-foo`: it is kept, and does nothing
 6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
 6:51: warning[unknown-argument]: queue `q`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
 8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.7
-10:57: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
-10:75: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
+10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
+10:76: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "
     );
 }
@@ -191,4 +203,56 @@ fn a_circle_of_one_comes_straight_back() {
     let text = "queues:\n  q: {type: classic, messageTtl: 5s, deadLetter: {exchange: \"\", routingKey: q}}\n";
     let found = lines(text, &of("4.3"));
     assert!(found.contains("a message that expires here comes straight back, and the broker drops it then"), "{found}");
+}
+
+#[test]
+fn a_level_of_the_spec_holds_and_one_that_is_typed_goes_first() {
+    let of_spec = |level: &str| {
+        format!("lint: {{unbounded-queue: {level}}}\nqueues: {{q: {{type: quorum, deadLetter: none}}}}\n")
+    };
+    let typed = Levels::from([("unbounded-queue".to_owned(), Level::Error)]);
+    let severities = |text: &str, levels: &Levels| -> Vec<Severity> {
+        lint_at(text, &of("4.3"), levels).iter().map(|finding| finding.severity).collect()
+    };
+    assert_eq!(severities("queues: {q: {type: quorum, deadLetter: none}}\n", &Levels::new()), []);
+    assert_eq!(severities(&of_spec("off"), &Levels::new()), []);
+    assert_eq!(severities(&of_spec("warning"), &Levels::new()), [Severity::Warning]);
+    assert_eq!(severities(&of_spec("off"), &typed), [Severity::Error]);
+    let noisy = "lint: {no-dead-letter: off}\nqueues: {q: {type: quorum, maxRetries: 3}}\n";
+    assert_eq!(severities(noisy, &Levels::new()), []);
+}
+
+#[test]
+fn a_comment_allows_its_own_line_or_the_next() {
+    for (text, expected) in [
+        ("queues:\n  q: {type: quorum, maxRetries: 3} # topo: allow no-dead-letter lost on purpose\n", ""),
+        ("queues:\n  # topo: allow no-dead-letter lost on purpose\n  q: {type: quorum, maxRetries: 3}\n", ""),
+        (
+            "queues:\n  q: {type: quorum, maxRetries: 3}\n  # topo: allow no-dead-letter too late\n",
+            "4:33: warning[no-dead-letter]: queue `q`: a message that still fails after 3 retries is lost\n\
+             5:3: warning[unused-allow]: `no-dead-letter` finds nothing here for RabbitMQ 4.3.6\n",
+        ),
+        // A rule that is off is not asked.
+        ("queues:\n  q: {type: quorum, deadLetter: none} # topo: allow unbounded-queue nobody asks\n", ""),
+        (
+            "lint: {unused-allow: off}\nqueues:\n  q: {type: quorum, deadLetter: none} # topo: allow no-dead-letter there is none\n",
+            "",
+        ),
+        // What it explains stays explained.
+        ("queues:\n  q: {type: classic, durable: false} # topo: allow transient-queue this broker permits it\n", ""),
+    ] {
+        assert_eq!(lines(text, &of("4.3")), expected, "{text}");
+    }
+}
+
+#[test]
+fn each_document_has_the_comments_of_its_own_lines() {
+    let queue = "queues: {q: {type: quorum, maxRetries: 3}}";
+    let text = format!(
+        "version: 1\nvhost: a\n{queue} # topo: allow no-dead-letter a\n---\n# topo: allow unused-allow b\nversion: 1\nvhost: b\n{queue}\n"
+    );
+    let files = [SourceFile { name: "a.yaml".to_owned(), text }];
+    let specs = parse(&files, &Variables::new()).unwrap();
+    let lines = |spec: &crate::spec::Spec| spec.allows.iter().map(|allow| allow.line).collect::<Vec<_>>();
+    assert_eq!(specs.iter().map(lines).collect::<Vec<_>>(), [vec![3], vec![6]]);
 }

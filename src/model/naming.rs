@@ -191,6 +191,8 @@ pub struct Beside {
     pub hold: String,
     /// The queue that takes what the old queue held, and its fanout exchange.
     pub drained: String,
+    /// A queue that is the new one in all but name: whether the broker makes it for this user is seen before anything else.
+    pub probe: String,
     /// The fanout exchange between the sources and the queue.
     pub tap: ExchangeName,
     /// The fanout exchange through which what was held comes back.
@@ -209,6 +211,7 @@ impl Beside {
         Self {
             hold: name("hold"),
             drained: name("drained"),
+            probe: name("probe"),
             tap: ExchangeName::new(name("tap")),
             back: ExchangeName::new(name("back")),
             shield: PolicyName::new(name("shield")),

@@ -19,6 +19,10 @@ pub enum Action {
         name: ExchangeName,
         /// What it shall be.
         exchange: Exchange,
+        /// Bound in the same request, where it is made again: so nobody sees it without them. Only an administrator may do
+        /// that; for anybody else it is declared alone. What is still missing is bound by later steps.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        bindings: Vec<Binding>,
     },
     /// Creates or changes a policy.
     PutPolicy {
@@ -95,11 +99,17 @@ pub enum Guard {
     Drained,
     /// It holds no more than so many messages: the bound of `--allow message-loss:N`.
     AtMost(u64),
-    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound.
+    /// Nothing: its messages go with it. Only after `message-loss` was allowed without a bound, and for what topo made itself
+    /// a moment ago and nothing leads to.
     Nothing,
 }
 
 impl Action {
+    /// Declares an exchange alone: its bindings come later.
+    pub fn declare_exchange(name: &ExchangeName, exchange: &Exchange) -> Self {
+        Self::DeclareExchange { name: name.clone(), exchange: exchange.clone(), bindings: Vec::new() }
+    }
+
     /// The object that it is about.
     pub fn object(&self) -> ObjectId {
         match self {

@@ -67,6 +67,43 @@ impl HazardKind {
         }
     }
 
+    /// What it means, for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::MessageLoss => {
+                "Messages are deleted: with a queue that is deleted, or recreated without being migrated."
+            }
+            Self::MessageDrop => {
+                "A policy that changes makes the broker drop messages that are there, or dead-letter them: a lower limit, a \
+                 shorter TTL, a queue that expires."
+            }
+            Self::RoutingGap => {
+                "For a moment, messages reach nobody: an exchange or a queue is gone between two steps, with its bindings."
+            }
+            Self::ConsumerDisruption => {
+                "Connected consumers are cancelled, because their queue goes, for good or for a moment."
+            }
+            Self::Duplicates => {
+                "A migration moves messages at least once: when it is interrupted, some are delivered twice."
+            }
+            Self::Reorder => "A migration can deliver messages out of order.",
+            Self::PublisherBlock => {
+                "A queue that is full as soon as the step is done starts to refuse what is published to it."
+            }
+            Self::PolicyShift => {
+                "Another policy starts or stops governing an object; of several that match, one holds alone."
+            }
+            Self::ContractChange => {
+                "Workers must call something else on a failure, or declare the queue otherwise, before this is applied: see \
+                 `topo contract`."
+            }
+            Self::DurabilityDown => "What survived a restart, or the loss of a node, no longer does.",
+            Self::MassDelete => {
+                "Much of what the spec owns is deleted at once: is it the right broker, and the right spec?"
+            }
+        }
+    }
+
     /// Whether what was in a queue can be gone afterwards.
     pub fn loses_messages(self) -> bool {
         matches!(self, Self::MessageLoss | Self::MessageDrop)

@@ -132,8 +132,18 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
             }
             Request::put(path("vhosts", &[vhost.as_str()]), body)
         }
-        Action::DeclareExchange { name, exchange } => {
+        Action::DeclareExchange { name, exchange, bindings } if bindings.is_empty() => {
             Request::put(in_vhost("exchanges", name.as_str()), exchange_body(exchange))
+        }
+        Action::DeclareExchange { name, exchange, bindings } => {
+            let mut exchange = exchange_body(exchange);
+            exchange["name"] = json!(name);
+            let bindings: Vec<Value> = bindings.iter().map(binding_body).collect();
+            Request {
+                method: Method::Post,
+                path: path("definitions", &[vhost.as_str()]),
+                body: Some(json!({ "exchanges": [exchange], "bindings": bindings })),
+            }
         }
         Action::PutPolicy { name, policy } => Request::put(in_vhost("policies", name.as_str()), json!(policy)),
         Action::DeclareQueue { name, queue } => Request::put(in_vhost("queues", name.as_str()), queue_body(queue)),
@@ -191,6 +201,21 @@ fn exchange_body(exchange: &Exchange) -> Value {
         "auto_delete": exchange.auto_delete,
         "internal": exchange.internal,
         "arguments": arguments(&exchange.arguments),
+    })
+}
+
+/// As `POST /api/definitions/VHOST` takes it.
+fn binding_body(binding: &Binding) -> Value {
+    let kind = match &binding.destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    };
+    json!({
+        "source": binding.source,
+        "destination": binding.destination.name(),
+        "destination_type": kind,
+        "routing_key": binding.routing_key,
+        "arguments": arguments(&binding.arguments),
     })
 }
 
@@ -275,7 +300,9 @@ mod tests {
             internal: true,
             arguments: Arguments::new(),
         };
-        let request = request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange }).unwrap();
+        let request =
+            request(&"shop".into(), &Action::DeclareExchange { name: "e".into(), exchange, bindings: Vec::new() })
+                .unwrap();
         assert_eq!(request.to_string(), "PUT /api/exchanges/shop/e");
         assert_eq!(
             request.body.unwrap(),

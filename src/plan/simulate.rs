@@ -21,10 +21,11 @@ pub(super) fn run(current: &Topology, steps: &[Step]) -> Result<Topology, String
 pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), String> {
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
-        Action::DeclareExchange { name, exchange } => {
+        Action::DeclareExchange { name, exchange, bindings } => {
             if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
                 return Err(format!("exchange {name} exists already"));
             }
+            state.bindings.extend(bindings.iter().cloned());
         }
         Action::PutPolicy { name, policy } => {
             state.policies.insert(name.clone(), policy.clone());

@@ -13,6 +13,9 @@ pub fn action(action: &Action) -> String {
     clean(&match action {
         Action::PutVhost { .. } => "write vhost settings".to_owned(),
         Action::PutPolicy { name, .. } => format!("put policy {name}"),
+        Action::DeclareExchange { bindings, .. } if !bindings.is_empty() => {
+            format!("declare {object} with {}", count(bindings.len() as u64, "binding"))
+        }
         Action::DeclareExchange { .. } | Action::DeclareQueue { .. } => format!("declare {object}"),
         Action::Bind { binding } => format!("bind {binding}"),
         Action::Unbind { binding, .. } => format!("unbind {binding}"),

@@ -1,5 +1,6 @@
 //! The grammar: every key of a spec, what may stand there, and its words for people. Queues have a file of their own.
 
+use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
 use super::retry_keys::RETRY_POLICY;
 use super::shape::{Key, Object, Shape, key};
@@ -89,6 +90,13 @@ pub(crate) static DOCUMENT: Object = Object {
                 "Bindings that have no place in a queue's or an exchange's own list.",
             ),
             key("policies", Shape::Map(&Shape::Object(&POLICY)), "The policies, by name."),
+            key(
+                "lint",
+                Shape::Object(&LINT),
+                "How much a finding of a lint rule matters, by rule: `off`, `info`, `warning` or `error`. A single place \
+                 is allowed by a comment, `# topo: allow RULE reason`.",
+            )
+            .like("{unbounded-queue: warning}"),
         ];
         KEYS
     },

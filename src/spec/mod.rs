@@ -5,9 +5,13 @@
 //! `check`, `value`), read into types (`read`, `queue`), and names are looked up (`references`). Every station reports
 //! all it finds and leaves out what is wrong, so that all errors of all files are shown at once.
 
+mod allow;
 mod check;
 mod diagnostic;
+mod explained;
 mod keys;
+mod level;
+mod lint_keys;
 mod node;
 mod position;
 mod queue;
@@ -17,6 +21,7 @@ mod references;
 mod retry;
 mod retry_keys;
 mod retry_layers;
+mod rule_names;
 mod scalar;
 pub mod schema;
 mod schema_values;
@@ -31,7 +36,10 @@ mod variables;
 mod written;
 mod yaml;
 
+pub use allow::Allow;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use explained::{key_names, key_page};
+pub use level::Level;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
@@ -56,15 +64,28 @@ pub struct SourceFile {
     pub text: String,
 }
 
+/// What all documents say of one vhost.
+#[derive(Default)]
+struct OfVhost {
+    declared: Declared,
+    documents: Vec<Node>,
+    allows: Vec<Allow>,
+}
+
 /// Reads files into one spec a vhost, in the order of the vhosts' names; or everything that is wrong with them.
 ///
 /// # Errors
 /// Whatever is not YAML, not in the grammar, or refers to what is not there; of all files, in order.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
-    let mut vhosts: BTreeMap<String, (Declared, Vec<Node>)> = BTreeMap::new();
+    let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
     for (index, file) in files.iter().enumerate() {
-        for mut document in yaml::documents(index, file, &mut diagnostics) {
+        let documents = yaml::documents(index, file, &mut diagnostics);
+        let mut allows = allow::allows(index, file, &documents, &mut diagnostics);
+        let lines: Vec<usize> = documents.iter().skip(1).map(|document| document.at.line).collect();
+        for (position, mut document) in documents.into_iter().enumerate() {
+            let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
+            let its_own: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
                 // A home for anchors; what uses them is a copy by now.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
@@ -75,15 +96,16 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
             if let Some(checked) = checked {
                 // Without a vhost it is read all the same, for the other errors in it.
                 let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
-                let (declared, documents) = vhosts.entry(name).or_default();
-                declared.add(&document);
-                documents.push(checked);
+                let of_vhost = vhosts.entry(name).or_default();
+                of_vhost.declared.add(&document);
+                of_vhost.documents.push(checked);
+                of_vhost.allows.extend(its_own);
             }
         }
     }
     let mut specs = Vec::new();
-    for (declared, documents) in vhosts.into_values() {
-        let mut spec = empty_spec(files, &documents, &mut diagnostics);
+    for OfVhost { declared, documents, allows } in vhosts.into_values() {
+        let mut spec = Spec { allows, ..empty_spec(files, &documents, &mut diagnostics) };
         // First, because a queue may use one that stands in a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
@@ -125,6 +147,8 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         dead_letter_queues: BTreeMap::new(),
         bindings: BTreeMap::new(),
         policies: BTreeMap::new(),
+        lint: BTreeMap::new(),
+        allows: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! is found here is what two places say of one thing.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::level::Level;
 use super::node::{Entry, Node, Value};
 use super::position::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
@@ -64,6 +65,25 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
     for entry in entries(node, "policies") {
         policy(entry, spec, diagnostics);
+    }
+    for entry in entries(node, "lint") {
+        level(entry, spec, diagnostics);
+    }
+}
+
+/// The level of a rule; all documents of a vhost are linted together.
+fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    let Some(level) = entry.node.text().and_then(Level::named) else { return };
+    match spec.lint.get(&entry.key) {
+        Some(first) if first.value != level => {
+            let message = format!("two documents give the rule `{}` a different level", entry.key);
+            let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
+            diagnostics.push(diagnostic.hint("say it once"));
+        }
+        Some(_) => {}
+        None => {
+            spec.lint.insert(entry.key.clone(), Sourced::new(level, entry.node.at));
+        }
     }
 }
 

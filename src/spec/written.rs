@@ -1,5 +1,7 @@
 //! What a person wrote about one vhost, with positions: documents and files merged, defaults applied, nothing expanded.
 
+use super::allow::Allow;
+use super::level::Level;
 use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
@@ -41,6 +43,10 @@ pub struct Spec {
     pub bindings: BTreeMap<Binding, BindingSpec>,
     /// Policies.
     pub policies: BTreeMap<PolicyName, PolicySpec>,
+    /// The levels that are given to lint rules.
+    pub lint: BTreeMap<String, Sourced<Level>>,
+    /// The findings that are allowed, in comments.
+    pub allows: Vec<Allow>,
 }
 
 /// A value, and who said it.

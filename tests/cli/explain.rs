@@ -103,7 +103,7 @@ fn other_names_are_answered() {
     unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
     Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("there is no spec");
-    Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE");
+    Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE|HAZARD|KEY");
 }
 
 #[test]
@@ -116,6 +116,24 @@ fn a_rule_has_a_page_and_needs_no_spec() {
     at("80", &["transient-queue", "-f", "topology.yaml"]).expect_code(0).expect_text("# transient-queue");
     let json = Topo::offline().run(["explain", "transient-queue", "--format", "json"]).expect_code(0).json();
     assert_eq!(json["stories"][0]["kind"], "rule");
+}
+
+#[test]
+fn a_hazard_and_a_key_have_pages_too() {
+    let page = |what: &str| Topo::offline().run(["explain", what]).expect_code(0).stdout;
+    for hazard in ["message-loss", "message-drop", "routing-gap", "mass-delete", "reorder"] {
+        assert!(page(hazard).starts_with(&format!("# {hazard}\n")), "{hazard}");
+        assert!(page(hazard).contains(&format!("--allow {hazard}@ADDRESS")), "{hazard}");
+    }
+    assert!(page("maxRetries").contains("a retry policy, a queue: How often"), "{}", page("maxRetries"));
+    assert!(page("overflow").contains("A policy says it with `overflow`"), "{}", page("overflow"));
+    let json = |what: &str| Topo::offline().run(["explain", what, "--format", "json"]).expect_code(0).json();
+    assert_eq!(
+        (&json("reorder")["stories"][0]["kind"], &json("reorder")["stories"][0]["hazard"]),
+        (&"hazard".into(), &"reorder".into())
+    );
+    assert_eq!(json("delays")["stories"][0]["key"], "delays");
+    at("80", &["messageTTL"]).expect_code(64).expect_text("did you mean `messageTtl`?");
 }
 
 #[test]

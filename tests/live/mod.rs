@@ -27,6 +27,7 @@ mod others;
 mod ownership;
 mod plugin_exchanges;
 mod quickstart;
+mod recreated_exchanges;
 mod requests;
 mod retry;
 mod routing;

@@ -11,7 +11,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, ErrorKind, ExchangeKind};
 
 use super::vhost::segment;
-use super::waiting::{block_on, try_block_on};
+use super::waiting::{block_on, try_block_on, until};
 
 /// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
 pub(crate) type Argument = AMQPValue;
@@ -90,7 +90,11 @@ impl Amqp {
     }
 
     pub(super) fn channel(&self) -> Channel {
-        block_on(self.new_channel()).expect("the connection is open")
+        // The error that closed a channel can meet the next one that has its number (lapin 4).
+        until("a channel", || {
+            assert!(self.connection.status().connected(), "the connection is open");
+            block_on(self.new_channel()).ok()
+        })
     }
 
     /// A channel for a test that does many things at once.

@@ -4,7 +4,7 @@ use super::{Event, Run, Setback};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
-use crate::plan::{Action, Goal, Level, Stage, Step};
+use crate::plan::{Action, Goal, Guard, Level, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -34,6 +34,7 @@ impl Run<'_> {
             }
             Action::MoveMessages { .. } => self.bring_back(step).await,
             Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
+            Action::DeleteQueue { guard: Guard::Nothing, .. } => self.perform(step).await,
             Action::DeleteQueue { .. } => self.delete_holding(step).await,
             Action::DeclareQueue { name, .. } if *name == queue => {
                 let declared = self.perform(step).await;
@@ -43,6 +44,7 @@ impl Run<'_> {
                 // An application that still declares the old one was faster: it is an old queue again, and empty.
                 let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|setback| setback.again_if(is_raced));
+                self.has_lost |= matches!(declared, Err(Setback::Again(BrokerError::Inequivalent { .. })));
                 if let Err(Setback::GiveUp(_)) = &declared {
                     self.restore_old().await;
                 }
@@ -114,8 +116,12 @@ impl Run<'_> {
         let asked = Instant::now();
         let old = seen.topology.queues.get(&queue);
         let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let in_one_write = !is_quorum || seen.dialect.version.is_at_least(4, 0);
-        let amqp = self.moving.amqp().filter(|_| in_one_write).cloned();
+        let is_cancelled = !is_quorum || seen.dialect.version.is_at_least(4, 0);
+        // Where an application was faster before, and only declares, there is nobody to be cancelled.
+        let at_once = is_cancelled
+            || self.has_lost
+                && self.moving.live(&queue).await?.and_then(|live| live.consumers).is_some_and(|all| all.is_empty());
+        let amqp = self.moving.amqp().filter(|_| at_once).cloned();
         let deleted = match &amqp {
             Some(amqp) => self.swap(amqp, &queue, !is_quorum).await,
             None => self.broker.perform(&step.action).await,
@@ -127,7 +133,7 @@ impl Run<'_> {
                     self.gone_since = Some(Instant::now());
                 }
                 self.moving.ended().await;
-                if amqp.is_none() && is_quorum {
+                if !at_once {
                     sleep(SETTLED).await;
                 }
                 Ok(deleted)
@@ -137,7 +143,10 @@ impl Run<'_> {
                 Err(if since.elapsed() > LONGEST_PROOF { Setback::GiveUp(error) } else { Setback::Again(error) })
             }
             // An application was faster and has made the old one again; or nobody knows: a look will tell.
-            Err(error @ BrokerError::Inequivalent { .. }) => Err(Setback::Again(error)),
+            Err(error @ BrokerError::Inequivalent { .. }) => {
+                self.has_lost = true;
+                Err(Setback::Again(error))
+            }
             Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
             Err(error @ BrokerError::LockLost { .. }) => Err(error.into()),
             Err(error) => {

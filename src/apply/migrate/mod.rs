@@ -104,6 +104,8 @@ struct Run<'a> {
     is_old: bool,
     /// The old queue, as it was when it was last seen.
     old: Option<Queue>,
+    /// Whether an application made the old queue again before the new one was there.
+    has_lost: bool,
     /// Since when the old queue has seemed to be empty.
     seems_empty: Option<Instant>,
     /// Since when there has been no queue of that name.
@@ -135,6 +137,7 @@ pub(super) async fn migrate(
         is_over: false,
         is_old: false,
         old: None,
+        has_lost: false,
         seems_empty: None,
         gone_since: None,
         switch: None,
@@ -185,6 +188,11 @@ impl Run<'_> {
                 }
                 Err(other) => other,
             };
+            if matches!(setback, Setback::GiveUp(BrokerError::Inequivalent { .. })) {
+                // What is there is what somebody else has made: the old one again, as a rule.
+                let live = self.moving.live(&self.migration.queue).await;
+                self.is_old = live.is_ok_and(|live| live.is_some());
+            }
             let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
             match setback {
                 Setback::Again(error) => {

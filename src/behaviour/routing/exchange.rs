@@ -7,12 +7,16 @@ use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, 
 
 /// How an exchange chooses among its bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// The default exchange: the key is a queue's name.
     Default,
+    /// The key is the binding's.
     Direct,
+    /// All of them.
     Fanout,
+    /// The key fits the binding's pattern.
     Topic,
+    /// The headers are those of the binding's arguments.
     Headers,
     /// One of its bindings, always: `x-consistent-hash`, `x-modulus-hash`, `x-random`.
     OneOf,
@@ -72,7 +76,7 @@ fn of_type(word: &str) -> Kind {
 
 impl<'a> Routing<'a> {
     /// The type of an exchange; `None` where there is no such exchange.
-    pub(super) fn kind(&self, name: &ExchangeName) -> Option<Kind> {
+    pub fn kind(&self, name: &ExchangeName) -> Option<Kind> {
         if let Some(exchange) = self.topology.exchanges.get(name) {
             // It delays, and then it does what the type in its argument does.
             let delayed = exchange.arguments.get("x-delayed-type").filter(|_| exchange.kind == "x-delayed-message");
@@ -142,7 +146,7 @@ impl<'a> Routing<'a> {
 
     /// Its alternate exchange, as far as it is there. The default exchange has no bindings, so it is none that takes
     /// anything (measured on all four versions).
-    pub(super) fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
+    pub fn alternates(&self, name: &ExchangeName) -> Vec<(ExchangeName, Certainty)> {
         let Some(exchange) = self.topology.exchanges.get(name) else { return Vec::new() };
         let governing = self.policies.governing(name.as_str(), Governed::Exchange);
         let mut found: Vec<ExchangeName> = Vec::new();

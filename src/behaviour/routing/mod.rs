@@ -12,6 +12,7 @@ mod route;
 
 pub use arrivals::Arrivals;
 pub use dead_letters::{DeadLettering, Deaths, Reason};
+pub use exchange::Kind;
 pub use headers::Headers;
 pub use keys::Keys;
 pub use route::{Answer, Route, Unclear};

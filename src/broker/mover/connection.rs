@@ -23,6 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// nothing.
 const LOOKS_AT_ALARM: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
+/// For a channel that seems to be refused.
+const TRIES: u32 = 3;
 
 /// An AMQP connection to one vhost that outlives the loss of its socket.
 pub(super) struct Connection {
@@ -64,8 +66,21 @@ impl Connection {
 
     /// A new channel.
     pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
-        let connection = self.live().await?;
-        self.answer("channel.open", connection.create_channel()).await
+        let mut tries = 0;
+        loop {
+            let connection = self.live().await?;
+            match self.answer("channel.open", connection.create_channel()).await {
+                // No broker answers so to an open: it is the error that closed the last channel of that number, which can meet
+                // the next one (lapin 4).
+                Err(BrokerError::Refused { .. } | BrokerError::Inequivalent { .. } | BrokerError::NotFound { .. })
+                    if tries < TRIES =>
+                {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE / 10).await;
+                }
+                opened => return opened,
+            }
+        }
     }
 
     /// Says goodbye. What is still unacknowledged goes back to its queue.

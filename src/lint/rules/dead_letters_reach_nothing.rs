@@ -11,6 +11,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letters-reach-nothing",
     severity: Severity::Warning,
+    is_optional: false,
     summary: "the dead-letter exchange leads to no queue",
     check,
     page: include_str!("dead_letters_reach_nothing.md"),

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "mirrored-queue-policy",
     severity: Severity::Error,
+    is_optional: false,
     summary: "the policy mirrors queues, which RabbitMQ 4.0 and later do not do",
     check,
     page: include_str!("mirrored_queue_policy.md"),

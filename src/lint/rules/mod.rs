@@ -1,26 +1,53 @@
 //! The rules, one line each, by name.
 
+mod argument_has_policy_key;
 mod at_least_once_without_reject_publish;
+mod classic_on_clustered_durable_work;
 mod crash_loop_not_counted;
+mod dangling_alternate_exchange;
 mod dead_letter_cycle_dropped;
 mod dead_letter_queue_expires;
 mod dead_letter_queue_limited;
 mod dead_letters_reach_nothing;
 mod delivery_limit_without_dead_letter;
+mod duplicate_binding;
 mod expires_on_delayed;
+mod expires_shorter_than_ttl;
+mod headers_without_x_match;
 mod ladder_near_delivery_limit;
 mod lazy_mode;
 mod mirrored_queue_policy;
+mod name_with_whitespace;
 mod no_dead_letter;
 mod no_effect_setting;
+mod owns_everything;
+mod pattern_looks_like_glob;
+mod pattern_unanchored;
+mod policy_equal_priority;
+mod policy_loses_to_argument;
+mod policy_matches_nothing;
 mod policy_on_generated_queue;
+mod policy_shadowed;
+mod policy_skipped_by_unsupported_key;
+mod prune_reaches_undeclared;
+mod quorum_even_size;
 mod refused_by_broker;
 mod reject_publish_with_tiers;
+mod secret_in_spec;
 mod slow_quarantine;
+mod topic_binding_shadowed;
 mod transient_queue;
 mod trigger_happy;
 mod ttl_without_dead_letter;
+mod unbound_exchange;
+mod unbound_queue;
+mod unbounded_queue;
+mod unbounded_stream;
 mod unknown_argument;
+mod unused_allow;
+mod wildcard_on_direct;
+
+pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
 
 use super::Rule;
 
@@ -29,25 +56,50 @@ pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
 /// All of them, sorted.
 pub static RULES: &[&Rule] = &[
+    &argument_has_policy_key::RULE,
     &at_least_once_without_reject_publish::RULE,
+    &classic_on_clustered_durable_work::RULE,
     &crash_loop_not_counted::RULE,
+    &dangling_alternate_exchange::RULE,
     &dead_letter_cycle_dropped::RULE,
     &dead_letter_queue_expires::RULE,
     &dead_letter_queue_limited::RULE,
     &dead_letters_reach_nothing::RULE,
     &delivery_limit_without_dead_letter::RULE,
+    &duplicate_binding::RULE,
     &expires_on_delayed::RULE,
+    &expires_shorter_than_ttl::RULE,
+    &headers_without_x_match::RULE,
     &ladder_near_delivery_limit::RULE,
     &lazy_mode::RULE,
     &mirrored_queue_policy::RULE,
+    &name_with_whitespace::RULE,
     &no_dead_letter::RULE,
     &no_effect_setting::RULE,
+    &owns_everything::RULE,
+    &pattern_looks_like_glob::RULE,
+    &pattern_unanchored::RULE,
+    &policy_equal_priority::RULE,
+    &policy_loses_to_argument::RULE,
+    &policy_matches_nothing::RULE,
     &policy_on_generated_queue::RULE,
+    &policy_shadowed::RULE,
+    &policy_skipped_by_unsupported_key::RULE,
+    &prune_reaches_undeclared::RULE,
+    &quorum_even_size::RULE,
     &refused_by_broker::RULE,
     &reject_publish_with_tiers::RULE,
+    &secret_in_spec::RULE,
     &slow_quarantine::RULE,
+    &topic_binding_shadowed::RULE,
     &transient_queue::RULE,
     &trigger_happy::RULE,
     &ttl_without_dead_letter::RULE,
+    &unbound_exchange::RULE,
+    &unbound_queue::RULE,
+    &unbounded_queue::RULE,
+    &unbounded_stream::RULE,
     &unknown_argument::RULE,
+    &unused_allow::RULE,
+    &wildcard_on_direct::RULE,
 ];

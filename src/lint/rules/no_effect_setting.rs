@@ -9,6 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "no-effect-setting",
     severity: Severity::Warning,
+    is_optional: false,
     summary: "the broker takes the setting and does nothing with it",
     check,
     page: include_str!("no_effect_setting.md"),

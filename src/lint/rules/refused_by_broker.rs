@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "refused-by-broker",
     severity: Severity::Error,
+    is_optional: false,
     summary: "the broker refuses to declare it",
     check,
     page: include_str!("refused_by_broker.md"),

@@ -122,7 +122,7 @@ fn taken<'a>(
     name: &'a QueueName,
 ) -> impl Iterator<Item = (ObjectId, bool)> + 'a {
     let live = situation.current;
-    let queues = [&beside.hold, &beside.drained].map(QueueName::new);
+    let queues = [&beside.hold, &beside.drained, &beside.probe].map(QueueName::new);
     let exchanges =
         [ExchangeName::new(&beside.hold), ExchangeName::new(&beside.drained), beside.tap.clone(), beside.back.clone()];
     let is_ours = move |arguments: &Arguments| migrated(arguments).as_ref() == Some(name);

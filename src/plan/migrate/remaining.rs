@@ -41,7 +41,11 @@ impl Migration {
             list.declare();
         }
         if is_there || self.goal == Goal::Recreate {
-            list.give_back();
+            // Without a tap nothing was ever held, and what refused to be made is not needed to clean up.
+            let was_tapped = [&list.beside.tap, &list.beside.back].iter().any(|name| list.has_exchange(name));
+            if self.goal == Goal::Recreate || was_tapped {
+                list.give_back();
+            }
             list.clean();
         }
         list.todo
@@ -149,6 +153,9 @@ impl List<'_> {
         let [hold, drained] = self.holding_queues();
         for (name, more) in [(&hold, before), (&drained, None)] {
             if !self.has_queue(name) {
+                if *name == drained {
+                    self.probe();
+                }
                 let mut queue = holding.clone();
                 queue.arguments.extend(own(more));
                 self.push(Stage::Prepare, Action::DeclareQueue { name: name.clone(), queue });
@@ -166,11 +173,32 @@ impl List<'_> {
         }
     }
 
+    /// Whether the new queue is refused (no permission for its dead-letter exchange, say) shows while nothing is changed.
+    /// Between the holding queues: by then the first says that something is unfinished, and a vhost that has room for two
+    /// queues has room for this one.
+    fn probe(&mut self) {
+        let Migration { queue, wanted, .. } = self.migration;
+        let name = QueueName::new(&self.beside.probe);
+        if self.has_queue(&name) {
+            self.delete_probe(Stage::Prepare);
+        }
+        let mut probe = wanted.clone();
+        probe.arguments.insert(MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
+        self.push(Stage::Prepare, Action::DeclareQueue { name, queue: probe });
+        self.delete_probe(Stage::Prepare);
+    }
+
+    /// Nothing leads to it, so nothing is in it.
+    fn delete_probe(&mut self, stage: Stage) {
+        let name = QueueName::new(&self.beside.probe);
+        self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
+    }
+
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, arguments: Arguments) {
         if !self.has_exchange(name) {
             let exchange =
                 Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
-            self.push(stage, Action::DeclareExchange { name: name.clone(), exchange });
+            self.push(stage, Action::declare_exchange(name, &exchange));
         }
     }
 
@@ -235,11 +263,16 @@ impl List<'_> {
 
     fn clean(&mut self) {
         let [hold, drained] = self.holding_queues();
-        let Beside { tap, back, shield, .. } = self.beside.clone();
+        let Beside { tap, back, shield, probe, .. } = self.beside.clone();
+        let probe = QueueName::new(probe);
         for name in [tap, ExchangeName::new(hold.as_str()), ExchangeName::new(drained.as_str()), back] {
             if self.has_exchange(&name) {
                 self.push(Stage::Clean, Action::DeleteExchange { name });
             }
+        }
+        let is_probed = self.is_declared(|action| matches!(action, Action::DeleteQueue { name, .. } if *name == probe));
+        if self.live.queues.contains_key(&probe) && !is_probed {
+            self.delete_probe(Stage::Clean);
         }
         let delete = |name: QueueName| Action::DeleteQueue { name, guard: Guard::Empty };
         if self.has_queue(&drained) {

@@ -188,11 +188,11 @@ fn messages_that_were_there_come_back_before_those_that_came_later() {
 #[test]
 fn a_long_name_gives_names_that_the_broker_takes() {
     let long = QueueName::new("q".repeat(250));
-    let Beside { hold, drained, tap, back, shield } = Beside::of(&long);
-    let mut names = vec![hold.as_str(), drained.as_str(), tap.as_str(), back.as_str(), shield.as_str()];
+    let Beside { hold, drained, probe, tap, back, shield } = Beside::of(&long);
+    let mut names = vec![hold.as_str(), drained.as_str(), probe.as_str(), tap.as_str(), back.as_str(), shield.as_str()];
     assert!(names.iter().all(|name| name.len() <= 255));
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 5);
+    assert_eq!(names.len(), 6);
     let _: (ExchangeName, ObjectId) = (tap, ObjectId::Queue(long));
 }

@@ -133,7 +133,7 @@ impl Layout<'_> {
         after.sort_unstable();
         after.dedup();
         match &action {
-            Action::DeclareExchange { name, exchange } => {
+            Action::DeclareExchange { name, exchange, .. } => {
                 self.exchanges.insert(name.clone(), exchange.auto_delete);
                 self.made.insert(object.clone(), id);
             }
@@ -258,12 +258,16 @@ impl Layout<'_> {
     }
 
     fn has_both_ends(&self, binding: &Binding) -> bool {
-        let exchange = |name: &ExchangeName| name.is_predeclared() || self.exchanges.contains_key(name);
-        exchange(&binding.source)
-            && match &binding.destination {
-                Destination::Queue(name) => self.queues.contains(name),
-                Destination::Exchange(name) => exchange(name),
-            }
+        self.is_there(&ObjectId::Exchange(binding.source.clone())) && self.is_there(&binding.destination.id())
+    }
+
+    /// Whether an end of a binding is there after these steps.
+    fn is_there(&self, id: &ObjectId) -> bool {
+        match id {
+            ObjectId::Exchange(name) => name.is_predeclared() || self.exchanges.contains_key(name),
+            ObjectId::Queue(name) => self.queues.contains(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+        }
     }
 
     /// A wave for each link of the chains of alternates; what stands in a circle comes last, together.
@@ -281,7 +285,7 @@ impl Layout<'_> {
             }
             self.wave(|layout| {
                 for name in now {
-                    layout.push(Action::DeclareExchange { name: name.clone(), exchange: wanted[name].clone() }, None);
+                    layout.push(Action::declare_exchange(name, &wanted[name]), None);
                 }
             });
         }
@@ -308,15 +312,14 @@ impl Layout<'_> {
     /// Delete, declare, bind: with a keep around it where somebody else's bindings depend on it.
     fn recreate(&mut self, object: &Object, wanted: &mut BTreeSet<Binding>) {
         let id = object.id();
-        let (delete, declare) = match object {
+        let (delete, mut declare) = match object {
             Object::Queue(name, queue) => (
                 Action::DeleteQueue { name: name.clone(), guard: Guard::Empty },
                 Action::DeclareQueue { name: name.clone(), queue: queue.clone() },
             ),
-            Object::Exchange(name, exchange) => (
-                Action::DeleteExchange { name: name.clone() },
-                Action::DeclareExchange { name: name.clone(), exchange: exchange.clone() },
-            ),
+            Object::Exchange(name, exchange) => {
+                (Action::DeleteExchange { name: name.clone() }, Action::declare_exchange(name, exchange))
+            }
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
         };
         let touches = |binding: &&Binding| binding.touches(&id);
@@ -329,8 +332,7 @@ impl Layout<'_> {
 
         let keep = (!foreign.is_empty() || !lonely.is_empty()).then(|| recreate::keep(&id, &foreign));
         if let Some((name, exchange)) = &keep {
-            let declare = Action::DeclareExchange { name: name.clone(), exchange: exchange.clone() };
-            self.wave(|layout| layout.push(declare, Some(&id)));
+            self.wave(|layout| layout.push(Action::declare_exchange(name, exchange), Some(&id)));
             self.wave(|layout| {
                 for source in lonely {
                     let binding = Binding {
@@ -344,6 +346,13 @@ impl Layout<'_> {
             });
         }
         self.wave(|layout| layout.push(delete, Some(&id)));
+        if let Action::DeclareExchange { bindings, .. } = &mut declare {
+            let is_possible = |binding: &&Binding| {
+                let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
+                !binding.breaks_the_list() && ends.iter().all(|end| *end == id || self.is_there(end))
+            };
+            bindings.extend(restored.iter().filter(is_possible).cloned());
+        }
         self.wave(|layout| layout.push(declare, Some(&id)));
         self.wave(|layout| {
             for binding in &restored {

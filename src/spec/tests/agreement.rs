@@ -21,11 +21,16 @@ fn the_schema_agrees_with_the_parser() {
         "{version: 1, vhost: a, retryPolicies: {p: {maxRetries: 5, backoff: {initial: 2s, factor: 1.5, max: 60s}}}, queues: {q: {type: quorum, retry: p, maxRetries: 9}}}",
         "{version: 1, vhost: a, defaults: {retry: {delays: [500ms, 1h30m]}, maxRetries: 2, deadLetter: none}, queues: {q: {type: quorum, retry: none}}}",
         "{version: 1, vhost: a, queues: {q: {type: quorum, retry: {strategy: republish, delays: [5s], jitter: 1s, maxRetries: \"${N:-3}\"}}}}",
+        "{version: 1, vhost: a, lint: {unbound-queue: off, no-dead-letter: error, lazy-mode: \"${LEVEL:-info}\"}}",
     ];
     let bad = [
         "{vhost: a}",
         "{version: 2, vhost: a}",
         "{version: 1, vhost: a, colour: red}",
+        "{version: 1, vhost: a, lint: {unbound-queu: off}}",
+        "{version: 1, vhost: a, lint: {unbound-queue: loud}}",
+        "{version: 1, vhost: a, lint: {unbound-queue: false}}",
+        "{version: 1, vhost: a, lint: unbound-queue}",
         "{version: 1, vhost: a, queues: {q: {type: quorum, maxPriority: 5}}}",
         "{version: 1, vhost: a, queues: {q: {type: quorum, durable: false}}}",
         "{version: 1, vhost: a, queues: {q: {type: quorum, retry: 5}}}",

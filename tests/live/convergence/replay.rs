@@ -50,9 +50,11 @@ fn delete(state: &mut Topology, id: &ObjectId) {
 fn needs(action: &Action) -> Vec<ObjectId> {
     match action {
         Action::PutVhost { .. } => Vec::new(),
-        Action::DeclareExchange { .. } | Action::PutPolicy { .. } | Action::DeclareQueue { .. } => {
-            vec![ObjectId::Vhost]
+        Action::DeclareExchange { bindings, .. } => {
+            let others = bindings.iter().flat_map(ends).filter(|end| *end != action.object());
+            others.chain([ObjectId::Vhost]).collect()
         }
+        Action::PutPolicy { .. } | Action::DeclareQueue { .. } => vec![ObjectId::Vhost],
         Action::Bind { binding } => ends(binding).to_vec(),
         Action::Unbind { .. }
         | Action::DeleteQueue { .. }
@@ -89,8 +91,9 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                     return Err(wrong("is there already", &object));
                 }
                 Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
-                Action::DeclareExchange { name, exchange } => {
+                Action::DeclareExchange { name, exchange, bindings } => {
                     state.exchanges.insert(name.clone(), exchange.clone());
+                    state.bindings.extend(bindings.iter().cloned());
                 }
                 Action::PutPolicy { name, policy } => {
                     state.policies.insert(name.clone(), policy.clone());

@@ -164,7 +164,7 @@ fn fresh(first: Option<Refusal>, answer: &Answer) -> Result<Vec<String>, &'stati
 impl Exchanges {
     fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned) -> Judged {
         let exchange: Exchange = model(&case.wanted);
-        let action = Action::DeclareExchange { name: name.into(), exchange: exchange.clone() };
+        let action = Action::declare_exchange(&name.into(), &exchange);
         let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
         let said = reason(&answer);
         let wrong = |what: &'static str| {
@@ -179,7 +179,7 @@ impl Exchanges {
         }
         // Each pair is asked twice: of the live exchange, and under a name that nobody has.
         let fresh_name = format!("fresh-{name}");
-        let action = Action::DeclareExchange { name: fresh_name.as_str().into(), exchange: exchange.clone() };
+        let action = Action::declare_exchange(&fresh_name.as_str().into(), &exchange);
         let fresh_answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
         let refused = refusals(&Object::Exchange(fresh_name.as_str().into(), exchange), &planned.dialect);
         let first = refused.first().cloned();

@@ -9,7 +9,7 @@ use crate::support::{Node, Topo, until, writes};
 
 const MESSAGES: usize = 20_000;
 /// Sent before the first message is moved.
-const PREPARED: usize = 18;
+const PREPARED: usize = 20;
 /// Sent before the first message comes back, by AMQP.
 const EXCHANGED: usize = PREPARED + 2;
 /// What a mover may have under way.

@@ -9,11 +9,13 @@ use lapin::options::BasicConsumeOptions;
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 
+use super::super::ownership::objects;
 use super::stage::{
-    Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, is_long, there_are_quorums, twice,
+    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, is_long,
+    there_are_quorums, twice,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
-use crate::support::{Argument, Fault, Outcome, block_on, gets, text};
+use crate::support::{Argument, Fault, Outcome, block_on, gets, posts, text};
 
 const OFTEN: Duration = Duration::from_millis(5);
 
@@ -54,11 +56,26 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
             arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
             won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
         });
-        let context = format!("{} by {mover}\n{output}", conversion.name);
-        assert_eq!(output.code, Some(0), "{context}");
+        let mut context = format!("{} by {mover}\n{output}", conversion.name);
+        // A quorum queue takes 12 s to prove that it is empty, and a shovel cannot exchange it in one write: that race may
+        // be lost each time. Then all is put back, and it can be tried when the application is another one.
+        if conversion.from == "quorum" && mover == "shovel" && output.code != Some(0) {
+            assert!(matches!(output.code, Some(1 | 4)), "{context}");
+            assert!(!stage.is_new(), "{context}");
+            let again = stage.migrate(mover, &[]);
+            context.push_str(&again.to_string());
+            assert_eq!(again.code, Some(0), "{context}");
+        }
+        assert!(stage.is_new(), "{context}");
         publisher.expect_all_taken();
         let left = emptied(&stage.vhost, Q);
-        println!("declares {} by {mover}: {} declared, {:?}", conversion.name, won.into_inner(), disorder(&left));
+        println!(
+            "declares {} by {mover}: code {:?}, {} declared, {:?}",
+            conversion.name,
+            output.code,
+            won.into_inner(),
+            disorder(&left)
+        );
         expect_each_once(left, publisher.published(), &context);
         stage.expect_migrated(&context);
     });
@@ -219,24 +236,43 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
 fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
     let node = crate::support::Node::shared();
     let rights = [
-        ("nothing beside it", "management", ("^(q|topo\\.lock)$", ".*", ".*")),
-        ("not publish to it", "management", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
-        ("not read what is held", "management", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
+        ("nothing beside it", ("^(q|topo\\.lock)$", ".*", ".*")),
+        ("not publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
+        ("not read what is held", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
     ];
-    at_once(3, rights, |(what, tags, (configure, write, read))| {
+    at_once(3, rights, |(what, (configure, write, read))| {
         let stage = Stage::new("rights", TTL);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
-        let user = node.user(tags).may(&stage.vhost, configure, write, read);
-        let stage = stage.by_user(&user);
+        let user = node.user("management").may(&stage.vhost, configure, write, read);
+        let (stage, proxy) = stage.by_user(&user).through();
         let output = stage.migrate("amqp", &[]);
+        assert_eq!(proxy.count(&posts().path("/e/in/")), 0, "nothing was bound to a tap: {what}\n{output}");
         let context = format!("{what}\n{output}");
         assert!(matches!(output.code, Some(1 | 3 | 4)), "{context}");
-        assert!(output.says("access") || output.says("refused"), "{context}");
+        assert!(output.says("has no permission for"), "{context}");
         let stage = stage.by_guest();
         stage.expect_as_before(&context);
         expect_each_once(emptied(&stage.vhost, Q), 20, &context);
     });
+}
+
+/// The new queue's dead-letter exchange is one that this user may not write to: seen before anything is held.
+#[test]
+fn a_new_queue_that_is_refused_is_noticed_before_anything_is_touched() {
+    let stage = Stage::new("new-rights", DEAD_LETTERS);
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(20);
+    let write = "^(q|q\\.topo\\..*|dead|in|amq\\..*|topo\\.lock)$";
+    let user = stage.vhost.node().user("management").may(&stage.vhost, ".*", write, ".*");
+    let (stage, proxy) = stage.by_user(&user).through();
+    let output = stage.migrate("amqp", &[]);
+    assert!(matches!(output.code, Some(1 | 4)), "{output}");
+    assert!(output.says("dead.dlx") && output.says("q.topo.probe"), "{output}");
+    assert_eq!(proxy.count(&posts().path("/e/in/")), 0, "nothing was bound to a tap: {output}");
+    let left: Vec<String> = objects(&stage.vhost).into_iter().filter(|line| line.contains(".topo.")).collect();
+    assert!(left.is_empty(), "{left:?}\n{output}");
+    expect_each_once(emptied(&stage.vhost, Q), 20, &output);
 }
 
 /// A binding with a type that HTTP cannot carry would be another one if it were copied: it is bound over AMQP, or not at all.

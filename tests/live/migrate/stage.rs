@@ -154,13 +154,15 @@ impl<'node> Stage<'node> {
 
     /// As that user.
     pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
-        self.topo = self.topo.user(user);
+        // Which port is AMQP's is not for everybody to see.
+        let amqp = format!("amqp://127.0.0.1:{}", self.vhost.node().amqp_port());
+        self.topo = self.topo.user(user).env("TOPO_AMQP_URL", &amqp);
         self
     }
 
     /// As administrator again.
     pub(super) fn by_guest(mut self) -> Self {
-        self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");
+        self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest").without_env("TOPO_AMQP_URL");
         self
     }
 

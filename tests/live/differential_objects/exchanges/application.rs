@@ -16,7 +16,7 @@ pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'stat
     // A new one is there already under its own name, if it was taken.
     let name = if case.live.is_some() { name.to_owned() } else { format!("{name}-amqp") };
     let exchange: Exchange = model(&case.wanted);
-    let action = Action::DeclareExchange { name: name.as_str().into(), exchange };
+    let action = Action::declare_exchange(&name.as_str().into(), &exchange);
     let options = ExchangeDeclareOptions {
         durable: case.wanted["durable"] == true,
         auto_delete: case.wanted["auto_delete"] == true,

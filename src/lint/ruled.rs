@@ -1,0 +1,81 @@
+//! What the policies that are written in a spec do to its queues and exchanges. Those of dead-letter wiring are left out:
+//! they repeat what a written one says.
+
+use super::Subject;
+use crate::behaviour::governing::chosen;
+use crate::behaviour::{Effective, Fit, Governed, Policies, Source, effective};
+use crate::model::{Exchange, ObjectId, PolicyName, Queue};
+use std::collections::BTreeMap;
+
+/// A queue or an exchange, with the policies whose patterns and kinds fit it, the highest priority first.
+pub(super) struct Ruled<'a> {
+    pub(super) id: ObjectId,
+    pub(super) name: &'a str,
+    pub(super) kind: Kind<'a>,
+    pub(super) fits: Vec<Fit<'a>>,
+}
+
+/// Which of the two it is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'a> {
+    Queue(&'a Queue),
+    Exchange(&'a Exchange),
+}
+
+impl<'a> Ruled<'a> {
+    /// The policy that governs it, where that is certain.
+    pub(super) fn governing(&self) -> Option<&'a PolicyName> {
+        Some(chosen(&self.fits).certain()??.name)
+    }
+
+    /// Whether a policy fits it, and is not skipped.
+    pub(super) fn fits(&self, policy: &PolicyName) -> bool {
+        self.fits.iter().any(|fit| fit.named.name == policy && fit.is_certain && fit.obstacle.is_none())
+    }
+
+    /// What holds for a queue by its arguments and the policy that governs it.
+    pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> BTreeMap<String, Effective> {
+        effective(queue, chosen(&self.fits).likely(), None, subject.dialect)
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Every queue and exchange, generated ones among them.
+    pub(super) fn ruled(&self) -> Vec<Ruled<'a>> {
+        let topology = &self.expansion.topology;
+        let written = topology.policies.iter().filter(|(name, _)| self.spec.policies.contains_key(*name));
+        let policies = Policies::new(written, self.dialect.version);
+        let queues = topology.queues.iter().map(|(name, queue)| Ruled {
+            id: ObjectId::Queue(name.clone()),
+            name: name.as_str(),
+            kind: Kind::Queue(queue),
+            fits: policies.fitting(name.as_str(), Governed::from(queue)),
+        });
+        let exchanges = topology.exchanges.iter().map(|(name, exchange)| Ruled {
+            id: ObjectId::Exchange(name.clone()),
+            name: name.as_str(),
+            kind: Kind::Exchange(exchange),
+            fits: policies.fitting(name.as_str(), Governed::Exchange),
+        });
+        queues.chain(exchanges).collect()
+    }
+}
+
+/// Whether a value is the object's own.
+pub(super) fn is_own(holds: &Effective) -> bool {
+    match holds.source {
+        Source::Argument => true,
+        Source::Default | Source::Policy(_) | Source::OperatorPolicy(_) => false,
+    }
+}
+
+/// The first of several names, and how many more: `` `a` and 2 more``.
+pub(super) fn first_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match names[..] {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [first, second] => format!("`{first}` and `{second}`"),
+        [first, .., _] => format!("`{first}` and {} more", names.len() - 1),
+    }
+}

@@ -1,0 +1,32 @@
+//! Arguments that a policy could say instead. A matter of taste: an argument stands beside its queue, a policy can change.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::model::known_arguments::KnownArgument;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "argument-has-policy-key",
+    severity: Severity::Info,
+    is_optional: true,
+    summary: "the argument is fixed for the life of the queue, and a policy's key would not be",
+    check,
+    page: include_str!("argument_has_policy_key.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let dead_letter_queues = subject.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+    for (name, queue) in subject.spec.queues.iter().chain(dead_letter_queues) {
+        for (argument, known) in queue.arguments.keys().filter_map(|it| Some((it, KnownArgument::named(it)?))) {
+            let Some(key) = known.policy_key else { continue };
+            let text = format!(
+                "to change `{}` later, the queue has to be recreated; in a policy it can be changed",
+                known.key
+            );
+            let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), argument, text);
+            findings.push(finding.hint(format!("a policy for the queue with `{key}`")));
+        }
+    }
+    findings
+}

@@ -1,0 +1,26 @@
+//! Durable work on one node: classic queues are not replicated. Whether there is a cluster is not in the spec.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ObjectId, QueueType};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "classic-on-clustered-durable-work",
+    severity: Severity::Warning,
+    is_optional: true,
+    summary: "the work in a classic queue is gone with its node",
+    check,
+    page: include_str!("classic_on_clustered_durable_work.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let durable = subject.queues_of(QueueType::Classic).filter(|(_, queue)| queue.durable && !queue.auto_delete);
+    let is_work = |id: &ObjectId| subject.retries_of(id).is_none();
+    let finding = |id: ObjectId| {
+        let text =
+            "a classic queue is on one node: while that is down nobody reaches the work in it, and it can be lost";
+        let finding = RULE.finding(subject, &id, "type", text);
+        finding.hint("`type: quorum` is on several nodes; a live queue has to be recreated: `onConflict: migrate`")
+    };
+    durable.map(|(id, _)| id).filter(is_work).map(finding).collect()
+}

@@ -1,0 +1,51 @@
+//! Alternate exchanges that lead to no queue: what was to be saved is dropped all the same.
+
+use crate::behaviour::routing::{Answer, Keys, Message};
+use crate::lint::ruled::{Kind, Ruled};
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ExchangeName, ObjectId};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "dangling-alternate-exchange",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the alternate exchange leads to no queue",
+    check,
+    page: include_str!("dangling_alternate_exchange.md"),
+};
+
+const KEY: &str = "alternate-exchange";
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let routing = subject.routing();
+    let any = Message::with(Keys::any());
+    let mut findings = Vec::new();
+    for it in subject.ruled() {
+        let (Kind::Exchange(_), None) = (it.kind, subject.retries_of(&it.id)) else { continue };
+        let [(alternate, _)] = &routing.alternates(&ExchangeName::new(it.name))[..] else { continue };
+        let text = if alternate.as_str() == it.name {
+            "it is its own alternate exchange: what it cannot route is dropped".to_owned()
+        } else if routing.route(alternate, &any).answer() == Answer::ReachesNothing {
+            format!("what it cannot route goes to `{alternate}`, which leads to no queue: it is dropped all the same")
+        } else {
+            continue;
+        };
+        let hint = "bind a queue to the alternate exchange that takes every key, and look at what comes there";
+        findings.push(finding(subject, &it, text).hint(hint));
+    }
+    findings
+}
+
+/// At the place that says it: the exchange, or the policy that governs it.
+fn finding(subject: &Subject<'_>, it: &Ruled<'_>, text: String) -> Finding {
+    let own = RULE.finding(subject, &it.id, KEY, text);
+    let is_own = matches!(it.kind, Kind::Exchange(exchange) if exchange.arguments.contains_key(KEY));
+    match it.governing().filter(|_| !is_own) {
+        Some(policy) => {
+            let at = subject.place(&ObjectId::Policy(policy.clone()), KEY).at;
+            Finding { at, also: vec![(own.at, "it governs this exchange".to_owned())], ..own }
+        }
+        None => own,
+    }
+}

@@ -1,0 +1,34 @@
+//! Queues that can go before the messages in them do.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::units::duration;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "expires-shorter-than-ttl",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the queue is deleted before its messages expire",
+    check,
+    page: include_str!("expires_shorter_than_ttl.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled().iter().filter(|queue| subject.retries_of(&queue.id).is_none()) {
+        let (Some(expires), Some(ttl)) = (queue.integer("expires"), queue.integer("message-ttl")) else { continue };
+        if expires >= ttl {
+            continue;
+        }
+        let shown = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
+        let fate =
+            if queue.has_dead_letter_exchange() { "none of them is a dead letter then" } else { "they go with it" };
+        let text =
+            format!("unused for {} it is deleted, and its messages live for {}: {fate}", shown(expires), shown(ttl));
+        // Without a place for dead letters the one is as good as the other.
+        let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
+        let finding = RULE.about(subject, queue, "expires", text).severity(severity);
+        findings.push(finding.hint(format!("let `expires` be longer than {}", shown(ttl))));
+    }
+    findings
+}

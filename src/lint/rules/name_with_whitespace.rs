@@ -1,0 +1,62 @@
+//! Blanks in names, and in keys, that nobody sees.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "name-with-whitespace",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "a blank in a name that is hard to see",
+    check,
+    page: include_str!("name_with_whitespace.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    let queues = spec.queues.iter().filter(|(_, it)| !it.is_external).map(|(name, _)| ObjectId::Queue(name.clone()));
+    let dead_letter_queues = spec.dead_letter_queues.iter().filter(|(_, it)| !it.queue.is_external);
+    let dead_letter_queues = dead_letter_queues.map(|(name, _)| ObjectId::Queue(name.clone()));
+    let exchanges = spec.exchanges.iter().filter(|(_, it)| !it.is_external);
+    let exchanges = exchanges.map(|(name, _)| ObjectId::Exchange(name.clone()));
+    let policies = spec.policies.keys().map(|name| ObjectId::Policy(name.clone()));
+    let named = queues.chain(dead_letter_queues).chain(exchanges).chain(policies);
+    let mut findings = Vec::new();
+    for id in named {
+        let Some((what, severity)) = id.name().and_then(problem) else { continue };
+        let text = format!("its name {what}");
+        findings.push(RULE.finding(subject, &id, "name", text).severity(severity).hint(HINT));
+    }
+    for binding in spec.bindings.keys() {
+        // A blank inside of a key is seen, and nothing else to the broker.
+        if let Some((what, Severity::Warning)) = problem(&binding.routing_key) {
+            let id = ObjectId::Binding(binding.clone());
+            findings.push(RULE.finding(subject, &id, "name", format!("its key {what}")).hint(HINT));
+        }
+    }
+    findings
+}
+
+const HINT: &str = "take it out; what is live under that name has to be declared anew, or taken over";
+
+fn problem(name: &str) -> Option<(String, Severity)> {
+    if name.starts_with(char::is_whitespace) {
+        return Some(("begins with a blank".to_owned(), Severity::Warning));
+    }
+    if name.ends_with(char::is_whitespace) {
+        return Some(("ends with a blank".to_owned(), Severity::Warning));
+    }
+    if let Some(hidden) = name.chars().find(|c| is_hidden(*c)) {
+        return Some((format!("has a character that is not seen (U+{:04X})", u32::from(hidden)), Severity::Warning));
+    }
+    name.contains(' ')
+        .then(|| ("has a blank in it, which shells and `rabbitmqctl` want in quotes".to_owned(), Severity::Info))
+}
+
+/// A blank that is none, or is not there at all.
+fn is_hidden(c: char) -> bool {
+    let is_zero_width =
+        matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{00AD}' | '\u{202A}'..='\u{202E}');
+    is_zero_width || c.is_control() || c.is_whitespace() && c != ' '
+}

@@ -1,0 +1,33 @@
+//! A spec that answers for every name in its vhost.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{Glob, ObjectId};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "owns-everything",
+    severity: Severity::Info,
+    is_optional: false,
+    summary: "`owns` covers every name in the vhost",
+    check,
+    page: include_str!("owns_everything.md"),
+};
+
+/// Nobody has such names.
+const PROBES: [&str; 3] = ["a", "zzz.qqq/7", "~"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let is_all = |glob: &Glob| PROBES.iter().all(|name| glob.matches(name));
+    // Who says what is left out has thought about it.
+    let Some(all) =
+        subject.spec.owns.iter().find(|glob| is_all(&glob.value)).filter(|_| subject.spec.ignore.is_empty())
+    else {
+        return Vec::new();
+    };
+    let text = format!(
+        "`owns: [\"{}\"]` covers what anybody ever declares here: `--prune` deletes all of it",
+        all.value.as_str()
+    );
+    let hint = "name what is yours: `owns: [\"orders.*\"]`; or leave out what is not: `ignore: [\"celery*\"]`";
+    vec![RULE.found(ObjectId::Vhost, all.at, text).hint(hint)]
+}

@@ -1,0 +1,96 @@
+//! Patterns that were written as globs or as topic patterns, and are regular expressions to the broker.
+
+use crate::behaviour::Pattern;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::names::pattern_of;
+use crate::model::{Glob, ObjectId};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "pattern-looks-like-glob",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the pattern is a regular expression, and looks like a glob",
+    check,
+    page: include_str!("pattern_looks_like_glob.md"),
+};
+
+/// What only regular expressions have.
+const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let names: Vec<&str> =
+        subject.ruled().iter().filter(|it| subject.retries_of(&it.id).is_none()).map(|it| it.name).collect();
+    let mut findings = Vec::new();
+    for (name, policy) in &subject.spec.policies {
+        let text = policy.pattern.value.as_str();
+        if text.contains(SIGNS) {
+            continue;
+        }
+        if let Some((what, severity)) = problem(text, &names) {
+            let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", what).severity(severity);
+            findings.push(finding.hint(format!("as a regular expression that is `pattern: '{}'`", meant(text))));
+        }
+    }
+    findings
+}
+
+/// What is not as it looks.
+fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
+    if text.starts_with('*') {
+        return Some((
+            "a `*` at the beginning repeats nothing: the broker refuses the pattern".to_owned(),
+            Severity::Error,
+        ));
+    }
+    let stars = text.match_indices('*').map(|(at, _)| text[..at].chars().next_back());
+    if let Some(repeated) = stars.flatten().find(|c| *c != '.' && *c != '^') {
+        let what = format!("`{repeated}*` is any number of `{repeated}`, also none; any text is `.*`");
+        return Some((what, Severity::Warning));
+    }
+    if text.ends_with(".#") {
+        return Some(("`#` is itself here, and no wildcard as in a topic".to_owned(), Severity::Warning));
+    }
+    // `orders.*` is both: only where it makes a difference it is a mistake.
+    let is_both =
+        text.ends_with(".*") && text.len() > 2 && !text.starts_with('^') && !text[..text.len() - 2].contains('*');
+    let (glob, pattern) = (Glob::new(text), Pattern::new(text));
+    let differs = |name: &&&str| pattern.matches(name) == Some(true) && !glob.matches(name);
+    let more = is_both.then(|| names.iter().find(differs)).flatten()?;
+    names.iter().any(|name| glob.matches(name)).then(|| {
+        (
+            format!(
+                "it also matches `{more}`, which it would not as a glob: `.` is any character, and nothing is anchored"
+            ),
+            Severity::Warning,
+        )
+    })
+}
+
+/// The regular expression of the glob.
+fn meant(text: &str) -> String {
+    let text = text.trim_start_matches('^');
+    let text = text.strip_suffix(".#").map_or_else(|| text.to_owned(), |start| format!("{start}.*"));
+    let parts: Vec<String> =
+        text.split('*').map(|part| pattern_of(part).trim_start_matches('^').trim_end_matches('$').to_owned()).collect();
+    // `^a.*$` is `^a`.
+    format!("^{}$", parts.join(".*")).replace(".*$", "").replace("^.*", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant() {
+        for (glob, expected) in [
+            ("orders.*", r"^orders\."),
+            ("orders*", "^orders"),
+            ("*.dead", r"\.dead$"),
+            ("orders.#", r"^orders\."),
+            ("a*b", "^a.*b$"),
+        ] {
+            assert_eq!(meant(glob), expected, "{glob}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Policies whose patterns match nothing that the spec names. That can be meant: clients make queues, too. A pattern that
+//! nearly matches, or matches what the policy is not for, is a mistake.
+
+use crate::behaviour::Pattern;
+use crate::behaviour::pattern::mistake;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::names::pattern_of;
+use crate::model::{ObjectId, ObjectKind, PolicyName};
+use crate::spec::{PolicySpec, Severity, closest};
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "policy-matches-nothing",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the policy matches nothing that the spec declares",
+    check,
+    page: include_str!("policy_matches_nothing.md"),
+};
+
+/// Names such as brokers and clients give by themselves: a policy for these is meant.
+pub(super) const MADE_BY_CLIENTS: &[&str] = &[
+    "amq.gen-JzTY20BRgKO-HjmUJj0wLg",
+    "mqtt-subscription-sensor-17qos0",
+    "mqtt-subscription-sensor-17qos1",
+    "stomp-subscription-JzTY20BRgKO-HjmUJj0wLg",
+    "federation: orders -> rabbit@here",
+    "celery@worker-1.celery.pidbox",
+    "celeryev.0a1b2c3d",
+];
+
+/// Too short a word is near to many others.
+const LEAST_TO_COMPARE: usize = 6;
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let ruled = subject.ruled();
+    let used: BTreeSet<&PolicyName> = ruled.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
+    let names: Vec<(ObjectId, &str)> = ruled
+        .iter()
+        .filter(|it| subject.retries_of(&it.id).is_none())
+        .map(|it| (it.id.clone(), it.name))
+        .chain(subject.expansion.scope.external.iter().filter_map(|id| Some((id.clone(), id.name()?))))
+        .collect();
+    let mut findings = Vec::new();
+    for (name, policy) in subject.spec.policies.iter().filter(|(name, _)| !used.contains(name)) {
+        let text = policy.pattern.value.as_str();
+        let pattern = Pattern::new(text);
+        let is_for_others = MADE_BY_CLIENTS.iter().any(|made| pattern.matches(made) == Some(true));
+        let is_for_external = subject.expansion.scope.external.iter().any(|id| is_for(&pattern, id));
+        if is_for_others || is_for_external || mistake(text).is_some() {
+            continue;
+        }
+        findings.push(finding(subject, name, policy, &pattern, &names));
+    }
+    findings
+}
+
+fn is_for(pattern: &Pattern, id: &ObjectId) -> bool {
+    id.name().is_some_and(|name| pattern.matches(name) != Some(false))
+}
+
+fn finding(
+    subject: &Subject<'_>,
+    name: &PolicyName,
+    policy: &PolicySpec,
+    pattern: &Pattern,
+    names: &[(ObjectId, &str)],
+) -> Finding {
+    let id = ObjectId::Policy(name.clone());
+    let kind = policy.apply_to.value;
+    if let Some((other, matched)) = names.iter().find(|(_, name)| pattern.matches(name) == Some(true)) {
+        let what = match (other, subject.expansion.topology.object(other)) {
+            (ObjectId::Queue(_), Some(crate::model::Object::Queue(_, queue))) => {
+                queue.queue_type().map_or_else(|| "a queue".to_owned(), |it| format!("a {it} queue"))
+            }
+            (other, _) => format!("{} {}", article(other.kind()), other.kind()),
+        };
+        let text =
+            format!("it is for {kind}, and all that its pattern matches is of another kind: `{matched}` is {what}");
+        return RULE.finding(subject, &id, "apply-to", text).hint("change `applyTo`, or the pattern");
+    }
+    let text = "its pattern matches nothing that the spec declares";
+    let finding = RULE.finding(subject, &id, "pattern", text);
+    match near(&policy.pattern.value, pattern, names) {
+        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        None => finding
+            .severity(Severity::Info)
+            .hint("if it is for what others declare, that is fine; else mend the pattern"),
+    }
+}
+
+fn article(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Exchange => "an",
+        ObjectKind::Vhost | ObjectKind::Policy | ObjectKind::Queue | ObjectKind::Binding => "a",
+    }
+}
+
+/// The pattern that was probably meant.
+fn near(text: &str, pattern: &Pattern, names: &[(ObjectId, &str)]) -> Option<String> {
+    if let Some(only) = pattern.only_name() {
+        return closest(only, names.iter().map(|(_, name)| *name)).map(pattern_of);
+    }
+    let literal = text.strip_prefix('^')?.trim_end_matches(".*").replace('\\', "");
+    let is_plain = literal.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+    if !is_plain || literal.len() < LEAST_TO_COMPARE {
+        return None;
+    }
+    let starts: BTreeSet<&str> = names.iter().filter_map(|(_, name)| name.get(..literal.len())).collect();
+    let start = closest(&literal, starts)?;
+    Some(pattern_of(start).trim_end_matches('$').to_owned())
+}

@@ -1,0 +1,50 @@
+//! Policies that govern nothing of what they match, because one of a higher priority does: policies are not merged.
+
+use crate::behaviour::Pattern;
+use crate::lint::ruled::{Ruled, first_of};
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ObjectId, PolicyName};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "policy-shadowed",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "another policy governs all that this one matches",
+    check,
+    page: include_str!("policy_shadowed.md"),
+};
+
+/// Patterns that match every name.
+const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let ruled = subject.ruled();
+    let mut findings = Vec::new();
+    for (name, policy) in &subject.spec.policies {
+        let matched: Vec<&Ruled<'_>> = ruled.iter().filter(|it| it.fits(name)).collect();
+        let instead: Option<BTreeSet<&PolicyName>> = matched.iter().map(|it| it.governing()).collect();
+        let Some(instead) = instead.filter(|it| !it.is_empty() && !it.contains(name)) else { continue };
+        let pattern = policy.pattern.value.as_str();
+        // What others declare may be left to it, unless nothing can be.
+        let is_whole = Pattern::new(pattern).only_name().is_some()
+            || instead.iter().filter_map(|other| subject.spec.policies.get(*other)).any(|other| {
+                let other = other.pattern.value.as_str();
+                other == pattern || EVERYTHING.contains(&other)
+            });
+        let winners = first_of(instead.iter().map(|name| name.as_str()));
+        let verb = if instead.len() == 1 { "has" } else { "have" };
+        let text = format!("it governs nothing that the spec declares: {winners} {verb} a higher priority");
+        let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "name", text);
+        for other in instead.iter().filter_map(|other| subject.spec.policies.get(*other)).take(2) {
+            finding = finding.also(other.at, "this one governs instead");
+        }
+        let finding = finding.severity(if is_whole { Severity::Warning } else { Severity::Info });
+        findings.push(finding.hint(format!(
+            "only one policy holds for an object, and they are not merged: put its keys into {winners}, raise its \
+             `priority`, or take it out"
+        )));
+    }
+    findings
+}

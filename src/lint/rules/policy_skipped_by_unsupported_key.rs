@@ -1,0 +1,56 @@
+//! Policies that the broker skips as a whole for a queue, because its type does not take one of their keys
+//! (`rabbit_queue_type:is_policy_applicable`).
+
+use crate::behaviour::precedence;
+use crate::lint::ruled::Kind;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ObjectId, QueueName, QueueType};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "policy-skipped-by-unsupported-key",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the policy is skipped for a queue whose type does not take one of its keys",
+    check,
+    page: include_str!("policy_skipped_by_unsupported_key.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for it in subject.ruled() {
+        let Kind::Queue(queue) = it.kind else { continue };
+        let Some(kind) = queue.queue_type() else { continue };
+        let is_written = subject.spec.queues.contains_key(&QueueName::new(it.name));
+        for fit in it.fits.iter().take_while(|fit| fit.is_certain && is_written) {
+            // The first that is not skipped governs; what is below it is no matter.
+            let Some(obstacle) = fit.obstacle else { break };
+            let does_something = |key: &String| precedence(key, kind, subject.dialect).is_some();
+            let Some(lost) = fit.named.policy.definition.keys().find(|key| does_something(key)) else { continue };
+            let policy = ObjectId::Policy(fit.named.name.clone());
+            let text = format!(
+                "policy `{}` is skipped as a whole, with its `{lost}`: {kind} queues do not take `{obstacle}` in a policy",
+                fit.named.name
+            );
+            let at = subject.place(&policy, obstacle).at;
+            let own = subject.place(&it.id, "name").at;
+            let finding = RULE.found(it.id.clone(), at, text).also(own, "it matches this queue");
+            findings.push(finding.hint(hint(subject, kind, obstacle)));
+        }
+    }
+    findings
+}
+
+fn hint(subject: &Subject<'_>, kind: QueueType, obstacle: &str) -> String {
+    let by_type = if subject.is_at_least(3, 12) {
+        let words = match kind {
+            QueueType::Classic => "`applyTo: classic_queues`",
+            QueueType::Quorum => "`applyTo: quorum_queues`",
+            QueueType::Stream => "`applyTo: streams`",
+        };
+        format!("with {words}")
+    } else {
+        "with a pattern of their own".to_owned()
+    };
+    format!("a policy without `{obstacle}` for {kind} queues, {by_type} and a higher priority")
+}

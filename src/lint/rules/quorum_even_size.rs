@@ -1,0 +1,43 @@
+//! Replicas in an even number: one more than an odd one to fail, and no more that may.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ArgumentValue, ObjectId};
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "quorum-even-size",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "an even number of replicas survives no more than one less",
+    check,
+    page: include_str!("quorum_even_size.md"),
+};
+
+const ARGUMENTS: [&str; 3] = ["x-quorum-initial-group-size", "x-quorum-target-group-size", "x-initial-cluster-size"];
+const KEYS: [&str; 2] = ["target-group-size", "initial-cluster-size"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut even = |id: &ObjectId, setting: &str, value: Option<&ArgumentValue>| {
+        let size = value.and_then(ArgumentValue::as_integer);
+        if let Some(size) = size.filter(|size| *size > 0 && size % 2 == 0) {
+            let failing = match (size - 1) / 2 {
+                0 => "none may fail".to_owned(),
+                1 => "one may fail".to_owned(),
+                many => format!("{many} may fail"),
+            };
+            let text = format!("of {size} replicas {failing}, as of {}: more than half of them must be up", size - 1);
+            let finding = RULE.finding(subject, id, setting, text);
+            findings.push(finding.hint(format!("{} survive one more", size + 1)));
+        }
+    };
+    for (id, queue) in subject.queues() {
+        if subject.retries_of(&id).is_none() {
+            ARGUMENTS.iter().for_each(|argument| even(&id, argument, queue.arguments.get(*argument)));
+        }
+    }
+    for (id, policy) in subject.policies() {
+        KEYS.iter().for_each(|key| even(&id, key, policy.definition.get(*key).map(|it| &it.value)));
+    }
+    findings
+}

@@ -1,0 +1,99 @@
+//! Passwords and keys in what everybody can read: the spec, its plans, and the broker's lists.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ArgumentValue, ObjectId};
+use crate::spec::{Location, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    name: "secret-in-spec",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "a value looks like a password, and everybody can read it",
+    check,
+    page: include_str!("secret_in_spec.md"),
+};
+
+/// Words in the name of an argument that say that its value is nobody's business.
+const WORDS: [&str; 7] = ["password", "passwd", "secret", "api-key", "apikey", "private-key", "credential"];
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    let mut findings = Vec::new();
+    let mut look = |id: &ObjectId, name: Option<&str>, value: &ArgumentValue, at: Location| {
+        if let Some(what) = secret(name.unwrap_or_default(), value) {
+            let text = format!("{what}: it is in the repository, in plans, and in what the broker shows to every user");
+            let hint = "give it to the client that needs it, and change it where it is in use: it has been seen";
+            findings.push(RULE.found(id.clone(), at, text).hint(hint));
+        }
+    };
+    if let Some(text) = &spec.description {
+        look(&ObjectId::Vhost, None, &ArgumentValue::Text(text.value.clone()), text.at);
+    }
+    let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
+    for (name, queue) in spec.queues.iter().chain(dead_letter_queues) {
+        for (argument, said) in &queue.arguments {
+            look(&ObjectId::Queue(name.clone()), Some(argument), &said.value, said.at);
+        }
+    }
+    for (name, exchange) in &spec.exchanges {
+        for (argument, said) in &exchange.arguments {
+            look(&ObjectId::Exchange(name.clone()), Some(argument), &said.value, said.key_at);
+        }
+    }
+    for (name, policy) in &spec.policies {
+        for (key, said) in &policy.definition {
+            look(&ObjectId::Policy(name.clone()), Some(key), &said.value, said.key_at);
+        }
+    }
+    for (binding, written) in &spec.bindings {
+        for value in binding.arguments.values() {
+            // The name is that of a header, and compared with what publishers write.
+            look(&ObjectId::Binding(binding.clone()), None, value, written.at);
+        }
+    }
+    findings
+}
+
+/// What it looks like; the value itself is not repeated.
+fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
+    match value {
+        ArgumentValue::Text(text) if has_password(text) => Some("this URI has a password in it".to_owned()),
+        ArgumentValue::Text(text) => {
+            let plain = name.to_lowercase().replace('_', "-");
+            let word = WORDS.iter().find(|word| plain.contains(*word)).filter(|_| !text.is_empty());
+            word.map(|_| format!("`{name}` looks like a password"))
+        }
+        ArgumentValue::List(items) => items.iter().find_map(|item| secret(name, item)),
+        ArgumentValue::Table(entries) => entries.iter().find_map(|(name, value)| secret(name, value)),
+        ArgumentValue::Null | ArgumentValue::Boolean(_) | ArgumentValue::Integer(_) | ArgumentValue::Float(_) => None,
+    }
+}
+
+/// `amqp://user:password@host`.
+fn has_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, _)| {
+        let authority = text[at + 3..].split(['/', '?', '#', ' ']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_stand_before_the_host() {
+        for (text, expected) in [
+            ("amqp://guest:guest@broker:5672/%2f", true),
+            ("see amqps://a:b@c for more", true),
+            ("amqp://broker:5672", false),
+            ("amqp://user@broker", false),
+            ("amqp://user:@broker", false),
+            ("https://wiki/page?x=a:b@c", false),
+            ("a:b@c", false),
+        ] {
+            assert_eq!(has_password(text), expected, "{text}");
+        }
+    }
+}

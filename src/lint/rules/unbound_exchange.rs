@@ -1,0 +1,47 @@
+//! Exchanges that lead to no queue: what is published to them is dropped.
+
+use crate::behaviour::routing::{Answer, Keys, Message};
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ExchangeName, ObjectId};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unbound-exchange",
+    severity: Severity::Info,
+    is_optional: false,
+    summary: "the exchange leads to no queue",
+    check,
+    page: include_str!("unbound_exchange.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let topology = &subject.expansion.topology;
+    // A spec of exchanges alone is for others to bind.
+    if topology.queues.is_empty() {
+        return Vec::new();
+    }
+    let routing = subject.routing();
+    // Two rules of their own speak of these.
+    let mut others: BTreeSet<ExchangeName> = BTreeSet::new();
+    for name in topology.exchanges.keys() {
+        others.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
+    }
+    for name in topology.queues.keys() {
+        others.extend(routing.dead_lettering(name).into_iter().flatten().map(|to| to.exchange));
+    }
+    let any = Message::with(Keys::any());
+    let leads_nowhere = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;
+    let declared = subject.spec.exchanges.keys().filter(|name| topology.exchanges.contains_key(*name));
+    let finding = |name: &ExchangeName| {
+        let is_bound = topology.bindings.iter().any(|binding| binding.source == *name);
+        let text = if is_bound {
+            "its bindings lead to no queue: what is published to it is dropped"
+        } else {
+            "nothing is bound to it: what is published to it is dropped"
+        };
+        let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
+        finding.hint("bind a queue to it, or give it an `alternateExchange`; if others bind it, that is fine")
+    };
+    declared.filter(|name| !others.contains(*name)).filter(leads_nowhere).map(finding).collect()
+}

@@ -1,0 +1,53 @@
+//! Queues that nothing is bound to, in a spec that binds its queues: with a binding that was forgotten, messages never come.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{Destination, ObjectId, QueueName, QueueType};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unbound-queue",
+    severity: Severity::Info,
+    is_optional: false,
+    summary: "nothing is bound to the queue, though other queues are",
+    check,
+    page: include_str!("unbound_queue.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    let bound: BTreeSet<&QueueName> = spec.bindings.keys().filter_map(|it| of_queue(&it.destination)).collect();
+    let named = named_by_dead_letters(subject);
+    let is_forgotten = |name: &&QueueName| {
+        let queue = subject.expansion.topology.queues.get(*name);
+        // Streams are mostly written by name, with a client of their own.
+        let is_stream = queue.and_then(|queue| queue.queue_type()) == Some(QueueType::Stream);
+        queue.is_some() && !is_stream && !bound.contains(*name) && !named.contains(*name)
+    };
+    let finding = |name: &QueueName| {
+        let text = "nothing is bound to it: only what is published to the default exchange with its name comes here";
+        let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
+        finding.hint("bind it: `bindings: [{exchange: …, routingKey: …}]`; if publishers use its name, that is fine")
+    };
+    let forgotten: Vec<&QueueName> = spec.queues.keys().filter(is_forgotten).collect();
+    // Who binds no queue, or few, publishes to queues by name.
+    if forgotten.len() > bound.len() {
+        return Vec::new();
+    }
+    forgotten.into_iter().map(finding).collect()
+}
+
+fn of_queue(destination: &Destination) -> Option<&QueueName> {
+    match destination {
+        Destination::Queue(name) => Some(name),
+        Destination::Exchange(_) => None,
+    }
+}
+
+/// The queues to which dead letters go by name.
+fn named_by_dead_letters(subject: &Subject<'_>) -> BTreeSet<QueueName> {
+    let routing = subject.routing();
+    let topology = &subject.expansion.topology;
+    let ways = topology.queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
+    ways.filter(|to| to.exchange.as_str().is_empty()).filter_map(|to| to.routing_key).map(QueueName::new).collect()
+}

@@ -1,0 +1,29 @@
+//! Queues without any limit. Most queues are like that, and rightly so: the rule is for those who want each bounded.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::QueueType;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unbounded-queue",
+    severity: Severity::Info,
+    is_optional: true,
+    summary: "the queue has no limit",
+    check,
+    page: include_str!("unbounded_queue.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // A dead-letter queue with a limit loses letters, a tier hands back too early.
+    for queue in subject.settled().iter().filter(|it| !it.is_dead_letter_queue && it.written.is_some()) {
+        let is_stream = queue.queue.queue_type() == Some(QueueType::Stream);
+        if !is_stream && queue.limit().is_none() && queue.get("message-ttl").is_none() {
+            let text =
+                "without consumers it grows until the broker has no memory or disk left, and blocks all publishers";
+            let finding = RULE.finding(subject, &queue.id, "name", text);
+            findings.push(finding.hint("a limit that is reached in an outage only: `maxLengthBytes: 1GiB`"));
+        }
+    }
+    findings
+}

@@ -1,0 +1,27 @@
+//! Streams without retention: nothing is ever deleted from them.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::QueueType;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unbounded-stream",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the stream grows for ever",
+    check,
+    page: include_str!("unbounded_stream.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for queue in subject.settled() {
+        let is_stream = queue.queue.queue_type() == Some(QueueType::Stream);
+        if is_stream && queue.get("max-age").is_none() && queue.get("max-length-bytes").is_none() {
+            let text = "nothing is ever deleted from this stream: it grows until the disk is full";
+            let finding = RULE.finding(subject, &queue.id, "name", text);
+            findings.push(finding.hint("say how much is kept: `maxAge: 7D`, or `maxLengthBytes: 20GiB`, or both"));
+        }
+    }
+    findings
+}

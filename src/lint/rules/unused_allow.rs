@@ -1,0 +1,28 @@
+//! Comments that allow what nothing finds any more. What is found is known only when every rule has looked, so `lint` asks this
+//! file then.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::spec::{Allow, Severity};
+
+pub(in crate::lint) static RULE: Rule = Rule {
+    name: "unused-allow",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "a comment allows what is not found",
+    check: |_| Vec::new(),
+    page: include_str!("unused_allow.md"),
+};
+
+/// About these comments.
+pub(in crate::lint) fn unused<'a>(subject: &Subject<'_>, allows: impl Iterator<Item = &'a Allow>) -> Vec<Finding> {
+    let finding = |allow: &Allow| Finding {
+        rule: RULE.name,
+        severity: RULE.severity,
+        objects: Vec::new(),
+        text: format!("`{}` finds nothing here for RabbitMQ {}", allow.rule, subject.dialect.version),
+        at: allow.at,
+        also: Vec::new(),
+        hint: Some("take the comment out, or put it at the line that the finding points at".to_owned()),
+    };
+    allows.map(finding).collect()
+}

@@ -1,0 +1,30 @@
+//! Wildcards in the keys of direct exchanges, to which they are plain text.
+
+use crate::behaviour::routing::{Certainty, Keys, Kind};
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "wildcard-on-direct",
+    severity: Severity::Warning,
+    is_optional: false,
+    summary: "the key of a direct exchange has a wildcard, which is plain text there",
+    check,
+    page: include_str!("wildcard_on_direct.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let routing = subject.routing();
+    let mut findings = Vec::new();
+    for binding in subject.spec.bindings.keys().filter(|it| routing.kind(&it.source) == Some(Kind::Direct)) {
+        // Nobody publishes with such a key.
+        if Keys::any().are(&binding.routing_key) != Certainty::Never {
+            continue;
+        }
+        let text = format!("`{}` is plain text to a direct exchange: no message fits it", binding.routing_key);
+        let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "name", text);
+        findings.push(finding.hint("let the exchange be a topic exchange, or a fanout if every message is meant"));
+    }
+    findings
+}

@@ -1,0 +1,174 @@
+//! Findings that somebody allows, in comments: `# topo: allow RULE reason`, at the end of a line for that line, or on lines of
+//! its own for the next one. The YAML library drops comments, so they are looked for in the text; what stands inside of a value
+//! is none.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::lint_keys::is_rule;
+use super::node::{Node, Value};
+use super::position::Location;
+use super::suggest::closest;
+use super::{SourceFile, lint_keys};
+
+/// What every such comment begins with, behind the `#`.
+const MARK: &str = "topo:";
+const ALLOW: &str = "allow";
+
+/// Findings of a rule on a line are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allow {
+    /// The rule.
+    pub rule: String,
+    /// Why, for people.
+    pub reason: String,
+    /// The comment.
+    pub at: Location,
+    /// The line that it is for, in the same file.
+    pub line: usize,
+}
+
+/// All of a file.
+pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagnostics: &mut Diagnostics) -> Vec<Allow> {
+    // Of what is no YAML nothing can be said to be a comment.
+    if documents.is_empty() || !file.text.contains(MARK) {
+        return Vec::new();
+    }
+    let mut values = Vec::new();
+    documents.iter().for_each(|document| collect_texts(document, &mut values));
+    values.sort_unstable();
+    let is_in_value = |at: usize| {
+        let before = values.partition_point(|(start, _)| *start <= at);
+        values[..before].last().is_some_and(|(_, end)| at < *end)
+    };
+    let mut found = Vec::new();
+    // Those that are on lines of their own, until the line comes that they are for.
+    let mut waiting: Vec<Allow> = Vec::new();
+    let mut start = 0;
+    for (number, line) in file.text.split_inclusive('\n').enumerate().map(|(index, line)| (index + 1, line)) {
+        let text = line.trim();
+        let hash = comment(line).filter(|at| !is_in_value(start + at));
+        let is_alone = text.starts_with('#');
+        let allow = hash.and_then(|at| {
+            let column = line[..at].chars().count() + 1;
+            let end = start + line.trim_end().len();
+            read(&line[at..], Location { file: index, start: start + at, end, line: number, column }, diagnostics)
+        });
+        if !is_alone && !text.is_empty() {
+            found.extend(waiting.drain(..).map(|allow| Allow { line: number, ..allow }));
+        }
+        match allow {
+            Some(allow) if is_alone => waiting.push(allow),
+            Some(allow) => found.push(allow),
+            None => {}
+        }
+        start += line.len();
+    }
+    found.extend(waiting);
+    found
+}
+
+/// Where the comment of a line begins that is meant for topo.
+fn comment(line: &str) -> Option<usize> {
+    line.match_indices('#').map(|(at, _)| at).find(|at| {
+        let is_comment = *at == 0 || line[..*at].ends_with([' ', '\t']);
+        is_comment && line[at + 1..].trim_start().starts_with(MARK)
+    })
+}
+
+/// From `# topo: allow RULE reason`.
+fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Allow> {
+    let said = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
+    let (verb, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+    if verb != ALLOW {
+        // Anything else behind `topo:` is a sentence of somebody's, unless it is nearly this.
+        if closest(verb, [ALLOW]).is_some() {
+            let diagnostic = Diagnostic::error("allow", format!("`{verb}` is no word of these comments"), at);
+            diagnostics.push(diagnostic.hint("write `# topo: allow RULE reason`"));
+        }
+        return None;
+    }
+    let rest = rest.trim();
+    let (rule, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if !is_rule(rule) {
+        let message =
+            if rule.is_empty() { "it does not say which rule".to_owned() } else { format!("`{rule}` is no rule") };
+        let hint = match closest(rule, lint_keys::rules()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`topo rules` lists them".to_owned(),
+        };
+        diagnostics.push(Diagnostic::error("unknown-rule", message, at).hint(hint));
+        return None;
+    }
+    let reason = reason.trim();
+    if reason.is_empty() {
+        let message = format!("it does not say why `{rule}` is allowed here");
+        let hint = format!("write a few words behind it: `# topo: allow {rule} …`");
+        diagnostics.push(Diagnostic::error("allow", message, at).hint(hint));
+        return None;
+    }
+    Some(Allow { rule: rule.to_owned(), reason: reason.to_owned(), at, line: at.line })
+}
+
+fn collect_texts(node: &Node, found: &mut Vec<(usize, usize)>) {
+    match &node.value {
+        Value::Text(_) => found.push((node.at.start, node.at.end)),
+        Value::List(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        Value::Table(entries) => {
+            for entry in entries {
+                found.push((entry.at.start, entry.at.end));
+                collect_texts(&entry.node, found);
+            }
+        }
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::yaml;
+
+    fn of(text: &str) -> (Vec<(usize, String)>, String) {
+        let file = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
+        let mut diagnostics = Diagnostics::new();
+        let documents = yaml::documents(0, &file, &mut diagnostics);
+        let found = allows(0, &file, &documents, &mut diagnostics);
+        let said = found.into_iter().map(|it| (it.line, format!("{}: {}", it.rule, it.reason)));
+        (said.collect(), diagnostics.to_string())
+    }
+
+    #[test]
+    fn for_its_line_or_for_the_next() {
+        let text = "a: 1 # topo: allow unbound-queue by name\n# topo: allow owns-everything  ours\n\n  # more\n#topo: allow \
+                    trigger-happy see there\nb: 2\nc: 3\n";
+        let (found, wrong) = of(text);
+        let expected = [
+            (1, "unbound-queue: by name".to_owned()),
+            (6, "owns-everything: ours".to_owned()),
+            (6, "trigger-happy: see there".to_owned()),
+        ];
+        assert_eq!((found, wrong.as_str()), (expected.into(), ""));
+    }
+
+    #[test]
+    fn what_is_a_value_is_no_comment() {
+        let text = "a: 'x # topo: allow nothing y'\nb: |\n  # topo: allow nothing y\n  z\nc: x#topo:allow\nd: \"1\n  # topo: \
+                    allow nothing\"\n";
+        assert_eq!(of(text), (Vec::new(), String::new()));
+        assert_eq!(of("# topo: the tool that reads this\na: 1\n"), (Vec::new(), String::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let (found, wrong) =
+            of("a: 1 # topo: allow unbound-queu by name\nb: 2 # topo: allow unbound-queue\nc: 3 # topo: alow \
+                                 unbound-queue x\nd: 4 # topo: allow\n");
+        assert_eq!(found, []);
+        assert_eq!(
+            wrong,
+            "1:6: error[unknown-rule]: `unbound-queu` is no rule\n\
+             2:6: error[allow]: it does not say why `unbound-queue` is allowed here\n\
+             3:6: error[allow]: `alow` is no word of these comments\n\
+             4:6: error[unknown-rule]: it does not say which rule\n"
+        );
+    }
+}

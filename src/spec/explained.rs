@@ -1,0 +1,138 @@
+//! The keys of a spec as pages for people: where a key stands, what it says, its default and its name on the wire. Made from
+//! the grammar that the parser checks with.
+
+use super::keys::{DOCUMENT, POLICY_KEYS};
+use super::shape::{Key, Object, Shape};
+use crate::model::known_arguments::KNOWN_ARGUMENTS;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// A key with all places where it can stand.
+struct Explained {
+    key: Key,
+    places: Vec<&'static str>,
+}
+
+/// All that can be said of a key with this name, in Markdown; `None` is no key.
+pub fn key_page(name: &str) -> Option<String> {
+    let found: Vec<Explained> = all().into_iter().filter(|it| it.key.name == name).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let mut page = format!("# {name}\n");
+    for Explained { key, places } in &found {
+        let _ = write!(page, "\nIn {}: {}\n", places.join(", "), key.doc);
+        if key.is_required {
+            page.push_str("\nIt must be there.\n");
+        }
+        for (what, text) in [("Without it", key.default), ("For example", key.example)] {
+            if !text.is_empty() {
+                let shown = if what == "For example" { format!("{name}: {text}") } else { text.to_owned() };
+                let _ = write!(page, "\n{what}: `{shown}`\n");
+            }
+        }
+        if let Shape::OneOf(words) = key.shape {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            let _ = write!(page, "\nOne of {}.\n", words.join(", "));
+        }
+    }
+    if let Some(known) = KNOWN_ARGUMENTS.iter().find(|known| known.key == name) {
+        let types: Vec<&str> = known.queue_types().map(|it| it.as_str()).collect();
+        let _ = write!(page, "\nOn the wire it is `{}`, of queues of type {}.", known.name, types.join(", "));
+        match known.policy_key {
+            Some(key) => {
+                let _ = writeln!(page, " A policy says it with `{key}`, and can change it later.");
+            }
+            None => page.push_str(" No policy can say it.\n"),
+        }
+    }
+    Some(page)
+}
+
+/// The names of all keys.
+pub fn key_names() -> BTreeSet<&'static str> {
+    all().into_iter().map(|it| it.key.name).collect()
+}
+
+fn all() -> Vec<Explained> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    walk(&DOCUMENT, &mut seen, &mut found);
+    for known in POLICY_KEYS.iter() {
+        let key = super::shape::key(known.key, known.shape, known.doc);
+        add(key, "the definition of a policy", &mut found);
+    }
+    found
+}
+
+fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
+    // The keys of `lint` are rules, which have pages of their own.
+    if !seen.insert(object.name) || object.name == "Lint" {
+        return;
+    }
+    for key in (object.keys)() {
+        add(*key, object.what, found);
+        below(key.shape, seen, found);
+    }
+}
+
+fn below(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
+    match shape {
+        Shape::Object(object) => walk(object, seen, found),
+        Shape::List(inner) | Shape::Filled(inner) | Shape::Map(inner) => below(*inner, seen, found),
+        Shape::Either(_, tables) => tables.iter().for_each(|table| walk(table, seen, found)),
+        Shape::Text
+        | Shape::Name
+        | Shape::RoutingKey
+        | Shape::Version
+        | Shape::Boolean
+        | Shape::Duration(..)
+        | Shape::Delay
+        | Shape::Factor
+        | Shape::Size(_)
+        | Shape::Count(..)
+        | Shape::MaxAge
+        | Shape::Number
+        | Shape::OneOf(_)
+        | Shape::ExchangeType
+        | Shape::Arguments(_)
+        | Shape::Definition => {}
+    }
+}
+
+/// Keys that say the same in several places are one.
+fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
+    let same = found.iter_mut().find(|it| it.key.name == key.name && it.key.doc == key.doc);
+    match same {
+        Some(same) if same.places.contains(&place) => {}
+        Some(same) => same.places.push(place),
+        None => found.push(Explained { key, places: vec![place] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_page() {
+        let names = key_names();
+        assert!(names.contains("messageTtl") && names.contains("delays") && names.contains("lint"), "{names:?}");
+        for name in names {
+            let page = key_page(name).expect("it is a key");
+            assert!(page.starts_with(&format!("# {name}\n\nIn ")), "{page}");
+        }
+        assert_eq!(key_page("messageTTL"), None);
+    }
+
+    #[test]
+    fn a_page_says_where_and_how() {
+        let page = key_page("messageTtl").unwrap_or_default();
+        assert!(page.contains("In `defaults.queue`, a queue, a dead-letter queue"), "{page}");
+        assert!(
+            page.contains("`x-message-ttl`, of queues of type classic, quorum. A policy says it with `message-ttl`"),
+            "{page}"
+        );
+        assert!(key_page("onConflict").unwrap_or_default().contains("One of `refuse`"));
+    }
+}

@@ -1,0 +1,54 @@
+//! How much what a rule finds matters, as a spec or a flag says it.
+
+use super::diagnostic::Severity;
+
+/// A severity, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing is said.
+    Off,
+    /// Good to know.
+    Info,
+    /// It is probably not what was meant.
+    Warning,
+    /// The spec cannot be used.
+    Error,
+}
+
+impl Level {
+    /// The words for all of them.
+    pub const WORDS: &'static [&'static str] = &["off", "info", "warning", "error"];
+
+    /// The level with that word.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
+    }
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        self.severity().map_or("off", Severity::as_str)
+    }
+
+    /// How bad it is then; `None` is not at all.
+    pub fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Off => None,
+            Self::Info => Some(Severity::Info),
+            Self::Warning => Some(Severity::Warning),
+            Self::Error => Some(Severity::Error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_a_level() {
+        for word in Level::WORDS {
+            assert_eq!(Level::named(word).map(Level::as_str), Some(*word));
+        }
+        assert_eq!(Level::named("warn"), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! The grammar of `lint:`: a key for each rule, and its level. The rules themselves are in a layer above, so their names stand
+//! in a file that a test writes from them.
+
+use super::level::Level;
+use super::rule_names::RULES;
+use super::shape::{Key, Object, Shape, key};
+use std::sync::LazyLock;
+
+/// The levels of the rules.
+pub(super) static LINT: Object = Object {
+    what: "`lint`",
+    name: "Lint",
+    keys: || {
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            RULES.iter().map(|(name, summary)| key(name, Shape::OneOf(Level::WORDS), summary)).collect()
+        });
+        &KEYS
+    },
+    external: &[],
+    is_queue: false,
+};
+
+/// The names of all rules.
+pub(crate) fn rules() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|(name, _)| *name)
+}
+
+/// Whether there is a rule of that name.
+pub(super) fn is_rule(name: &str) -> bool {
+    rules().any(|rule| rule == name)
+}

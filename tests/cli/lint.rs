@@ -1,0 +1,106 @@
+//! Lint rules: their list, their levels, and what ends a run.
+
+use crate::support::Topo;
+
+const SPEC: &str = "\
+version: 1
+vhost: shop
+exchanges:
+  orders: {type: topic}
+queues:
+  orders.work:
+    type: quorum
+    maxRetries: 3
+    bindings: [{exchange: orders, routingKey: '#'}, {exchange: orders, routingKey: order.created}]
+";
+
+fn topo() -> Topo {
+    Topo::offline().file("topology.yaml", SPEC)
+}
+
+#[test]
+fn the_rules_are_listed() {
+    for columns in [80, 120] {
+        let output = Topo::offline().env("COLUMNS", &columns.to_string()).run(["rules"]).expect_code(0);
+        let output = output.expect_text("no-dead-letter ").expect_text("off (info)");
+        let long = output.stdout.lines().find(|line| line.chars().count() > columns);
+        assert_eq!(long, None, "{columns}");
+    }
+    let rules = Topo::offline().run(["rules", "--format", "json"]).expect_code(0).json();
+    let rules = rules["rules"].as_array().unwrap();
+    let named = |name: &str| rules.iter().find(|rule| rule["name"] == name).unwrap();
+    assert_eq!(
+        (&named("unbounded-queue")["isOptional"], &named("no-dead-letter")["severity"]),
+        (&true.into(), &"warning".into())
+    );
+    for rule in rules {
+        Topo::offline().run(["explain", rule["name"].as_str().unwrap()]).expect_code(0).expect_text("## What it finds");
+    }
+}
+
+#[test]
+fn a_flag_gives_a_rule_another_level() {
+    let found = |flags: &[&str]| {
+        let output = topo().run(["validate", "--format", "json"].iter().chain(flags).copied());
+        let found = output.json();
+        let found = found["diagnostics"].as_array().unwrap().iter();
+        found
+            .map(|it| format!("{} {}", it["severity"].as_str().unwrap(), it["code"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(&[]), ["warning no-dead-letter", "warning topic-binding-shadowed"]);
+    assert_eq!(
+        found(&["--lint", "no-dead-letter=off", "--lint", "topic-binding-shadowed=info"]),
+        ["info topic-binding-shadowed"]
+    );
+    assert_eq!(found(&["--lint", "no-dead-letter=off", "--lint", "no-dead-letter=error"])[0], "error no-dead-letter");
+    assert!(found(&["--lint", "unbounded-queue=info"]).contains(&"info unbounded-queue".to_owned()));
+    topo()
+        .run(["validate", "--lint", "no-dead-leter=off"])
+        .expect_code(64)
+        .expect_error("did you mean `no-dead-letter`?");
+    topo()
+        .run(["validate", "--lint", "no-dead-letter=loud"])
+        .expect_code(64)
+        .expect_error("`loud` is none of off, info");
+    topo().run(["validate", "--lint", "no-dead-letter"]).expect_code(64).expect_error("write RULE=off");
+}
+
+#[test]
+fn findings_end_a_run_from_the_level_on_that_is_said() {
+    let code = |flags: &str, expected: i32| topo().run(flags.split(' ')).expect_code(expected);
+    code("validate", 0).expect_text("Valid, with 2 warnings.");
+    code("validate --fail-on error", 0);
+    code("validate --fail-on warning", 1).expect_error("2 findings, with --fail-on warning");
+    code("validate --fail-on info", 1);
+    code("validate --lint no-dead-letter=off --lint topic-binding-shadowed=info --fail-on warning", 0);
+    code("validate --lint no-dead-letter=error", 1);
+    code("validate --fail-on loud", 64);
+    code("plan --against empty", 0);
+    code("plan --against empty --detailed-exitcode", 2);
+    code("plan --against empty --fail-on error", 0);
+    let plan = code("plan --against empty --detailed-exitcode --fail-on warning", 1);
+    plan.expect_text("Plan: ").expect_error("2 findings, with --fail-on warning");
+    code("plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=info --fail-on warning", 0);
+    // What ends the run is shown.
+    let notes = "plan --against empty --lint no-dead-letter=info --lint topic-binding-shadowed=off --fail-on info";
+    code(notes, 1).expect_text("info[no-dead-letter]");
+    topo().env("TOPO_FAIL_ON", "warning").run(["validate"]).expect_code(1);
+}
+
+#[test]
+fn a_comment_that_is_wrong_is_an_error_of_the_spec() {
+    let with = |comment: &str| {
+        let text = SPEC.replace("maxRetries: 3", &format!("maxRetries: 3 # topo: {comment}"));
+        Topo::offline().file("topology.yaml", &text).run(["validate"])
+    };
+    with("allow no-dead-letter they may be lost").expect_code(0).expect_text("Valid, with 1 warning.");
+    with("allow no-dead-leter they may be lost").expect_code(65).expect_text("did you mean `no-dead-letter`?");
+    with("allow no-dead-letter").expect_code(65).expect_text("does not say why");
+    with("allow trigger-happy on purpose").expect_code(0).expect_text("warning[unused-allow]");
+    let levels = |level: &str| format!("lint: {{{level}}}\n{SPEC}");
+    let validate = |text: &str| Topo::offline().file("topology.yaml", text).run(["validate"]);
+    validate(&levels("no-dead-letter: off, topic-binding-shadowed: off")).expect_code(0).expect_text("Valid. ");
+    validate(&levels("no-dead-leter: off")).expect_code(65).expect_text("did you mean `no-dead-letter`?");
+    validate(&levels("no-dead-letter: loud")).expect_code(65).expect_text("loud");
+}

@@ -1,0 +1,97 @@
+//! An exchange that is recreated is there with its bindings by one request, for whoever may send that; for others they
+//! come one by one.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, posts, puts, text};
+
+const MANY: usize = 40;
+
+/// A hub with bindings of all kinds, one of them declared; and the spec that changes its type.
+fn prepare(vhost: &Vhost<'_>) -> String {
+    let amqp = vhost.amqp();
+    amqp.declare_exchange("hub/1", "topic", NONE).unwrap();
+    amqp.declare_queue("q", NONE).unwrap();
+    for n in 0..MANY {
+        amqp.bind_queue("hub/1", "q", &format!("key.{n}"), NONE);
+    }
+    amqp.bind_queue("hub/1", "q", "mine", NONE);
+    amqp.bind_queue("hub/1", "q", "", NONE);
+    let arguments = [("n", Argument::LongLongInt(1)), ("x", Argument::Double(2.0)), ("s", text("ü %"))];
+    amqp.bind_queue("hub/1", "q", "with arguments", &arguments);
+    amqp.bind_exchange("amq.topic", "hub/1", "in.#", NONE);
+    amqp.bind_exchange("hub/1", "amq.fanout", "out", NONE);
+    "exchanges:\n  hub/1: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: hub/1, \
+     routingKey: mine}]}\n"
+        .to_owned()
+}
+
+/// As the broker lists them, with its keys for them, in one order.
+fn bindings(vhost: &Vhost<'_>) -> Vec<Value> {
+    let mut bindings = vhost.list("bindings");
+    bindings.retain(|binding| binding["source"] == "hub/1" || binding["destination"] == "hub/1");
+    bindings.sort_by_key(Value::to_string);
+    bindings
+}
+
+#[test]
+fn an_administrator_brings_all_bindings_back_with_the_exchange() {
+    let node = Node::shared();
+    let vhost = node.vhost("hub");
+    let spec = prepare(&vhost);
+    let before = bindings(&vhost);
+    assert_eq!(before.len(), MANY + 5);
+
+    let seen: Arc<Mutex<Option<Value>>> = Arc::default();
+    let (http, list, sees) = (node.http(), vhost.path("bindings", &[]), seen.clone());
+    let look = move || *sees.lock().unwrap() = Some(http.get(&list).expect_status(200));
+    // The first that follows the one request.
+    let proxy = Proxy::to(node).on(puts().path("/hub%2F1").nth(1), Fault::Meanwhile(Box::new(look)));
+    let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
+    let plan = topo.run(["plan", "--verbose"]).expect_code(0);
+    assert!(plan.says(&format!("POST /api/definitions/{}", vhost.name())), "{plan}");
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
+    assert!(applied.says("Read back: the broker is as the spec says"), "{applied}");
+
+    assert_eq!(vhost.exchange("hub/1")["type"], "direct");
+    assert_eq!(bindings(&vhost), before, "{applied}");
+    assert_eq!(proxy.count(&posts().path("/api/definitions/")), 1);
+    let then = seen.lock().unwrap().take().expect("the exchange is declared alone, too");
+    let of_hub = |one: &&Value| one["source"] == "hub/1" || one["destination"] == "hub/1";
+    let then = then.as_array().expect("a list").iter().filter(of_hub).count();
+    assert_eq!(then, before.len(), "all by one request: {:?}", proxy.requests());
+}
+
+#[test]
+fn who_is_no_administrator_brings_them_back_one_by_one() {
+    let node = Node::shared();
+    let vhost = node.vhost("hub-of-others");
+    let spec = prepare(&vhost);
+    let before = bindings(&vhost);
+    let maker = node.user("policymaker").may_everything(&vhost);
+    let topo = Topo::new(&vhost).user(&maker).spec(&spec);
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
+    assert_eq!(vhost.exchange("hub/1")["type"], "direct");
+    assert_eq!(bindings(&vhost), before, "{applied}");
+}
+
+/// What is there already is left alone by a definitions request, in silence: the declare that follows says so.
+#[test]
+fn an_application_that_makes_the_old_one_again_is_noticed() {
+    let node = Node::shared();
+    let vhost = node.vhost("hub-is-back");
+    let spec = prepare(&vhost);
+    let amqp = vhost.amqp();
+    let again = move || amqp.declare_exchange("hub/1", "topic", NONE).unwrap();
+    let proxy = Proxy::to(node).on(posts().path("/api/definitions/"), Fault::Meanwhile(Box::new(again)));
+    let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
+    let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(4);
+    assert!(applied.says("inequivalent arg 'type' for exchange 'hub/1'"), "{applied}");
+    assert_eq!(vhost.exchange("hub/1")["type"], json!("topic"));
+    assert_eq!(bindings(&vhost).len(), MANY + 5, "they are restored all the same: {applied}");
+    Topo::new(&vhost).spec(&spec).run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
+    assert_eq!(vhost.exchange("hub/1")["type"], "direct");
+    assert_eq!(bindings(&vhost).len(), MANY + 5);
+}

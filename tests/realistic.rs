@@ -1,0 +1,62 @@
+//! Topologies as people write them, in `lint/realistic`, with what the rules must find in each and nothing else: a comment
+//! `# finds: SEVERITY RULE, …` at the line of each finding. `# version: V` in a file says for which RabbitMQ it is.
+
+use crate::support::Topo;
+use std::path::Path;
+
+/// A finding, and where.
+type Found = (usize, String);
+
+/// What the comments of a file say.
+fn expected(text: &str) -> Vec<Found> {
+    let mut expected = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some((_, said)) = line.split_once("# finds: ") else { continue };
+        expected.extend(said.split(", ").map(|it| (index + 1, it.trim().to_owned())));
+    }
+    expected.sort();
+    expected
+}
+
+fn found(text: &str) -> Vec<Found> {
+    let version = text.lines().find_map(|line| line.strip_prefix("# version: "));
+    let topo = Topo::offline().file("topology.yaml", text);
+    let mut flags = vec!["validate", "--format", "json"];
+    flags.extend(version.map(|_| "--broker-version"));
+    flags.extend(version);
+    let document = topo.run(flags).json();
+    let diagnostics = document["diagnostics"].as_array().unwrap();
+    let word = |it: &serde_json::Value, key: &str| it[key].as_str().unwrap().to_owned();
+    let one = |it: &serde_json::Value| {
+        let line = usize::try_from(it["at"]["line"].as_u64().unwrap()).unwrap();
+        (line, format!("{} {}", word(it, "severity"), word(it, "code")))
+    };
+    let mut found: Vec<Found> = diagnostics.iter().map(one).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn the_rules_find_what_is_wrong_and_nothing_else() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/realistic");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 20, "{paths:?}");
+    let mut wrong = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (found, expected) = (found(&text), expected(&text));
+        if found != expected {
+            wrong.push(format!("{}\n  found    {found:?}\n  expected {expected:?}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_comment_that_expects_is_read() {
+    assert_eq!(
+        expected("a: 1\nb: 2 # finds: info x, error y\n"),
+        [(2, "error y".to_owned()), (2, "info x".to_owned())]
+    );
+}
