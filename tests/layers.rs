@@ -56,6 +56,8 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("tokio", &["broker", "apply", "cli"]),
     ("similar", &["render"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
     ("dialoguer", &["cli"]),
     ("indicatif", &["cli"]),
 ];

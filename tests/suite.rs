@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
 
 mod advice;
+mod broken;
 mod cli;
+mod editor;
 mod examples;
+mod fuzz;
 mod layers;
 mod live;
 mod new_rule;
 mod readme;
 mod realistic;
 mod scenarios;
+mod schema;
 mod support;

@@ -1,6 +1,9 @@
 //! The command line, and its help.
 
-use super::offline_arguments::{ContractArguments, ExplainArguments, LintArguments, RulesArguments, SchemaArguments};
+use super::offline_arguments::{
+    CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
+    SchemaArguments,
+};
 use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::broker::mover::AmqpUrl;
@@ -109,6 +112,10 @@ pub(super) enum Command {
     Rules(RulesArguments),
     /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
+    /// Print the completions for a shell
+    Completions(CompletionsArguments),
+    /// Print the man page; or write those of all commands into a folder
+    Man(ManArguments),
     /// Says what to use instead
     #[command(hide = true)]
     Destroy,

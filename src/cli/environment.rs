@@ -46,6 +46,13 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// The command line as its completions and man pages show it: without what the environment says now.
+pub(super) fn described() -> Command {
+    let mut command = of_all(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
+    command.build();
+    command
+}
+
 /// The flags that were typed; none when they make no sense, which the real parsing then says better.
 fn typed(arguments: &[OsString]) -> BTreeSet<String> {
     let command = of_all(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));

@@ -11,7 +11,7 @@ use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostics, SourceFile, Spec, Variables, parse};
+use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,13 @@ pub(super) fn load_for(
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
     let paths = paths(arguments)?;
-    let files = files(&paths)?;
+    let (files, unreadable) = files(&paths)?;
     let variables = variables(arguments)?;
-    let parsed = parse(&files, &variables).map_err(|found| refused(&found, &files, format))?;
+    let parsed = match parse(&files, &variables) {
+        Ok(parsed) if unreadable.is_empty() => parsed,
+        Ok(_) => return Err(refused(&unreadable, &files, format)),
+        Err(found) => return Err(refused(&unreadable.and(found), &files, format)),
+    };
     let dialect = Dialect::of(version);
     let mut expanded = expanded_for(parsed.into_iter().map(|spec| (spec, &dialect)))
         .map_err(|found| refused(&found, &files, format))?;
@@ -121,30 +125,34 @@ fn paths(arguments: &SpecArguments) -> Result<Vec<PathBuf>, Failure> {
         .hint("or write one; the README begins with an example"))
 }
 
-fn files(paths: &[PathBuf]) -> Result<Vec<SourceFile>, Failure> {
+/// All files of the paths, and what is wrong with them before they are read as YAML.
+fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     let mut files = Vec::new();
+    let mut diagnostics = Diagnostics::new();
     for path in paths {
         if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             let read = std::io::stdin().lock().read_to_end(&mut bytes);
             read.map_err(|error| unreadable(Path::new("<stdin>"), &error))?;
-            files.push(source("<stdin>".to_owned(), bytes)?);
+            let source = source("<stdin>".to_owned(), bytes, files.len(), &mut diagnostics);
+            files.push(source);
         } else if path.is_dir() {
             let before = files.len();
-            folder(path, &mut files)?;
+            folder(path, &mut files, &mut diagnostics)?;
             if files.len() == before {
                 return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
             }
         } else {
             let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-            files.push(source(path.display().to_string(), bytes)?);
+            let source = source(path.display().to_string(), bytes, files.len(), &mut diagnostics);
+            files.push(source);
         }
     }
-    Ok(files)
+    Ok((files, diagnostics))
 }
 
 /// All YAML files of a folder and its folders, by name; hidden ones are not read.
-fn folder(path: &Path, files: &mut Vec<SourceFile>) -> Result<(), Failure> {
+fn folder(path: &Path, files: &mut Vec<SourceFile>, diagnostics: &mut Diagnostics) -> Result<(), Failure> {
     let failure = |error: std::io::Error| unreadable(path, &error);
     let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
         .map_err(failure)?
@@ -159,24 +167,35 @@ fn folder(path: &Path, files: &mut Vec<SourceFile>) -> Result<(), Failure> {
         let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // A link to a folder is not followed: it may lead back here.
         if entry.is_dir() && !entry.is_symlink() {
-            folder(&entry, files)?;
+            folder(&entry, files, diagnostics)?;
         } else if yaml && entry.is_file() {
             let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
-            files.push(source(entry.display().to_string(), bytes)?);
+            let source = source(entry.display().to_string(), bytes, files.len(), diagnostics);
+            files.push(source);
         }
     }
     Ok(())
 }
 
-fn source(name: String, bytes: Vec<u8>) -> Result<SourceFile, Failure> {
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(SourceFile { name, text }),
-        Err(error) => {
-            let line =
-                error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            Err(Failure::spec(format!("{name}:{}: it is not UTF-8", line + 1)).hint("save it as UTF-8"))
-        }
-    }
+/// A file as text. What is not UTF-8 is reported, and read as far as it goes, for the other errors in it.
+fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return SourceFile { name, text },
+        Err(error) => error,
+    };
+    let start = bytes.utf8_error().valid_up_to();
+    let bytes = bytes.into_bytes();
+    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let before = String::from_utf8_lossy(&bytes[..start]);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
+    // What a byte that is none becomes; nothing is left of UTF-16.
+    let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
+    let at = Location { file: index, start, end: start + length, line, column };
+    diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));
+    let text = String::from_utf8_lossy(if is_utf_16 { &bytes[..start] } else { &bytes }).into_owned();
+    SourceFile { name, text }
 }
 
 /// The environment first, then files, then flags: the last one that says a name holds.

@@ -6,6 +6,7 @@ mod against;
 mod apply;
 mod arguments;
 mod backup;
+mod completions;
 mod confirm;
 mod connection;
 mod contract;
@@ -17,6 +18,7 @@ mod findings;
 mod input;
 mod interruption;
 mod locking;
+mod man;
 mod offline_arguments;
 mod outcome;
 mod output;
@@ -63,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")
             .hint("or take it out of the spec, with `owns:` covering its name, and run: topo apply --prune")),

@@ -6,6 +6,7 @@ use super::typed_version::broker_version;
 use crate::model::BrokerVersion;
 use crate::spec::{Level, Severity};
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 /// How much findings matter.
 #[derive(Debug, Args)]
@@ -66,6 +67,19 @@ pub(super) enum SchemaKind {
     Plan,
     /// Of contracts, as --format json writes them
     Contract,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArguments {
+    /// Where to write topo.1, topo-plan.1 and so on; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -25,11 +25,11 @@ pub(crate) fn check(
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
         Shape::List(inner) | Shape::Filled(inner) => {
             let Value::List(items) = &node.value else {
-                value::wrong(node, subject, "a list", None, at, diagnostics);
+                value::wrong(node, subject, "a list", no_list(node), at, diagnostics);
                 return None;
             };
             if items.is_empty() && matches!(shape, Shape::Filled(_)) {
-                let diagnostic = Diagnostic::error("wrong-value", format!("{subject} is an empty list"), node.at);
+                let diagnostic = Diagnostic::error("wrong-value", format!("{subject} is an empty list"), at);
                 diagnostics.push(diagnostic.hint("put something in it, or remove the key"));
                 return None;
             }
@@ -43,7 +43,7 @@ pub(crate) fn check(
             (Value::Table(_), _) => either(node, tables, subject, at, diagnostics),
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
-                value::wrong(node, subject, "a name or a table", None, at, diagnostics);
+                value::wrong(node, subject, "a name or a table", value::quoted(&node.value), at, diagnostics);
                 None
             }
         },
@@ -66,9 +66,21 @@ pub(crate) fn check(
     }
 }
 
+/// How to make a list of something that is none.
+fn no_list(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(format!("write [{text}]")),
+        Value::Table(_) => Some("put `- ` before each entry, or brackets around all: [{…}]".to_owned()),
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => None,
+    }
+}
+
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table", None, at, diagnostics);
+        value::wrong(node, subject, "a table", no_table(node), at, diagnostics);
+        return None;
+    }
+    if kind.name == "Document" && is_of_another_version(node, diagnostics) {
         return None;
     }
     let keys = (kind.keys)();
@@ -114,6 +126,20 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
+/// A document of another version is another language: that is all there is to say of it.
+fn is_of_another_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
+    let Some(entry) = document.entry("version") else { return false };
+    let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
+    is_other && check(&entry.node, Shape::Version, "`version`", entry.at, diagnostics).is_none()
+}
+
+/// What was meant by something that is no table.
+fn no_table(node: &Node) -> Option<String> {
+    let text = node.text()?;
+    let (key, value) = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty())?;
+    Some(format!("put a space behind the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
+}
+
 /// A key that was said, and said wrong: nothing stands there, so that nobody reports it as missing.
 fn wrong_entry(key: &str, entry: &Entry) -> Entry {
     Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(false)) }
@@ -125,7 +151,7 @@ fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> O
     let names = || keys.iter().map(|key| key.name);
     let by_argument =
         KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
-    let suggestion = by_argument.or_else(|| closest(&entry.key, names()));
+    let suggestion = by_argument.or_else(|| closest(&entry.key, names())).or_else(|| meant(&entry.key, kind));
     let is_of_retries = ["retry", "maxRetries"].contains(&entry.key.as_str());
     let hint = match suggestion {
         Some(name) => format!("did you mean `{name}`?"),
@@ -143,6 +169,26 @@ fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> O
     let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
     diagnostics.push(diagnostic.label("unknown key").hint(hint));
     suggestion
+}
+
+/// The key that is meant by a word from elsewhere: RabbitMQ's definitions, or the list of another kind of binding.
+fn meant(word: &str, kind: &Object) -> Option<&'static str> {
+    let words: &[(&str, &str)] = &[
+        ("source", "exchange"),
+        ("exchange", "source"),
+        ("queue", "destination"),
+        ("key", "routingKey"),
+        ("vhost", "name"),
+        ("ttl", "messageTtl"),
+        ("dlx", "deadLetter"),
+        ("dlq", "deadLetter"),
+        ("priority", "maxPriority"),
+        ("retries", "maxRetries"),
+        ("kind", "type"),
+    ];
+    let keys = (kind.keys)();
+    let found = words.iter().filter(|(known, _)| *known == word.to_lowercase());
+    found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
 fn either(
@@ -175,7 +221,10 @@ fn either(
 
 fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table whose keys are names", None, at, diagnostics);
+        let of_name = |item: &Node| item.get("name").and_then(Node::text).or(item.text()).map(str::to_owned);
+        let name = node.items().iter().find_map(of_name);
+        let hint = name.map(|name| format!("the names are the keys: write `{name}: {{…}}`"));
+        value::wrong(node, subject, "a table whose keys are names", hint, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
@@ -240,8 +289,13 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
 
 /// The definition of a policy, with RabbitMQ's own keys.
 fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
-    if !matches!(node.value, Value::Table(_)) || node.entries().is_empty() {
+    if !matches!(node.value, Value::Table(_)) {
         value::wrong(node, subject, "a table that sets something", None, at, diagnostics);
+        return None;
+    }
+    if node.entries().is_empty() {
+        let diagnostic = Diagnostic::error("wrong-value", format!("{subject} sets nothing"), at);
+        diagnostics.push(diagnostic.hint("set something, for example `maxLengthBytes: 1GiB`, or remove the policy"));
         return None;
     }
     let mut checked: Vec<Entry> = Vec::new();

@@ -1,7 +1,11 @@
 //! Diagnostics: what is wrong with a spec, and where. Rendering them is left to `render::diagnostics`.
 
 use super::position::Location;
+use std::collections::BTreeSet;
 use std::fmt;
+
+/// The codes after which nothing else is said of the same place: there is no value to judge.
+const UNKNOWN_VALUE: &[&str] = &["encoding", "variable", "too-large"];
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,6 +115,12 @@ impl Diagnostics {
         self.0.extend(others.0);
     }
 
+    /// These and others, in order.
+    pub fn and(mut self, others: Self) -> Self {
+        self.extend(others);
+        self.or_value(()).err().unwrap_or_default()
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -131,6 +141,10 @@ impl Diagnostics {
         if self.0.is_empty() {
             return Ok(value);
         }
+        // What is wrong with a value that could not be made out is nobody's mistake.
+        let unknown: BTreeSet<Location> =
+            self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(|it| it.primary).collect();
+        self.0.retain(|it| UNKNOWN_VALUE.contains(&it.code) || !unknown.contains(&it.primary));
         self.0.sort_by(|a, b| (a.primary, a.code).cmp(&(b.primary, b.code)));
         self.0.dedup_by(|a, b| a.primary == b.primary && a.code == b.code && a.message == b.message);
         Err(self)

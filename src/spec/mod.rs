@@ -24,8 +24,10 @@ mod retry_layers;
 mod rule_names;
 mod scalar;
 pub mod schema;
+mod schema_values;
 mod shape;
 mod suggest;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod units;

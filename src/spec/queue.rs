@@ -225,7 +225,7 @@ impl QueueKeys {
             if known.support_for(kind).is_some() {
                 return;
             }
-            let message = format!("queue `{name}` is a {kind} queue, which takes no `{}`", known.key);
+            let message = format!("queue `{name}` is a {}, which takes no `{}`", shown(kind), known.key);
             let others = listed(known.queue_types().map(QueueType::as_str));
             let hint = format!("only queues of type {others} take it");
             let diagnostic = Diagnostic::error("wrong-queue-type", message, at).hint(hint);
@@ -246,12 +246,20 @@ impl QueueKeys {
             [(&self.durable, false, "must be durable"), (&self.auto_delete, true, "cannot be deleted automatically")]
         {
             if let Some(setting) = setting.as_ref().filter(|setting| setting.value == wrong) {
-                let message = format!("queue `{name}` is a {kind} queue, which {words}");
+                let message = format!("queue `{name}` is a {}, which {words}", shown(kind));
                 let diagnostic = Diagnostic::error("wrong-queue-type", message, setting.at);
                 let diagnostic = diagnostic.hint("remove the key, or use `type: classic`");
                 diagnostics.push(diagnostic.also(queue_type.at, "its type is said here"));
             }
         }
+    }
+}
+
+fn shown(kind: QueueType) -> &'static str {
+    match kind {
+        QueueType::Classic => "classic queue",
+        QueueType::Quorum => "quorum queue",
+        QueueType::Stream => "stream",
     }
 }
 

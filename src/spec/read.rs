@@ -60,7 +60,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
     for item in items(node, "bindings") {
         if let Some((binding, written)) = binding(item) {
-            add_binding(binding, written, spec, diagnostics);
+            add_binding(binding, written, item, spec, diagnostics);
         }
     }
     for entry in entries(node, "policies") {
@@ -252,7 +252,7 @@ fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnosti
             arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
         };
         let written = BindingSpec { at: source.at, source_at: source.at, destination_at: entry.at };
-        add_binding(binding, written, spec, diagnostics);
+        add_binding(binding, written, item, spec, diagnostics);
     }
 }
 
@@ -273,7 +273,12 @@ fn binding(item: &Node) -> Option<(Binding, BindingSpec)> {
     Some((binding, BindingSpec { at: source.at, source_at: source.at, destination_at: destination.at }))
 }
 
-fn add_binding(binding: Binding, written: BindingSpec, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
+    // A value that is wrong is not there, so that it looks like another binding's.
+    let is_wrong = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
+    if is_wrong && spec.bindings.contains_key(&binding) {
+        return;
+    }
     if let Some(first) = spec.bindings.get(&binding) {
         let diagnostic =
             Diagnostic::error("declared-twice", format!("binding `{binding}` is declared twice"), written.at);

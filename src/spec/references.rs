@@ -2,7 +2,7 @@
 //! taken from the tree as it was written, so that an object with a mistake in it does not make its bindings dangle.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::{Entry, Node};
+use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::suggest::closest;
 use super::written::{DeadLetter, Spec};
@@ -22,6 +22,9 @@ pub(crate) struct Declared {
     policies: BTreeMap<String, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
+    /// `queues` or `exchanges` is there, and no table: nobody knows what it declares.
+    are_queues_unknown: bool,
+    are_exchanges_unknown: bool,
 }
 
 impl Declared {
@@ -29,6 +32,10 @@ impl Declared {
     pub(crate) fn add(&mut self, document: &Node) {
         let entries = |key: &str| document.get(key).map_or(&[][..], Node::entries).iter();
         let named = |entry: &Entry| (entry.key.clone(), entry.at);
+        let is_no_table =
+            |key: &str| document.get(key).is_some_and(|node| !matches!(node.value, Value::Table(_) | Value::Null(_)));
+        self.are_queues_unknown |= is_no_table("queues") || is_no_table("deadLetterQueues");
+        self.are_exchanges_unknown |= is_no_table("exchanges");
         self.exchanges.extend(entries("exchanges").map(named));
         self.queues.extend(entries("queues").map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
@@ -46,11 +53,11 @@ impl Declared {
     }
 
     fn has_queue(&self, name: &str) -> bool {
-        self.queues.contains_key(name) || self.dead_letter_queues.contains_key(name)
+        self.are_queues_unknown || self.queues.contains_key(name) || self.dead_letter_queues.contains_key(name)
     }
 
     fn has_exchange(&self, name: &ExchangeName) -> bool {
-        name.is_predeclared() || self.exchanges.contains_key(name.as_str())
+        self.are_exchanges_unknown || name.is_predeclared() || self.exchanges.contains_key(name.as_str())
     }
 
     fn queue_names(&self) -> impl Iterator<Item = &str> {
@@ -140,7 +147,7 @@ impl Check<'_> {
     }
 
     fn dead_letter_queue(&mut self, name: &str, at: Location) {
-        if self.declared.dead_letter_queues.contains_key(name) {
+        if self.declared.are_queues_unknown || self.declared.dead_letter_queues.contains_key(name) {
             return;
         }
         let message = format!("`{name}` is no entry of `deadLetterQueues`");

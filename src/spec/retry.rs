@@ -201,7 +201,9 @@ impl RetryKeys {
             self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, said_by });
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
-        if let (Some(delays), Some(backoff)) = (delays, backoff) {
+        // One that was said wrong may be a misspelt other.
+        let is_said = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
+        if let (Some(delays), Some(backoff)) = (delays.filter(is_said), backoff.filter(is_said)) {
             let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are said", backoff.at);
             diagnostics.push(diagnostic.also(delays.at, "the other").hint("keep one of the two"));
             self.is_wrong = true;

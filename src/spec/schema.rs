@@ -1,17 +1,19 @@
 //! The grammar as a JSON Schema (draft-07), for editors. Printed from the tables that the parser checks with, so that
 //! a key cannot be known to one of them alone; ranges of values with units and references are the parser's affair.
 
-use super::keys::{DOCUMENT, EXCHANGE_TYPES, POLICY_KEYS};
+use super::keys::{DOCUMENT, POLICY_KEYS};
+use super::schema_values as values;
 use super::shape::{Key, Object, Shape};
-use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use schemars::Schema;
 use schemars::transform::{RemoveRefSiblings, Transform, transform_subschemas};
 use serde_json::{Map, Value, json};
 
-/// A text that starts with a variable: its value is not known to an editor.
-const VARIABLE: &str = r"^\$\{";
+/// Its name. Not an address, because who publishes it says where; editors and SchemaStore have their own for the file.
+const ID: &str = "urn:topo:topology:1";
+/// Keys of which a table has one only.
+const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
 /// Names that only an external object can have.
 const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
 /// Keys of policies that topo does not know pass through when they look like RabbitMQ's.
@@ -24,6 +26,7 @@ pub fn schema() -> Value {
     root.insert("patternProperties".to_owned(), json!({"^x-": {"description": "Ignored: a home for anchors."}}));
     let mut all = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": ID,
         "title": "A topo spec",
         "description": "The topology of one RabbitMQ vhost: what `topo apply` makes of the broker.",
     });
@@ -90,8 +93,11 @@ fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
         }
     }
     let mut table = json!({"type": "object", "properties": properties, "additionalProperties": false});
-    if let (Value::Object(table), false) = (&mut table, required.is_empty()) {
-        table.insert("required".to_owned(), json!(required));
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    if EXCLUSIVE.iter().all(|name| keys.iter().any(|key| key.name == *name)) {
+        table["not"] = json!({"required": EXCLUSIVE});
     }
     table
 }
@@ -108,18 +114,28 @@ fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> V
 }
 
 fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
+    let title = |what: &str| {
+        let mut letters = object.what.trim_start_matches("a ").trim_start_matches("an ").chars();
+        let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+        format!("{first}{}{what}", letters.as_str())
+    };
+    let titled = |mut table: Value, what: &str| {
+        table["title"] = title(what).into();
+        table
+    };
     if object.external.is_empty() {
-        return table(object.keys_of(None), definitions);
+        return titled(table(object.keys_of(None), definitions), "");
     }
     let name = object.name;
     let is_beside_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
     let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_beside_external).collect();
-    let external = table(external, definitions);
-    let own = table(object.keys_of(None), definitions);
+    let external = titled(table(external, definitions), " of somebody else");
+    let own = titled(table(object.keys_of(None), definitions), "");
     let typed: Vec<(QueueType, Value)> = QueueType::ALL
         .into_iter()
         .map(|queue_type| {
-            (queue_type, of_type(table(object.keys_of(Some(queue_type)), definitions), queue_type, definitions))
+            let table = table(object.keys_of(Some(queue_type)), definitions);
+            (queue_type, of_type(titled(table, &format!(": {queue_type}")), queue_type, definitions))
         })
         .collect();
     let mut add = |name: String, table: Value| {
@@ -137,7 +153,7 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
             rest = json!({"if": is_it, "then": then, "else": rest});
         }
     }
-    json!({"type": "object", "if": is_external, "then": external, "else": rest})
+    json!({"title": title(""), "type": "object", "if": is_external, "then": external, "else": rest})
 }
 
 fn capitalised(queue_type: QueueType) -> &'static str {
@@ -150,10 +166,6 @@ fn capitalised(queue_type: QueueType) -> &'static str {
 
 /// What only one type of queue may say.
 fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
-    table["properties"]["type"]["const"] = queue_type.as_str().into();
-    if let Some(property) = table["properties"]["type"].as_object_mut() {
-        property.shift_remove("anyOf");
-    }
     let arguments = queue_arguments(Some(queue_type), definitions);
     table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
     let fixed = [("durable", true), ("autoDelete", false)];
@@ -175,43 +187,23 @@ fn argument() -> Value {
     })
 }
 
-fn or_variable(schemas: Vec<Value>) -> Value {
-    let mut alternatives = schemas;
-    alternatives.push(json!({"type": "string", "pattern": VARIABLE}));
-    json!({"anyOf": alternatives})
-}
-
-fn integer(least: i64, most: i64) -> Value {
-    let mut integer = json!({"type": "integer", "minimum": least});
-    if most != i64::MAX {
-        integer["maximum"] = most.into();
-    }
-    integer
-}
-
 /// What may stand at a place.
 fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
-        Shape::Name => name(),
-        Shape::RoutingKey => {
-            json!({"type": "string", "maxLength": 255, "not": {"enum": ["null", "undefined"]}})
-        }
-        Shape::Version => or_variable(vec![json!({"const": 1})]),
-        Shape::Boolean => or_variable(vec![json!({"type": "boolean"})]),
-        Shape::Duration(least, most) => {
-            or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN}), integer(least, most)])
-        }
-        Shape::Delay => or_variable(vec![json!({"type": "string", "pattern": DURATION_PATTERN})]),
-        Shape::Factor => or_variable(vec![json!({"type": "number", "minimum": 1})]),
-        Shape::Size(most) => or_variable(vec![json!({"type": "string", "pattern": SIZE_PATTERN}), integer(0, most)]),
-        Shape::Count(least, most) => or_variable(vec![integer(least, most)]),
-        Shape::MaxAge => or_variable(vec![json!({"type": "string", "pattern": MAX_AGE_PATTERN})]),
-        Shape::Number => or_variable(vec![json!({"type": "number"})]),
-        Shape::OneOf(words) => or_variable(vec![json!({"enum": words})]),
-        Shape::ExchangeType => {
-            or_variable(vec![json!({"enum": EXCHANGE_TYPES}), json!({"type": "string", "pattern": "^x-"})])
-        }
+        Shape::Name => values::name(),
+        Shape::RoutingKey => values::routing_key(),
+        Shape::Version => values::version(),
+        Shape::Boolean => values::boolean(),
+        Shape::Duration(least, most) => values::duration(least, most),
+        Shape::Delay => values::delay(),
+        Shape::Factor => values::factor(),
+        Shape::Size(most) => values::size(most),
+        Shape::Count(least, most) => values::count(least, most),
+        Shape::MaxAge => values::max_age(),
+        Shape::Number => values::number(),
+        Shape::OneOf(words) => values::one_of(words),
+        Shape::ExchangeType => values::exchange_type(),
         Shape::Arguments(false) => json!({
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 255},
@@ -231,10 +223,6 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
     }
 }
 
-fn name() -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n\\u0000]+$"})
-}
-
 fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     let can_be_external = matches!(inner, Shape::Object(object) if !object.external.is_empty());
     let inner = value(inner, definitions);
@@ -245,7 +233,7 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     };
     json!({
         "type": "object",
-        "propertyNames": name(),
+        "propertyNames": values::name(),
         "patternProperties": {RESERVED_NAMES: reserved},
         "additionalProperties": inner,
     })
@@ -268,10 +256,37 @@ fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, 
         "type": "object",
         "propertyNames": {"minLength": 1, "maxLength": 255},
         "properties": properties,
+        "dependencies": {"x-dead-letter-routing-key": ["x-dead-letter-exchange"]},
         "additionalProperties": {"$ref": "#/definitions/Argument"},
     });
     definitions.insert(name.clone(), definition);
     json!({"$ref": format!("#/definitions/{name}")})
+}
+
+/// A value to show where the grammar has none of its own.
+fn example(shape: Shape) -> Option<&'static str> {
+    match shape {
+        Shape::Duration(..) | Shape::Delay => Some("30s"),
+        Shape::Size(_) => Some("1GiB"),
+        Shape::MaxAge => Some("7D"),
+        Shape::Text
+        | Shape::Name
+        | Shape::RoutingKey
+        | Shape::Version
+        | Shape::Boolean
+        | Shape::Factor
+        | Shape::Count(..)
+        | Shape::Number
+        | Shape::OneOf(_)
+        | Shape::ExchangeType
+        | Shape::Arguments(_)
+        | Shape::Definition
+        | Shape::List(_)
+        | Shape::Filled(_)
+        | Shape::Map(_)
+        | Shape::Object(_)
+        | Shape::Either(..) => None,
+    }
 }
 
 fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
@@ -279,6 +294,9 @@ fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
     for known in POLICY_KEYS.iter() {
         let mut property = value(known.shape, definitions);
         property["description"] = known.doc.into();
+        if let Some(example) = example(known.shape) {
+            property["examples"] = json!([example]);
+        }
         properties.insert(known.key.to_owned(), property.clone());
         properties.insert(known.name.to_owned(), property);
     }
@@ -287,6 +305,7 @@ fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
         properties.insert(known.name.trim_start_matches("x-").to_owned(), json!(false));
     }
     json!({
+        "title": "What a policy sets",
         "type": "object",
         "minProperties": 1,
         "properties": properties,

@@ -66,6 +66,7 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
         "h" | "hour" | "hours" => Some(format!("{number}h")),
         "min" | "mins" | "minute" | "minutes" => Some(format!("{number}m")),
         "sec" | "secs" | "second" | "seconds" => Some(format!("{number}s")),
+        _ if duration(text).is_ok() => return Err(Some("it has one number and one unit, such as 90m".to_owned())),
         _ => None,
     };
     Err(known.filter(|_| !number.is_empty()).map(|known| format!("write {known}")))
@@ -88,6 +89,9 @@ fn number_and_unit(text: &str) -> (&str, &str) {
 
 fn duration_hint(text: &str) -> Option<String> {
     let (number, unit) = number_and_unit(text);
+    if unit.starts_with(['.', ',']) && unit.len() > 1 && !number.is_empty() {
+        return Some("there are no fractions of a unit: write 1h30m or 90m".to_owned());
+    }
     let unit = match unit.to_ascii_lowercase().as_str() {
         _ if number.is_empty() => return None,
         "m" => return Some(format!("`m` is minutes; there are no months: write {number}m or days")),
@@ -168,6 +172,6 @@ mod tests {
         assert_eq!(max_age("2w"), Err(Some("write 14D".to_owned())));
         assert_eq!(max_age("5min"), Err(Some("write 5m".to_owned())));
         assert_eq!(max_age("7"), Err(None));
-        assert_eq!(max_age("1h30m"), Err(None));
+        assert_eq!(max_age("1h30m"), Err(Some("it has one number and one unit, such as 90m".to_owned())));
     }
 }

@@ -11,6 +11,17 @@ use crate::model::names::LONGEST_NAME;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
+/// The types of exchanges that plugins bring, for who leaves the `x-` out.
+const PLUGIN_TYPES: &[&str] = &[
+    "x-consistent-hash",
+    "x-delayed-message",
+    "x-jms-topic",
+    "x-local-random",
+    "x-modulus-hash",
+    "x-random",
+    "x-recent-history",
+];
+
 /// Reports a value of the wrong kind. The place is the value's own, or its key's where there is no value.
 pub(crate) fn wrong(
     node: &Node,
@@ -23,7 +34,8 @@ pub(crate) fn wrong(
     let hint = match node.value {
         Value::Null(true) => Some("`#` starts a comment in YAML: put the value in quotes".to_owned()),
         Value::Null(false) if hint.is_none() => {
-            Some("remove the key, or say what it is; {} is an empty table".to_owned())
+            let empty = if expected.contains("table") { "; {} is an empty table" } else { "" };
+            Some(format!("remove the key, or say what it is{empty}"))
         }
         Value::Null(false)
         | Value::Boolean(_)
@@ -138,6 +150,10 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
             kind("a count", has_unit.then(|| "a count is a whole number without a unit".to_owned()))
         })),
+        (Shape::Count(..), Value::Float(number)) => {
+            let whole = (number.fract() == 0.0 && number.abs() < 1e15).then(|| format!("write {number}"));
+            Err(kind("a count", whole.or(Some("a count is a whole number".to_owned()))))
+        }
         (Shape::Count(..), _) => Err(kind("a count", None)),
         (Shape::Number, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
         (Shape::Number, Value::Text(text)) => {
@@ -149,7 +165,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let message = format!("version {other} of the format is not known");
             Err(bad("version", message, "this topo reads version 1", Some("write `version: 1`".to_owned())))
         }
-        (Shape::Version, _) => Err(kind("the number 1", None)),
+        (Shape::Version, _) => Err(kind("the number 1", Some("write `version: 1`".to_owned()))),
         (Shape::MaxAge, Value::Text(text)) => units::max_age(text)
             .map(Value::Text)
             .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("an age such as `7D`", hint))),
@@ -168,8 +184,13 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             if words.contains(&text.as_str()) {
                 return Ok(node.value.clone());
             }
-            let message = format!("{subject} cannot be `{text}`");
-            let hint = closest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+            let message =
+                format!("{subject} cannot be {text:?}").replace('"', if text.contains('\n') { "\"" } else { "`" });
+            let hint = if words.contains(&text.trim()) {
+                Some("there is space or a line break around it: write it without `|` or quotes".to_owned())
+            } else {
+                closest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"))
+            };
             Err(bad("wrong-value", message, &format!("expected {}", listed(words.iter().copied())), hint))
         }
         (Shape::OneOf(words), _) => Err(kind(&listed(words.iter().copied()), None)),
@@ -177,7 +198,9 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             if EXCHANGE_TYPES.contains(&text.as_str()) || text.starts_with("x-") {
                 return Ok(node.value.clone());
             }
-            let hint = closest(text, EXCHANGE_TYPES.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+            let plugins = PLUGIN_TYPES.iter().filter(|known| known.trim_start_matches("x-") == text);
+            let suggestion = plugins.copied().next().or_else(|| closest(text, EXCHANGE_TYPES.iter().copied()));
+            let hint = suggestion.map(|word| format!("did you mean `{word}`?"));
             let label = format!("expected {}, or the `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
             Err(bad("wrong-value", format!("there are no exchanges of type `{text}`"), &label, hint))
         }
@@ -241,7 +264,12 @@ fn small_factor(subject: &str, number: impl std::fmt::Display) -> Problem {
 }
 
 fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
-    text.parse::<i64>().ok()?;
+    let digits = text.replace('_', "");
+    digits.parse::<i64>().ok()?;
+    if digits != text {
+        let hint = format!("write {digits}");
+        return Some(bad("number-as-text", format!("{subject} is text to YAML"), "`_` is of no number", Some(hint)));
+    }
     let hint = format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments");
     Some(bad("number-as-text", format!("{subject} is text that holds a number"), "this is text", Some(hint)))
 }
@@ -260,7 +288,8 @@ fn routing_key(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-fn quoted(value: &Value) -> Option<String> {
+/// How to make text of what YAML takes for something else.
+pub(crate) fn quoted(value: &Value) -> Option<String> {
     let text = match value {
         Value::Boolean(value) => value.to_string(),
         Value::Integer(value) => value.to_string(),

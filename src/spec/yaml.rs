@@ -5,15 +5,16 @@ use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
 use super::position::Location;
-use super::scalar;
+use super::{scalar, syntax};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_yaml::{Error, Options, Spanned};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Deeper than any spec; low enough for the stack.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 /// Some two million queues: the library's own limit ends at eleven thousand.
 const MOST_NODES: usize = 50_000_000;
 /// A merge key in every queue of the largest specs.
@@ -25,14 +26,24 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
     let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(duplicates));
     let documents = match read(DuplicateKeyPolicy::Error) {
         Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
-            // Reported, and read again without it, so that the other errors of the file are seen, too.
-            let again = read(DuplicateKeyPolicy::FirstWins);
-            let trees: Vec<Node> = again.into_iter().flatten().map(|raw| node(file, text, raw, diagnostics)).collect();
-            diagnostics.push(duplicate_key(file, text, &error, &trees));
+            // Read again with all of them, so that each is reported, and the other errors of the file, too.
+            let again = read(DuplicateKeyPolicy::LastWins);
+            let mut found = Diagnostics::new();
+            let mut trees: Vec<Node> =
+                again.into_iter().flatten().map(|raw| node(file, text, raw, &mut found)).collect();
+            let others = found.iter().len();
+            trees.iter_mut().for_each(|tree| keep_first(tree, &mut found));
+            if found.iter().len() == others {
+                // Two numbers that are one key, such as 1 and 01.
+                let (at, _) = place(file, text, &error);
+                found.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
+            }
+            diagnostics.extend(found);
             return trees;
         }
         Err(error) => {
-            diagnostics.push(syntax(file, text, &error));
+            let (at, sentence) = place(file, text, &error);
+            diagnostics.push(syntax::diagnostic(text, at, sentence));
             return Vec::new();
         }
         Ok(documents) => documents,
@@ -208,62 +219,26 @@ fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     (at, sentence.split(" at line ").next().unwrap_or_default().to_owned())
 }
 
-fn duplicate_key(file: usize, text: &str, error: &Error, trees: &[Node]) -> Diagnostic {
-    let (at, _) = place(file, text, error);
-    let key = text.get(at.start..at.end).unwrap_or_default().trim_matches(['"', '\'']);
-    let mut earlier = Vec::new();
-    for tree in trees {
-        collect_keys(tree, key, at, &mut earlier);
-    }
-    // On the same line in a flow table; in the same column in a block.
-    let first = earlier.iter().rev().find(|found| found.line == at.line);
-    let first = first.or_else(|| earlier.iter().rev().find(|found| found.column == at.column));
-    let diagnostic = Diagnostic::error("duplicate-key", format!("`{key}` is said twice in one table"), at);
-    let diagnostic = diagnostic.label("again here").hint("keep one of the two");
-    match first {
-        Some(first) => diagnostic.also(*first, "first here"),
-        None => diagnostic,
-    }
-}
-
-fn collect_keys(node: &Node, key: &str, before: Location, found: &mut Vec<Location>) {
-    for entry in node.entries() {
-        if entry.key == key && entry.at < before {
-            found.push(entry.at);
+/// Reports every key that stands twice in a table, and takes the later ones out.
+fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
+    match &mut node.value {
+        Value::Table(entries) => {
+            let mut seen: BTreeMap<String, Location> = BTreeMap::new();
+            entries.retain(|entry| match seen.get(&entry.key) {
+                Some(first) => {
+                    diagnostics.push(duplicate_key(&entry.key, entry.at).also(*first, "first here"));
+                    false
+                }
+                None => seen.insert(entry.key.clone(), entry.at).is_none(),
+            });
+            entries.iter_mut().for_each(|entry| keep_first(&mut entry.node, diagnostics));
         }
-        collect_keys(&entry.node, key, before, found);
-    }
-    for item in node.items() {
-        collect_keys(item, key, before, found);
+        Value::List(items) => items.iter_mut().for_each(|item| keep_first(item, diagnostics)),
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {}
     }
 }
 
-/// A sentence and a hint for what is no YAML, with the traps that routing keys and variables set.
-fn syntax(file: usize, text: &str, error: &Error) -> Diagnostic {
-    let (at, sentence) = place(file, text, error);
-    let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
-    let is_variable_in_flow = line.contains("${") && sentence.contains("flow");
-    let is_limit = ["budget", "limit", "exceeded", "too deep", "nesting"].iter().any(|word| sentence.contains(word));
-    let (code, message, hint) = if sentence.contains("unknown anchor") {
-        let hint = "`*` starts an alias in YAML: put text such as \"*.orders\" in quotes";
-        ("syntax", "this alias has no anchor".to_owned(), Some(hint))
-    } else if sentence.contains("tabs disallowed") {
-        ("syntax", "a tab cannot indent YAML".to_owned(), Some("use spaces"))
-    } else if sentence.contains("recursive references") {
-        ("syntax", "this alias refers to itself".to_owned(), None)
-    } else if is_limit {
-        let hint = "a spec is not nested like that, or not expanded from so many aliases";
-        ("too-large", format!("the file is refused, not expanded: {sentence}"), Some(hint))
-    } else if is_variable_in_flow {
-        ("syntax", sentence, Some("put \"${NAME}\" in quotes inside `{ }` and `[ ]`"))
-    } else if ["`%'", "`@'", "``'"].iter().any(|found| sentence.contains(found)) {
-        ("syntax", sentence, Some("put text that starts with this character in quotes"))
-    } else if sentence.contains("mapping values are not allowed") {
-        ("syntax", sentence, Some("put text that holds `: ` in quotes, or mend the indentation of this line"))
-    } else if sentence.contains("null into string") {
-        ("syntax", "a key cannot be null".to_owned(), Some("put it in quotes if it is a name"))
-    } else {
-        ("syntax", sentence, None)
-    };
-    Diagnostic::error(code, message, at).maybe_hint(hint.map(str::to_owned))
+fn duplicate_key(key: &str, at: Location) -> Diagnostic {
+    let diagnostic = Diagnostic::error("duplicate-key", format!("`{key}` is said twice in one table"), at);
+    diagnostic.label("again here").hint("keep one of the two")
 }

@@ -10,6 +10,7 @@ mod explain;
 mod lint;
 mod running_works;
 mod screens;
+mod shells;
 mod usage;
 mod versions;
 

@@ -84,6 +84,8 @@ fn help_fits_a_screen_and_explains_every_flag() {
             "contract -h",
             "explain -h",
             "rules -h",
+            "completions -h",
+            "man -h",
         ] {
             let output = topo().env("COLUMNS", &columns.to_string()).run(words(line)).expect_code(0);
             assert!(output.stderr.is_empty(), "{output}");
@@ -94,7 +96,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
         }
     }
     // A flag is explained beside it or on the line below.
-    for command in ["plan", "apply", "validate", "contract", "explain", "rules", "schema"] {
+    for command in ["plan", "apply", "validate", "contract", "explain", "rules", "schema", "completions", "man"] {
         let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
         let lines: Vec<&str> = output.stdout.lines().collect();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with('-')) {
@@ -152,7 +154,7 @@ fn files_that_are_no_specs_are_65() {
         ("empty.yaml", "says nothing"),
         ("blank.yaml", "says nothing"),
         ("folder", "there is no .yaml or .yml file in folder"),
-        ("latin.yaml", "latin.yaml:2: it is not UTF-8"),
+        ("latin.yaml", "`latin.yaml` is not UTF-8"),
         ("binary.yaml", "binary.yaml:1:1"),
     ] {
         for line in ["plan", "apply --yes", "validate", "plan --against empty"] {

@@ -1,0 +1,88 @@
+//! `topo validate` of 1,000, 3,000 and 10,000 queues: the time for each queue, which must not grow with their number, and
+//! the most memory that the process had.
+//!
+//! ```text
+//! cargo bench --bench validate              # 5 rounds
+//! cargo bench --bench validate -- 20        # another number of them
+//! ```
+//!
+//! Each queue has a binding, limits and a place for its dead letters; every tenth retries with a ladder. No broker is asked.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot go on says so by panicking")]
+
+use std::fmt::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SIZES: [usize; 3] = [1_000, 3_000, 10_000];
+
+fn spec(queues: usize) -> String {
+    let mut text = String::from(
+        "version: 1\nvhost: bench\nx-limits: &limits {maxLength: 100000, overflow: reject-publish}\n\
+         defaults:\n  queue: {type: quorum}\n  deadLetter: bench.dead\nexchanges:\n",
+    );
+    for exchange in 0..queues.div_ceil(20) {
+        let _ = writeln!(text, "  events.{exchange}: {{type: topic}}");
+    }
+    text.push_str("deadLetterQueues:\n  bench.dead: {type: quorum}\nqueues:\n");
+    for queue in 0..queues {
+        let exchange = queue / 20;
+        let _ = write!(
+            text,
+            "  work.{queue}:\n    <<: *limits\n    messageTtl: 7d\n    bindings:\n      - {{exchange: events.{exchange}, routingKey: \"order.{queue}.#\"}}\n",
+        );
+        if queue % 10 == 0 {
+            text.push_str("    maxRetries: 3\n    retry: {delays: [5s, 30s, 5m]}\n");
+        }
+    }
+    text
+}
+
+/// How long it takes, and the most kilobytes that it had.
+fn run(path: &std::path::Path) -> (Duration, u64) {
+    let start = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_topo"))
+        .arg("validate")
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok());
+        most = most.max(kilobytes.unwrap_or(0));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return (start.elapsed(), most);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn main() {
+    // `cargo bench` adds a flag of its own.
+    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse::<usize>().ok()).unwrap_or(5);
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = None;
+    for queues in SIZES {
+        let path = folder.path().join(format!("{queues}.yaml"));
+        let text = spec(queues);
+        std::fs::write(&path, &text).unwrap();
+        let mut runs: Vec<(Duration, u64)> = (0..rounds).map(|_| run(&path)).collect();
+        runs.sort();
+        let (median, most) = (runs[rounds / 2].0, runs.iter().map(|(_, most)| *most).max().unwrap_or(0));
+        let each = median.as_secs_f64() * 1e6 / queues as f64;
+        let ratio = each / *first.get_or_insert(each);
+        println!(
+            "{queues:>6} queues ({:>4} KiB of YAML): {:>6.0} ms, {each:.1} µs each (×{ratio:.2}), at most {} MiB",
+            text.len() / 1024,
+            median.as_secs_f64() * 1e3,
+            most / 1024
+        );
+    }
+}

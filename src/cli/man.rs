@@ -1,0 +1,41 @@
+//! `topo man`: the manual, made from the same words as the help.
+
+use super::environment;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::offline_arguments::ManArguments;
+use super::output;
+use clap::Command;
+use std::path::Path;
+
+pub(super) fn run(arguments: &ManArguments) -> Result<Exit, Failure> {
+    let command = environment::described();
+    let Some(folder) = &arguments.folder else {
+        output::print(&page(&command)?)?;
+        return Ok(Exit::Done);
+    };
+    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+    write(folder, "topo", &command)?;
+    for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help") {
+        let name = format!("topo-{}", subcommand.get_name());
+        write(folder, &name, &subcommand.clone().display_name(&name))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn page(command: &Command) -> Result<String, Failure> {
+    let mut page = Vec::new();
+    let written = clap_mangen::Man::new(command.clone()).render(&mut page);
+    written.map_err(|error| Failure::failed("cannot make the page").because(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+/// Others may read it: it is no plan.
+fn write(folder: &Path, name: &str, command: &Command) -> Result<(), Failure> {
+    let path = folder.join(format!("{name}.1"));
+    std::fs::write(&path, page(command)?).map_err(|error| unwritable(&path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
+}

@@ -1,0 +1,150 @@
+//! Single values as a JSON Schema says them, in the words that editors show: each alternative has a title, and a pattern
+//! says what it wants in place of itself. None has a description: an editor would show it in place of the key's own.
+//! Tables and lists are left to `schema`.
+
+use super::keys::EXCHANGE_TYPES;
+use super::units::{DURATION_PATTERN, MAX_AGE_PATTERN, SIZE_PATTERN};
+use serde_json::{Value, json};
+
+/// A text that starts with a variable: its value is not known to an editor.
+const VARIABLE: &str = r"^\$\{";
+
+/// What the words of lists of words mean, for who chooses one.
+const WORDS: &[(&str, &str)] = &[
+    ("classic", "Not replicated; priorities, transient and exclusive queues."),
+    ("quorum", "Replicated by Raft, always durable, and counts deliveries: for work that must not be lost."),
+    ("stream", "A replicated log: many readers, and reading does not remove."),
+    ("ladder", "The broker counts and waits, with a tier queue for each retry; the worker only rejects."),
+    ("republish", "The worker counts, and publishes to a tier queue or to the back of the queue."),
+    ("redeliver", "The broker counts and redelivers at once; quorum queues."),
+    ("delayed", "The broker counts, and waits longer each time; quorum queues of RabbitMQ 4.3."),
+    ("refuse", "Show the conflict and change nothing."),
+    ("ifEmpty", "Recreate it while it is empty."),
+    ("migrate", "Recreate it and keep every message and binding."),
+    ("discard", "Delete it with its messages, and declare it anew."),
+    ("drop-head", "The oldest message goes, to where dead letters go."),
+    ("reject-publish", "The publisher is refused."),
+    ("reject-publish-dlx", "The publisher is refused, and the message goes to where dead letters go; classic queues."),
+    ("at-most-once", "Dead letters may be lost on their way."),
+    ("at-least-once", "Dead letters are kept until they have arrived; needs `overflow: reject-publish`."),
+    ("direct", "Routes by the same key."),
+    ("fanout", "Routes to everything that is bound."),
+    ("topic", "Routes by patterns: `*` is a word, `#` any number of words."),
+    ("headers", "Routes by the headers of the message."),
+    ("arguments", "By the queue's own arguments, which can never change."),
+    ("policy", "By a policy, which can change without recreating the queue."),
+];
+
+pub(super) fn boolean() -> Value {
+    or_variable(vec![json!({"title": "true or false", "type": "boolean"})])
+}
+
+pub(super) fn version() -> Value {
+    or_variable(vec![json!({"title": "1", "const": 1})])
+}
+
+pub(super) fn duration(least: i64, most: i64) -> Value {
+    let mut number = integer(least, most);
+    number["title"] = "milliseconds".into();
+    or_variable(vec![with_unit(), number])
+}
+
+/// A duration that needs its unit.
+pub(super) fn delay() -> Value {
+    or_variable(vec![with_unit()])
+}
+
+fn with_unit() -> Value {
+    let message = "a duration has units, such as 500ms, 30s, 5m, 1h30m or 7d";
+    json!({
+        "title": "duration, with its units",
+        "type": "string",
+        "pattern": DURATION_PATTERN,
+        "patternErrorMessage": message,
+    })
+}
+
+pub(super) fn size(most: i64) -> Value {
+    let text = json!({
+        "title": "size, with its unit",
+        "type": "string",
+        "pattern": SIZE_PATTERN,
+        "patternErrorMessage": "a size has a unit, such as 64KiB, 1GiB or 10MB",
+    });
+    let mut number = integer(0, most);
+    number["title"] = "bytes".into();
+    or_variable(vec![text, number])
+}
+
+pub(super) fn count(least: i64, most: i64) -> Value {
+    or_variable(vec![integer(least, most)])
+}
+
+pub(super) fn factor() -> Value {
+    or_variable(vec![json!({"title": "number", "type": "number", "minimum": 1})])
+}
+
+pub(super) fn number() -> Value {
+    or_variable(vec![json!({"title": "number", "type": "number"})])
+}
+
+pub(super) fn max_age() -> Value {
+    or_variable(vec![json!({
+        "title": "age in RabbitMQ's units",
+        "type": "string",
+        "pattern": MAX_AGE_PATTERN,
+        "patternErrorMessage": "an age has one number and one unit, such as 7D or 12h",
+    })])
+}
+
+pub(super) fn one_of(words: &[&str]) -> Value {
+    or_variable(vec![choice(words)])
+}
+
+pub(super) fn exchange_type() -> Value {
+    let plugin = json!({
+        "title": "type of a plugin",
+        "type": "string",
+        "pattern": "^x-",
+    });
+    or_variable(vec![choice(EXCHANGE_TYPES), plugin])
+}
+
+fn choice(words: &[&str]) -> Value {
+    let meaning = |word: &&str| WORDS.iter().find(|(known, _)| known == word).map_or("", |(_, meaning)| meaning);
+    let meanings: Vec<&str> = words.iter().map(meaning).collect();
+    let mut choice = json!({"title": "one of these words", "enum": words});
+    if meanings.iter().any(|meaning| !meaning.is_empty()) {
+        choice["markdownEnumDescriptions"] = json!(meanings);
+        // For those who take no Markdown, and for the list of completions.
+        choice["enumDescriptions"] = json!(meanings);
+    }
+    choice
+}
+
+pub(super) fn routing_key() -> Value {
+    json!({
+        "type": "string",
+        "maxLength": 255,
+        "not": {"enum": ["null", "undefined"]},
+        "errorMessage": "a routing key is text: put it in quotes, for example \"#\" or \"*.created\"",
+    })
+}
+
+pub(super) fn name() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n\\u0000]+$"})
+}
+
+fn or_variable(schemas: Vec<Value>) -> Value {
+    let mut alternatives = schemas;
+    alternatives.push(json!({
+        "title": "variable",
+        "type": "string",
+        "pattern": VARIABLE,
+    }));
+    json!({"anyOf": alternatives})
+}
+
+fn integer(least: i64, most: i64) -> Value {
+    json!({"title": "whole number", "type": "integer", "minimum": least, "maximum": most})
+}

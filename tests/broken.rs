@@ -1,0 +1,131 @@
+//! Broken specs, each a file or a folder of `tests/broken`, and what `topo validate` says of it, word for word, in the
+//! file of the same name that ends in `.expected`. `TOPO_UPDATE=1` writes those anew; review is `git diff`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Output, Topo};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken")
+}
+
+/// The names of all cases, in order: of a file with its ending.
+pub(crate) fn cases() -> Vec<String> {
+    let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: BTreeSet<String> = names.filter(|name| !name.ends_with(".expected")).collect();
+    names.into_iter().collect()
+}
+
+/// The files of a case, by their names below `tests/broken`.
+pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
+    let path = folder().join(case);
+    if path.is_file() {
+        return vec![(case.to_owned(), fs::read(path).unwrap())];
+    }
+    let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().map(|name| (format!("{case}/{name}"), fs::read(path.join(&name)).unwrap())).collect()
+}
+
+/// Where all cases are laid out.
+fn laid_out() -> Topo {
+    let topo = Topo::offline();
+    for (name, bytes) in cases().iter().flat_map(|case| files(case)) {
+        // A file's text is no template here.
+        topo.write(&name, "");
+        fs::write(topo.path(&name), bytes).unwrap();
+    }
+    topo
+}
+
+/// Compares what was printed with what is expected.
+fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
+    let path = folder().join(name);
+    if std::env::var_os("TOPO_UPDATE").is_some() {
+        fs::write(&path, printed).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    if expected != printed {
+        wrong.push(format!("tests/broken/{name} says\n{expected}\nand topo says\n{printed}"));
+    }
+}
+
+/// The name of what is expected of a case.
+fn stem(case: &str) -> &str {
+    case.trim_end_matches(".yaml")
+}
+
+#[test]
+fn every_broken_spec_is_told_word_for_word() {
+    let (topo, cases, mut wrong) = (laid_out(), cases(), Vec::new());
+    assert!(cases.len() >= 60, "{}", cases.len());
+    for case in &cases {
+        let output = topo.run(["validate", case]).expect_code(65).expect_no_result();
+        expect(&output.stderr, &format!("{}.expected", stem(case)), &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let known: BTreeSet<&str> = cases.iter().map(|case| stem(case)).collect();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let of = name.trim_end_matches(".expected").trim_end_matches(".json").trim_end_matches(".github");
+        assert!(known.contains(stem(of)), "{name} is of no case");
+    }
+}
+
+/// The codes of all that is said as text, and where.
+fn told(output: &Output) -> Vec<(String, String)> {
+    let mut told = Vec::new();
+    let mut lines = output.stderr.lines();
+    while let Some(line) = lines.next() {
+        let Some((_, rest)) = line.split_once('[').filter(|(word, _)| matches!(*word, "error" | "warning" | "info"))
+        else {
+            continue;
+        };
+        let code = rest.split(']').next().unwrap_or_default();
+        // A long sentence goes on below.
+        let place = lines.find_map(|line| line.trim_start().strip_prefix("--> ")).unwrap_or_default();
+        // An empty text has no place to show but its beginning.
+        let place = if place.matches(':').count() < 2 { format!("{place}:1:1") } else { place.to_owned() };
+        told.push((code.to_owned(), place));
+    }
+    told
+}
+
+#[test]
+fn every_format_says_the_same_of_a_broken_spec() {
+    let (topo, mut wrong) = (laid_out(), Vec::new());
+    // Refusing a bomb takes a while in a build for tests; once is enough.
+    for case in cases().into_iter().filter(|case| case != "alias-bomb.yaml") {
+        let text = told(&topo.run(["validate", &case]));
+        assert!(!text.is_empty(), "{case}");
+        let json = topo.run(["validate", "--format", "json", &case]).expect_code(65);
+        assert_eq!(json.stderr, "", "{case}");
+        let place = |at: &Value| format!("{}:{}:{}", at["file"].as_str().unwrap(), at["line"], at["column"]);
+        let of = |it: &Value| (it["code"].as_str().unwrap().to_owned(), place(&it["at"]));
+        let found: Vec<_> = json.json()["diagnostics"].as_array().unwrap().iter().map(of).collect();
+        assert_eq!(found, text, "{case} as JSON");
+        let github = topo.run(["validate", "--format", "github", &case]).expect_code(65);
+        assert_eq!(github.stderr, "", "{case}");
+        let annotated: Vec<_> = github.stdout.lines().map(annotation).collect();
+        assert_eq!(annotated, text, "{case} as annotations");
+    }
+    for (format, ending) in [("json", "json"), ("github", "github")] {
+        let output = topo.run(["validate", "--format", format, "mistakes-in-two-files"]).expect_code(65);
+        expect(&output.stdout, &format!("mistakes-in-two-files.{ending}.expected"), &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `::error file=…,line=…,col=…,title=CODE::…` as its code and place.
+fn annotation(line: &str) -> (String, String) {
+    let properties = line.strip_prefix("::error ").and_then(|rest| rest.split("::").next()).unwrap_or_default();
+    let value = |name: &str| {
+        let start = format!("{name}=");
+        properties.split(',').find_map(|property| property.strip_prefix(&start)).unwrap_or_default().to_owned()
+    };
+    (value("title"), format!("{}:{}:{}", value("file"), value("line"), value("col")))
+}

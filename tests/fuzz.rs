@@ -1,0 +1,175 @@
+//! Random and mutated specs through all that works offline: reading, expanding, the rules, the plan against an empty broker,
+//! contracts, and the words for all of it. Nothing panics, hangs, or takes memory without end.
+//!
+//! ```text
+//! cargo test --test suite fuzz::                      # two seconds, as in every run; a minute with TOPO_LONG=1
+//! TOPO_FUZZ=600 cargo test --test suite fuzz::        # ten minutes
+//! TOPO_SEED=7 TOPO_FUZZ=60 cargo test --test suite fuzz::   # the same inputs again
+//! ```
+//!
+//! The inputs are tried in a process of its own, whose memory is limited; what stops it is left in
+//! `target/fuzz-failure.yaml`. Nothing here needs a nightly compiler, as cargo-fuzz would.
+
+mod mutate;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use topo::behaviour::Dialect;
+use topo::broker::definitions;
+use topo::contract::contracts;
+use topo::expand::expand;
+use topo::lint::{Levels, Subject, lint};
+use topo::model::BrokerVersion;
+use topo::plan::{Activity, Options, Situation, Target, Wanted, obstacles, plan_vhost, seal};
+use topo::render::plan_text::{self, View};
+use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
+use topo::spec::{Diagnostics, SourceFile, Variables, parse};
+
+use crate::support::{Random, number, seed};
+
+/// One input may take so long, in a build for tests on a machine that does much else.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Kilobytes of address space, of which the process itself takes some hundred thousand.
+const MEMORY: &str = "1500000";
+
+fn failure() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/fuzz-failure.yaml")
+}
+
+#[test]
+fn nothing_panics_hangs_or_grows() {
+    let seconds = number("TOPO_FUZZ").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 60 } else { 2 });
+    let seed = seed();
+    let child = Command::new("/bin/sh")
+        .args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\"")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "fuzz::inputs", "--ignored", "--nocapture"])
+        .env("TOPO_SEED", seed.to_string())
+        .env("TOPO_FUZZ", seconds.to_string())
+        .env("RUST_BACKTRACE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    let tried = said.lines().find_map(|line| line.strip_prefix("tried ")).unwrap_or("nothing");
+    println!("fuzz: seed {seed}, {seconds} s: {tried}");
+    let error: String = String::from_utf8_lossy(&child.stderr).chars().take(8000).collect();
+    assert!(
+        child.status.success() && said.contains("1 passed"),
+        "seed {seed}: {} in {}:\n{error}",
+        child.status,
+        failure().display()
+    );
+}
+
+/// The inputs, in a process of its own; with the stack that a program has, which is more than a test's.
+#[test]
+#[ignore = "nothing_panics_hangs_or_grows runs it"]
+fn inputs() {
+    let tried = thread::Builder::new().stack_size(8 << 20).spawn(try_inputs).unwrap().join();
+    assert!(tried.is_ok(), "it is said above what went wrong");
+}
+
+fn try_inputs() {
+    let until = Instant::now() + Duration::from_secs(number("TOPO_FUZZ").unwrap_or(2));
+    let seeds = mutate::seeds();
+    let mut random = Random::new(seed());
+    let begun = Arc::new(Mutex::new(Instant::now()));
+    let watched = Arc::clone(&begun);
+    thread::spawn(move || {
+        loop {
+            thread::sleep(Duration::from_millis(200));
+            if watched.lock().unwrap().elapsed() > LONGEST {
+                eprintln!("one input took more than {LONGEST:?}");
+                std::process::abort();
+            }
+        }
+    });
+    let (mut count, mut good, mut slowest) = (0, 0, Duration::ZERO);
+    while Instant::now() < until {
+        let text = mutate::input(&seeds, &mut random);
+        // Before it is tried: what ends this process leaves no time for it.
+        fs::write(failure(), &text).unwrap();
+        *begun.lock().unwrap() = Instant::now();
+        let planned = catch_unwind(AssertUnwindSafe(|| offline(&text)));
+        slowest = slowest.max(begun.lock().unwrap().elapsed());
+        good += usize::from(planned.expect("it is said above where it panicked"));
+        count += 1;
+    }
+    // Another run may have taken it away.
+    let _ = fs::remove_file(failure());
+    println!("\ntried {count} inputs, {good} of them good to the plan; the slowest took {slowest:?}");
+    assert!(count > 10 && good > 0, "{count} inputs, {good} good");
+}
+
+/// All that is done with a spec and no broker; whether it came to a plan.
+fn offline(text: &str) -> bool {
+    let files = [SourceFile { name: "fuzz.yaml".to_owned(), text: text.to_owned() }];
+    let told = |found: &Diagnostics| {
+        assert!(!diagnostics(found, &files, true, 80).is_empty() || found.is_empty());
+        findings::json(found, &files, None);
+        findings::github(found, &files);
+        findings::lines(found, &files, 80);
+    };
+    let specs = match parse(&files, &Variables::new()) {
+        Ok(specs) => specs,
+        Err(found) => {
+            assert!(!found.is_empty());
+            told(&found);
+            return false;
+        }
+    };
+    let mut parts = Vec::new();
+    let options = Options::default();
+    // Both ends of what is supported expand the same spec to other things.
+    for version in [BrokerVersion::NEWEST_KNOWN, "3.8".parse().expect("a version")] {
+        let dialect = Dialect::of(version);
+        for spec in &specs {
+            let expansion = match expand(spec, &dialect) {
+                Ok(expansion) => expansion,
+                Err(found) => {
+                    told(&found);
+                    return false;
+                }
+            };
+            let mut found = Diagnostics::new();
+            lint(&Subject { spec, expansion: &expansion, dialect: &dialect }, &Levels::new())
+                .iter()
+                .for_each(|it| found.push(it.into()));
+            told(&found);
+            let promised = contracts(spec, &expansion, &dialect);
+            assert!(!serde_json::to_string(&promised).unwrap().is_empty());
+            let empty = definitions::empty(spec.vhost.value.clone(), version);
+            let wanted = Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() };
+            let situation = Situation {
+                current: &empty.topology,
+                wanted: &wanted,
+                activity: &Activity::default(),
+                properties_keys: &empty.properties_keys,
+                untouchable: &empty.untouchable,
+                operator_policies: &empty.operator_policies,
+                dialect: &dialect,
+            };
+            parts.push(plan_vhost(&situation, &options));
+        }
+    }
+    let target = Target {
+        url: "empty".to_owned(),
+        cluster: String::new(),
+        product: "RabbitMQ".to_owned(),
+        version: "4".to_owned(),
+    };
+    let plan = seal(target, options, parts);
+    assert!(!serde_json::to_string(&plan).unwrap().is_empty());
+    let obstacles = obstacles(&plan, &[]);
+    let view = View { width: 80, obstacles: &obstacles, specs: "fuzz.yaml", apply: None, details: true, all: true };
+    let shown = plan_text::plan(&plan, &view);
+    assert!(!plan_markdown::plan(&plan, &view, &shown).is_empty());
+    assert!(!plan_github::plan(&plan, &obstacles, &plan_text::summary_line(&plan)).is_empty());
+    true
+}

@@ -1,0 +1,162 @@
+//! The schema says of every broken spec and of every example what the parser says; what it cannot say is in one table.
+//! Twice: by a library, and by the `check-jsonschema` that people have in their pre-commit hooks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::broken;
+use crate::editor::tool;
+use crate::examples::examples;
+use crate::support::Topo;
+
+/// Broken specs that the schema takes, and why it cannot know better.
+const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
+    (
+        "whether a name that is referred to is declared",
+        &[
+            "dangling-binding.yaml",
+            "dangling-dead-letter-exchange.yaml",
+            "dangling-dead-letter-queue.yaml",
+            "dangling-exchange.yaml",
+            "dangling-retry-policy.yaml",
+            "dead-letter-to-exchange-by-name.yaml",
+            "dead-letter-to-ordinary-queue.yaml",
+            "long-line.yaml",
+            "mistakes-in-two-files/c.yaml",
+        ],
+    ),
+    (
+        "what two places say of one thing",
+        &[
+            "binding-twice.yaml",
+            "ignored-and-declared.yaml",
+            "queue-and-dead-letter-queue.yaml",
+            "removed-and-declared.yaml",
+            "said-as-key-and-argument.yaml",
+        ],
+    ),
+    (
+        "what other files say",
+        &[
+            "twice-in-two-files/billing.yaml",
+            "twice-in-two-files/orders.yaml",
+            "two-default-queue-types/a.yaml",
+            "two-default-queue-types/b.yaml",
+        ],
+    ),
+    (
+        "what a default, or the vhost's, makes of a queue",
+        &["no-type-anywhere.yaml", "type-by-default-takes-no-such-key.yaml"],
+    ),
+    (
+        "what retries need of the queue, and how many there are",
+        &["backoff-without-retries.yaml", "redeliver-on-classic.yaml", "retry-without-dead-letter.yaml"],
+    ),
+    (
+        "the values of variables",
+        &["variable-default-of-the-wrong-type.yaml", "variable-not-closed.yaml", "variable-not-set.yaml"],
+    ),
+    ("that 1.0 is not 1: to JSON it is", &["version-with-a-dot.yaml"]),
+    ("which bytes the text was", &["utf-16.yaml"]),
+];
+
+/// What makes YAML readers expand or recurse without end, some of them; the parser refuses it.
+const BOMBS: &[&str] = &["alias-bomb.yaml", "alias-to-itself.yaml", "deep-nesting.yaml"];
+
+fn beyond() -> BTreeSet<&'static str> {
+    BEYOND_A_SCHEMA.iter().flat_map(|(_, names)| *names).copied().collect()
+}
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/topology.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The documents of a text as JSON; `None` when it is no YAML.
+fn documents(text: &[u8]) -> Option<Vec<Value>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let strict = serde_yaml::options! { strict_booleans: true };
+    serde_yaml::from_multiple_with_options(text, strict).ok()
+}
+
+#[test]
+fn the_schema_is_ready_to_be_published() {
+    let schema = schema();
+    assert!(jsonschema::draft7::meta::is_valid(&schema));
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    for key in ["$id", "title", "description"] {
+        assert!(schema[key].is_string(), "{key}");
+    }
+    let mut keys = 0;
+    for (name, definition) in schema["definitions"].as_object().unwrap() {
+        let is_titled = definition["title"].is_string() || definition["description"].is_string();
+        assert!(is_titled || name.ends_with("Arguments"), "{name} says nothing of itself");
+        for (key, property) in definition["properties"].as_object().into_iter().flatten() {
+            keys += 1;
+            assert!(property["description"].is_string() || *property == false, "{name}.{key} is not described");
+        }
+    }
+    assert!(keys > 200, "{keys}");
+}
+
+#[test]
+fn the_schema_agrees_with_the_parser_on_every_file() {
+    let validator = jsonschema::draft7::new(&schema()).unwrap();
+    let mut taken = BTreeSet::new();
+    for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
+        // An empty text has no document to take.
+        let documents = documents(&text).filter(|documents| !documents.is_empty());
+        if documents.is_some_and(|documents| documents.iter().all(|document| validator.is_valid(document))) {
+            taken.insert(name);
+        }
+    }
+    // Not UTF-8, so that this test does not read it at all.
+    let expected: BTreeSet<String> =
+        beyond().into_iter().filter(|name| *name != "utf-16.yaml").map(str::to_owned).collect();
+    assert_eq!(taken, expected, "the broken specs that the schema takes, and those that it cannot but take");
+    for (folder, text) in examples() {
+        for document in documents(text.as_bytes()).unwrap() {
+            let complaints: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+            assert!(complaints.is_empty(), "{}: {complaints:?}", folder.display());
+        }
+    }
+}
+
+#[test]
+fn check_jsonschema_agrees_with_the_parser() {
+    let topo = Topo::offline();
+    let run = |files: &[String]| {
+        let mut command = Command::new(tool("check-jsonschema"));
+        let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/topology.schema.json");
+        command.current_dir(topo.path(".")).args(["--output-format", "json", "--schemafile"]).arg(schema).args(files);
+        let output = command.output().unwrap();
+        let report = serde_json::from_slice(&output.stdout);
+        let report: Value = report.unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let failures = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+        let failed = failures("errors").into_iter().chain(failures("parse_errors"));
+        failed.map(|it| it["filename"].as_str().unwrap().to_owned()).collect::<BTreeSet<String>>()
+    };
+    let mut names = Vec::new();
+    for (name, text) in broken::cases().iter().flat_map(|case| broken::files(case)) {
+        // It takes one document, and knows no bombs.
+        let is_one = documents(&text).is_none_or(|documents| documents.len() <= 1);
+        if is_one && !BOMBS.contains(&name.as_str()) {
+            topo.write(&name, "");
+            std::fs::write(topo.path(&name), text).unwrap();
+            names.push(name);
+        }
+    }
+    let failed = run(&names);
+    let taken: BTreeSet<&str> = names.iter().filter(|name| !failed.contains(*name)).map(String::as_str).collect();
+    assert_eq!(taken, beyond(), "the broken specs that it takes, and those that a schema cannot but take");
+    let mut good = Vec::new();
+    for (folder, text) in examples() {
+        let name = format!("{}.yaml", folder.file_name().unwrap().to_string_lossy());
+        topo.write(&name, &text);
+        good.push(name);
+    }
+    assert_eq!(run(&good), BTreeSet::new());
+}
