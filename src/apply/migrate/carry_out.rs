@@ -4,14 +4,14 @@ use super::{Event, Run, Setback};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
-use crate::plan::{Action, Goal, Guard, Level, Stage, Step};
+use crate::plan::{Action, Goal, Guard, Level, QueueActivity, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The proof that the old queue is empty may fail for so long, from when it first seemed to be.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
-/// Before 4.0, a consumer of a quorum queue that is deleted and declared at once gets no cancel, and never a message again.
-const SETTLED: Duration = Duration::from_millis(250);
+/// Until every channel has seen that a queue is gone.
+const SETTLED: Duration = Duration::from_millis(500);
 /// The total of a quorum queue is that of its last tick (`rabbit_quorum_queue`: TICK_INTERVAL 5000).
 const TICK: Duration = Duration::from_secs(6);
 /// Consumers are in the broker's statistics 5 s after they came.
@@ -116,11 +116,7 @@ impl Run<'_> {
         let asked = Instant::now();
         let old = seen.topology.queues.get(&queue);
         let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let is_cancelled = !is_quorum || seen.dialect.version.is_at_least(4, 0);
-        // Where an application was faster before, and only declares, there is nobody to be cancelled.
-        let at_once = is_cancelled
-            || self.has_lost
-                && self.moving.live(&queue).await?.and_then(|live| live.consumers).is_some_and(|all| all.is_empty());
+        let at_once = self.may_be_exchanged_at_once(&queue, is_quorum, seen).await?;
         let amqp = self.moving.amqp().filter(|_| at_once).cloned();
         let deleted = match &amqp {
             Some(amqp) => self.swap(amqp, &queue, !is_quorum).await,
@@ -154,6 +150,26 @@ impl Run<'_> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether the new queue may be there as soon as the old one is gone.
+    ///
+    /// From 3.9 to 3.13, a channel whose queue is gone subscribes its consumers again if it finds one of that name, and
+    /// then forgets that it did (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then `rabbit_queue_type:remove`): they
+    /// get no cancel, and never a message again. So every channel must have seen that there is no queue. Where an
+    /// application that only declares was faster before, there is nobody to wait for.
+    async fn may_be_exchanged_at_once(
+        &self,
+        queue: &QueueName,
+        is_quorum: bool,
+        seen: &Snapshot,
+    ) -> Result<bool, BrokerError> {
+        let version = &seen.dialect.version;
+        if version.is_at_least(4, 0) || !version.is_at_least(3, 9) && !is_quorum || self.moving.is_alone(queue).await {
+            return Ok(true);
+        }
+        let nobody_is_listed = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());
+        Ok(self.has_lost && self.moving.live(queue).await?.is_some_and(nobody_is_listed))
     }
 
     /// The new queue was refused (for want of a permission on its dead-letter exchange, say), perhaps when the old one was

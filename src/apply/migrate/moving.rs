@@ -2,7 +2,7 @@
 
 use super::fault::setback;
 use super::held::{held_by, takes_none};
-use super::pace::Pace;
+use super::pace::{Pace, prefetch};
 use super::{Means, Setback};
 use crate::apply::Interrupt;
 use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
@@ -28,20 +28,12 @@ const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 /// Between two looks at what leads to a queue that does not get empty.
 const BINDINGS: Duration = Duration::from_secs(2);
-/// What is under way, by the average size: a thousand messages of 64 KiB, or one of any size.
-const BYTES_UNDER_WAY: u64 = 64 << 20;
 /// What a mover may have under way where next to nothing is left.
 const FEW: usize = 3;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
 /// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
 const LONGEST_RETURN: Duration = Duration::from_secs(60);
-
-/// How many messages of this size, in bytes, may be under way.
-fn prefetch(average: u64) -> u16 {
-    let fitting = BYTES_UNDER_WAY.checked_div(average).unwrap_or(u64::MAX);
-    u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)
-}
 
 /// The mover of one migration: at most one move at a time.
 pub(super) struct Moving<'a> {
@@ -157,6 +149,15 @@ impl<'a> Moving<'a> {
         match self.means.mover {
             Some(Mover::Amqp(mover)) => Some(mover),
             Some(Mover::Shovel(_)) | None => None,
+        }
+    }
+
+    /// Whether nobody but our own mover consumes from a queue, as far as that is certain.
+    pub(super) async fn is_alone(&self, queue: &QueueName) -> bool {
+        let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
+        match self.amqp() {
+            Some(amqp) if is_ours => amqp.consumers(queue).await.is_ok_and(|count| count == 1),
+            Some(_) | None => false,
         }
     }
 

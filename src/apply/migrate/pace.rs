@@ -1,6 +1,7 @@
-//! Whether something gets less, and since when it does not.
+//! How much is under way at once; whether something gets less, and since when it does not.
 
 use super::moving::IDLE;
+use crate::broker::mover::Order;
 use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -13,6 +14,15 @@ const FEW_MESSAGES: u64 = 50;
 const LEVEL: Duration = Duration::from_secs(2);
 /// The total of a quorum queue is that of its last tick.
 const TICK: Duration = Duration::from_secs(6);
+
+/// What is under way, by the average size: a thousand messages of 64 KiB, or one of any size.
+const BYTES_UNDER_WAY: u64 = 64 << 20;
+
+/// How many messages of this size, in bytes, may be under way.
+pub(super) fn prefetch(average: u64) -> u16 {
+    let fitting = BYTES_UNDER_WAY.checked_div(average).unwrap_or(u64::MAX);
+    u16::try_from(fitting).unwrap_or(u16::MAX).clamp(1, Order::PREFETCH)
+}
 
 /// Whether something gets less, and since when it does not.
 pub(super) struct Pace {

@@ -8,6 +8,7 @@ use crate::broker::error::BrokerError;
 use crate::model::{Binding, Destination, Queue, QueueName};
 use futures_util::future::join;
 use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::types::FieldTable;
 
 impl AmqpMover {
     /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
@@ -33,6 +34,17 @@ impl AmqpMover {
         }
         close(&channel).await;
         Ok(())
+    }
+
+    /// How many consume from a queue in this moment: its own answer, not a statistic. A quorum queue that answers too late
+    /// says 0 (`rabbit_quorum_queue:stat`).
+    pub async fn consumers(&self, name: &QueueName) -> Result<u32, BrokerError> {
+        let channel = self.0.channel().await?;
+        let passive = QueueDeclareOptions { passive: true, ..Default::default() };
+        let declare = channel.queue_declare(short(name.as_str()), passive, FieldTable::default());
+        let queue = self.0.answer(&format!("queue.declare of {name}"), declare).await?;
+        close(&channel).await;
+        Ok(queue.consumer_count())
     }
 
     /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
