@@ -28,11 +28,6 @@ impl<'a> Ruled<'a> {
         Some(chosen(&self.fits).certain()??.name)
     }
 
-    /// Whether a policy fits it, and is not skipped.
-    pub(super) fn fits(&self, policy: &PolicyName) -> bool {
-        self.fits.iter().any(|fit| fit.named.name == policy && fit.is_certain && fit.obstacle.is_none())
-    }
-
     /// What holds for a queue by its arguments and the policy that governs it.
     pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> BTreeMap<String, Effective> {
         effective(queue, chosen(&self.fits).likely(), None, subject.dialect)

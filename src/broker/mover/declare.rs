@@ -7,19 +7,7 @@ use super::table::table;
 use crate::broker::error::BrokerError;
 use crate::model::{Binding, Destination, Queue, QueueName};
 use futures_util::future::join;
-use lapin::options::{
-    ExchangeBindOptions, ExchangeUnbindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
-};
-
-/// What must hold for a queue to be deleted, as the broker checks it. Quorum queues refuse both, streams ignore both;
-/// `if_empty` counts ready messages only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeleteIf {
-    /// Nothing in it is ready.
-    pub empty: bool,
-    /// It has no consumers.
-    pub unused: bool,
-}
+use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 
 impl AmqpMover {
     /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
@@ -47,26 +35,6 @@ impl AmqpMover {
         Ok(())
     }
 
-    /// Deletes a queue; how many messages it held that were ready.
-    pub async fn delete(&self, name: &QueueName, guard: DeleteIf) -> Result<u32, BrokerError> {
-        let channel = self.0.channel().await?;
-        let delete = QueueDeleteOptions { if_unused: guard.unused, if_empty: guard.empty, nowait: false };
-        let request = format!("queue.delete of {name}");
-        let held = self.0.answer(&request, channel.queue_delete(short(name.as_str()), delete)).await?;
-        close(&channel).await;
-        Ok(held)
-    }
-
-    /// Declares a queue.
-    pub async fn declare(&self, name: &QueueName, queue: &Queue) -> Result<(), BrokerError> {
-        let channel = self.0.channel().await?;
-        let request = format!("queue.declare of {name}");
-        let declare = channel.queue_declare(short(name.as_str()), options(queue), table(&queue.arguments));
-        self.0.answer(&request, declare).await?;
-        close(&channel).await;
-        Ok(())
-    }
-
     /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
     /// cannot be captured: the management API shows none of their types.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
@@ -79,27 +47,6 @@ impl AmqpMover {
     /// A channel that waits for the moment to bind.
     pub async fn binder(&self) -> Result<Binder, BrokerError> {
         Ok(Binder { mover: self.clone(), channel: self.0.channel().await? })
-    }
-
-    /// Unbinds. What is not there is no error.
-    pub async fn unbind(&self, binding: &Binding) -> Result<(), BrokerError> {
-        let channel = self.0.channel().await?;
-        let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
-        let arguments = table(&binding.arguments);
-        let request = format!("unbind of {binding}");
-        match &binding.destination {
-            Destination::Queue(queue) => {
-                let unbind = channel.queue_unbind(short(queue.as_str()), source, key, arguments);
-                self.0.answer(&request, unbind).await?;
-            }
-            Destination::Exchange(exchange) => {
-                let options = ExchangeUnbindOptions::default();
-                let unbind = channel.exchange_unbind(short(exchange.as_str()), source, key, options, arguments);
-                self.0.answer(&request, unbind).await?;
-            }
-        }
-        close(&channel).await;
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, ObjectId, PolicyName};
 use crate::spec::Severity;
+use std::collections::BTreeMap;
 
 pub(super) static RULE: Rule = Rule {
     name: "policy-loses-to-argument",
@@ -21,9 +22,15 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let ruled = subject.ruled();
+    let mut by_policy: BTreeMap<&PolicyName, Vec<&Ruled<'_>>> = BTreeMap::new();
+    for it in &ruled {
+        if let Some(name) = it.governing() {
+            by_policy.entry(name).or_default().push(it);
+        }
+    }
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
-        let governed: Vec<&Ruled<'_>> = ruled.iter().filter(|it| it.governing() == Some(name)).collect();
+        let governed = by_policy.remove(name).unwrap_or_default();
         for (key, said) in &policy.definition {
             let held: Vec<_> = governed.iter().filter_map(|it| Some((*it, holds(subject, it, key)?))).collect();
             let is_lost = |(_, it): &(&Ruled<'_>, Effective)| is_own(it) && it.value != said.value;

@@ -5,7 +5,7 @@ use crate::lint::ruled::{Ruled, first_of};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::spec::Severity;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static RULE: Rule = Rule {
     name: "policy-shadowed",
@@ -19,12 +19,24 @@ pub(super) static RULE: Rule = Rule {
 /// Patterns that match every name.
 const EVERYTHING: [&str; 7] = ["", ".*", "^", "^.*", "^.*$", ".*$", ".+"];
 
+/// By policy: what governs each of the objects that it fits, where that is certain.
+fn governing<'a>(ruled: &[Ruled<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Option<&'a PolicyName>>> {
+    let mut by_policy: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for it in ruled {
+        let governing = it.governing();
+        for fit in it.fits.iter().filter(|fit| fit.is_certain && fit.obstacle.is_none()) {
+            by_policy.entry(fit.named.name).or_default().insert(governing);
+        }
+    }
+    by_policy
+}
+
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let ruled = subject.ruled();
     let mut findings = Vec::new();
+    let governing = governing(&subject.ruled());
     for (name, policy) in &subject.spec.policies {
-        let matched: Vec<&Ruled<'_>> = ruled.iter().filter(|it| it.fits(name)).collect();
-        let instead: Option<BTreeSet<&PolicyName>> = matched.iter().map(|it| it.governing()).collect();
+        let all = governing.get(name).into_iter().flatten();
+        let instead: Option<BTreeSet<&PolicyName>> = all.copied().collect();
         let Some(instead) = instead.filter(|it| !it.is_empty() && !it.contains(name)) else { continue };
         let pattern = policy.pattern.value.as_str();
         // What others declare may be left to it, unless nothing can be.
