@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The inputs are tried in a process of its own, whose memory is limited; what stops it is left in
-//! `target/fuzz-failure.yaml`. Nothing here needs a nightly compiler, as cargo-fuzz would.
+//! `target/fuzz-failure.yaml`, and what took longest in `target/fuzz-slowest.yaml`. Nothing here needs a nightly compiler,
+//! as cargo-fuzz would.
 
 mod mutate;
 
@@ -97,7 +98,11 @@ fn try_inputs() {
         fs::write(failure(), &text).unwrap();
         *begun.lock().unwrap() = Instant::now();
         let planned = catch_unwind(AssertUnwindSafe(|| offline(&text)));
-        slowest = slowest.max(begun.lock().unwrap().elapsed());
+        let taken = begun.lock().unwrap().elapsed();
+        if taken > slowest {
+            slowest = taken;
+            fs::write(failure().with_file_name("fuzz-slowest.yaml"), &text).unwrap();
+        }
         good += usize::from(planned.expect("it is said above where it panicked"));
         count += 1;
     }

@@ -25,7 +25,6 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
             "dead-letter-to-exchange-by-name.yaml",
             "dead-letter-to-ordinary-queue.yaml",
             "long-line.yaml",
-            "mistakes-in-two-files/c.yaml",
         ],
     ),
     (

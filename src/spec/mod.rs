@@ -79,8 +79,12 @@ struct OfVhost {
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
+    let mut is_all_known = true;
     for (index, file) in files.iter().enumerate() {
-        let documents = yaml::documents(index, file, &mut diagnostics);
+        let Some(documents) = yaml::documents(index, file, &mut diagnostics) else {
+            is_all_known = false;
+            continue;
+        };
         let mut allows = allow::allows(index, file, &documents, &mut diagnostics);
         let lines: Vec<usize> = documents.iter().skip(1).map(|document| document.at.line).collect();
         for (position, mut document) in documents.into_iter().enumerate() {
@@ -93,6 +97,7 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
             variables::substitute(&mut document, variables, &mut diagnostics);
             let shape = Shape::Object(&keys::DOCUMENT);
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
+            is_all_known &= checked.as_ref().and_then(vhost_name).is_some();
             if let Some(checked) = checked {
                 // Without a vhost it is read all the same, for the other errors in it.
                 let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
@@ -104,7 +109,10 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
         }
     }
     let mut specs = Vec::new();
-    for OfVhost { declared, documents, allows } in vhosts.into_values() {
+    for OfVhost { mut declared, documents, allows } in vhosts.into_values() {
+        if !is_all_known {
+            declared.set_unknown();
+        }
         let mut spec = Spec { allows, ..empty_spec(files, &documents, &mut diagnostics) };
         // First, because a queue may use one that stands in a later document.
         for document in &documents {

@@ -22,9 +22,10 @@ pub(crate) struct Declared {
     policies: BTreeMap<String, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
-    /// `queues` or `exchanges` is there, and no table: nobody knows what it declares.
+    /// What should declare them cannot be read: nobody knows which there are.
     are_queues_unknown: bool,
     are_exchanges_unknown: bool,
+    are_retry_policies_unknown: bool,
 }
 
 impl Declared {
@@ -36,6 +37,7 @@ impl Declared {
             |key: &str| document.get(key).is_some_and(|node| !matches!(node.value, Value::Table(_) | Value::Null(_)));
         self.are_queues_unknown |= is_no_table("queues") || is_no_table("deadLetterQueues");
         self.are_exchanges_unknown |= is_no_table("exchanges");
+        self.are_retry_policies_unknown |= is_no_table("retryPolicies");
         self.exchanges.extend(entries("exchanges").map(named));
         self.queues.extend(entries("queues").map(named));
         self.dead_letter_queues.extend(entries("deadLetterQueues").map(named));
@@ -50,6 +52,11 @@ impl Declared {
             let is_external = |entry: &&Entry| entry.node.get("external").is_some_and(Node::is_true);
             self.external.extend(entries(kind).filter(is_external).map(|entry| entry.at));
         }
+    }
+
+    /// Another file or document of the run cannot be read: what is missing here may be declared there.
+    pub(crate) fn set_unknown(&mut self) {
+        (self.are_queues_unknown, self.are_exchanges_unknown, self.are_retry_policies_unknown) = (true, true, true);
     }
 
     fn has_queue(&self, name: &str) -> bool {
@@ -168,7 +175,7 @@ impl Check<'_> {
     }
 
     fn retry_policy(&mut self, name: &str, at: Location) {
-        if self.declared.retry_policies.contains_key(name) {
+        if self.declared.are_retry_policies_unknown || self.declared.retry_policies.contains_key(name) {
             return;
         }
         let known = self.declared.retry_policies.keys().map(String::as_str);

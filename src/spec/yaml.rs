@@ -20,8 +20,8 @@ const MOST_NODES: usize = 50_000_000;
 /// A merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
 
-/// All documents of a file; what cannot be read is reported, and then there are none.
-pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Vec<Node> {
+/// All documents of a file; `None` when it cannot be read, which is reported.
+pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let text = source.text.as_str();
     let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(duplicates));
     let documents = match read(DuplicateKeyPolicy::Error) {
@@ -39,12 +39,12 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
                 found.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
             }
             diagnostics.extend(found);
-            return trees;
+            return Some(trees);
         }
         Err(error) => {
             let (at, sentence) = place(file, text, &error);
             diagnostics.push(syntax::diagnostic(text, at, sentence));
-            return Vec::new();
+            return None;
         }
         Ok(documents) => documents,
     };
@@ -53,7 +53,7 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
         let hint = "a spec starts with `version: 1` and `vhost: NAME`";
         diagnostics.push(Diagnostic::error("empty", message, Location::start_of(file)).hint(hint));
     }
-    documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect()
+    Some(documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect())
 }
 
 fn options(duplicates: DuplicateKeyPolicy) -> Options {
