@@ -6,8 +6,8 @@
 //! cargo bench --bench validate -- 20        # another number of them
 //! ```
 //!
-//! The instructions for a queue are the same at each size (within 2 %, by callgrind). Its time still grows some, as what is
-//! known of all of them no longer fits into the processor's caches.
+//! Seen: the instructions for a queue are the same at 1,000 and 3,000 (within 2 %, by callgrind, unoptimized), and its time is
+//! ×1.6 at 10,000 of what it is at 1,000. Most of it is lint.
 //!
 //! Each queue has a binding, limits and a place for its dead letters; every tenth retries with a ladder. No broker is asked.
 
