@@ -244,7 +244,8 @@ fn waiting_for_it_can_be_interrupted() {
     running.signal("INT");
     let output = running.wait().expect_code(130).expect_error("is locked by me@elsewhere");
     output.expect_text("nothing was changed");
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    println!("ended after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "at once, not after the five minutes");
 }
 
 #[test]

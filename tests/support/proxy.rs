@@ -288,18 +288,17 @@ fn note(state: &Mutex<State>, request: Seen) -> Option<Arc<Mutex<Fault>>> {
     fault
 }
 
-/// One client's connection, with one of its own to the broker.
+/// One client's connection, with one to the broker for each request: one that is kept is closed by the broker after some
+/// seconds, which the client would not hear of.
 fn serve(client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<()> {
-    let broker = TcpStream::connect(("127.0.0.1", port))?;
-    let result = relay(client, &broker, state);
+    let result = relay(client, port, state);
     // Both ways at once: a half-open connection would look like a slow broker.
     let _ = client.shutdown(Shutdown::Both);
-    let _ = broker.shutdown(Shutdown::Both);
     result
 }
 
-fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
-    let (mut from_client, mut from_broker) = (BufReader::new(client), BufReader::new(broker));
+fn relay(mut client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<()> {
+    let mut from_client = BufReader::new(client);
     while let Some(request) = read_message(&mut from_client, |_| false)? {
         let mut words = request.first_line.split(' ').map(str::to_owned);
         let seen = Seen { method: words.next().unwrap_or_default(), path: words.next().unwrap_or_default() };
@@ -330,8 +329,9 @@ fn relay(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>) -
             Some(Fault::Meanwhile(act)) => act(),
         }
         drop(fault);
+        let mut broker = TcpStream::connect(("127.0.0.1", port))?;
         broker.write_all(&request.bytes)?;
-        let Some(answer) = read_message(&mut from_broker, |line| line.contains(" 204 ") || line.contains(" 304 "))?
+        let Some(answer) = read_message(&mut BufReader::new(broker), |line| line.contains(" 204 ") || line.contains(" 304 "))?
         else {
             return Ok(());
         };
