@@ -122,8 +122,8 @@ fn a_lock_whose_lease_ended_is_free() {
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["apply", "--yes"]).expect_code(6).expect_error("is locked by me@crashed");
     let begun = Instant::now();
-    topo.run(["apply", "--yes", "--lock-timeout", "30s"]).expect_code(0);
-    assert!(begun.elapsed() < Duration::from_secs(15), "looking at it must not renew it: {:?}", begun.elapsed());
+    topo.run(["apply", "--yes", "--lock-timeout", "2m"]).expect_code(0);
+    assert!(begun.elapsed() < Duration::from_secs(60), "looking at it must not renew it: {:?}", begun.elapsed());
     is_done(&vhost);
 }
 
