@@ -8,9 +8,10 @@ use super::offline_arguments::LintArguments;
 use super::output;
 use crate::behaviour::Dialect;
 use crate::lint::{Finding, Levels, Subject, lint};
+use crate::model::count::count;
 use crate::model::{Address, BrokerVersion};
 use crate::plan::{Plan, VhostPlan};
-use crate::render::style::{Painted, YELLOW, count};
+use crate::render::style::{Painted, YELLOW};
 use crate::render::{findings, plan_markdown};
 use crate::spec::{Diagnostic, Diagnostics, Severity};
 
