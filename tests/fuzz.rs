@@ -143,7 +143,7 @@ fn offline(text: &str) -> bool {
                 }
             };
             let mut found = Diagnostics::new();
-            lint(&Subject { spec, expansion: &expansion, dialect: &dialect }, &Levels::new())
+            lint(&Subject::new(spec, &expansion, &dialect), &Levels::new())
                 .iter()
                 .for_each(|it| found.push(it.into()));
             told(&found);

@@ -32,7 +32,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // A blank inside of a key is seen, and nothing else to the broker.
         if let Some((what, Severity::Warning)) = problem(&binding.routing_key) {
             let id = ObjectId::Binding(binding.clone());
-            findings.push(RULE.finding(subject, &id, "name", format!("its key {what}")).hint(HINT));
+            let finding = RULE.finding(subject, &id, "routing_key", format!("its key {what}"));
+            findings.push(finding.hint("take it out, unless publishers write the very same key"));
         }
     }
     findings

@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let text = format!("`{}` is plain text to a direct exchange: no message fits it", binding.routing_key);
-        let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "name", text);
+        let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
         findings.push(finding.hint("let the exchange be a topic exchange, or a fanout if every message is meant"));
     }
     findings
