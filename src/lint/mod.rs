@@ -13,6 +13,7 @@ mod settled;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod topic_index;
 
 pub use finding::Finding;
 pub use rule::Rule;
