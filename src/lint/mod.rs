@@ -9,6 +9,7 @@ pub mod reference;
 mod rule;
 mod ruled;
 mod rules;
+mod said;
 mod settled;
 mod subject;
 #[cfg(test)]

@@ -75,7 +75,10 @@ fn comment_behind<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let rest = text.get(node.at.end..)?.lines().next()?.trim_end();
     let comment = rest.trim_start_matches([' ', '\t']);
     let is_comment = comment.len() < rest.len() && comment.starts_with('#');
-    (is_comment && !comment.contains(char::is_whitespace)).then_some(comment)
+    // Another comment may stand behind.
+    let (word, behind) = comment.split_once(char::is_whitespace).unwrap_or((comment, ""));
+    let is_word = behind.is_empty() || word != "#" && behind.trim_start().starts_with('#');
+    (is_comment && is_word).then_some(word)
 }
 
 #[cfg(test)]
@@ -103,8 +106,9 @@ mod tests {
     #[test]
     fn a_comment_of_one_word_may_be_the_rest_of_the_key() {
         let text = "- routingKey: a #b\n- routingKey: a # b\n- routingKey: 'a' #b\n- routingKey: a #b c\n- {routingKey: a}\n\
-                    - routingKey: order. #\n- routingKey: a#b\n- routingKey: \"a\" #b\n- key: a #b\n";
+                    - routingKey: order. #\n- routingKey: a#b\n- routingKey: \"a\" #b\n- key: a #b\n- routingKey: a #b # c d\n- \
+                    routingKey: a # # b\n";
         let behind: Vec<_> = of(text).behind_keys.iter().map(|(at, it)| (at.line, it.clone())).collect();
-        assert_eq!(behind, [(1, "#b".to_owned()), (6, "#".to_owned())]);
+        assert_eq!(behind, [(1, "#b".to_owned()), (6, "#".to_owned()), (10, "#b".to_owned())]);
     }
 }

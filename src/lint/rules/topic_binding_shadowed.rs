@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "topic-binding-shadowed",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "a wider topic binding covers this one",
     check,

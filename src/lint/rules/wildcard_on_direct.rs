@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "wildcard-on-direct",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the key of a direct exchange has a wildcard, which is plain text there",
     check,
