@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         };
         let hint = "bind a queue to the alternate exchange that takes every key, and look at what comes there";
-        findings.push(finding(subject, &it, text).hint(hint));
+        findings.push(finding(subject, it, text).hint(hint));
     }
     findings
 }
