@@ -3,8 +3,10 @@
 
 use super::Subject;
 use crate::behaviour::governing::chosen;
-use crate::behaviour::{Effective, Fit, Governed, Policies, Source, effective};
+use crate::behaviour::{Dialect, Effective, Fit, Governed, Policies, Source, effective};
+use crate::expand::Expansion;
 use crate::model::{Exchange, ObjectId, PolicyName, Queue};
+use crate::spec::Spec;
 use std::collections::BTreeMap;
 
 /// A queue or an exchange, with the policies whose patterns and kinds fit it, the highest priority first.
@@ -34,26 +36,24 @@ impl<'a> Ruled<'a> {
     }
 }
 
-impl<'a> Subject<'a> {
-    /// Every queue and exchange, generated ones among them.
-    pub(super) fn ruled(&self) -> Vec<Ruled<'a>> {
-        let topology = &self.expansion.topology;
-        let written = topology.policies.iter().filter(|(name, _)| self.spec.policies.contains_key(*name));
-        let policies = Policies::new(written, self.dialect.version);
-        let queues = topology.queues.iter().map(|(name, queue)| Ruled {
-            id: ObjectId::Queue(name.clone()),
-            name: name.as_str(),
-            kind: Kind::Queue(queue),
-            fits: policies.fitting(name.as_str(), Governed::from(queue)),
-        });
-        let exchanges = topology.exchanges.iter().map(|(name, exchange)| Ruled {
-            id: ObjectId::Exchange(name.clone()),
-            name: name.as_str(),
-            kind: Kind::Exchange(exchange),
-            fits: policies.fitting(name.as_str(), Governed::Exchange),
-        });
-        queues.chain(exchanges).collect()
-    }
+/// Every queue and exchange, with the written policies that fit it.
+pub(super) fn ruled<'a>(spec: &Spec, expansion: &'a Expansion, dialect: &Dialect) -> Vec<Ruled<'a>> {
+    let topology = &expansion.topology;
+    let written = topology.policies.iter().filter(|(name, _)| spec.policies.contains_key(*name));
+    let policies = Policies::new(written, dialect.version);
+    let queues = topology.queues.iter().map(|(name, queue)| Ruled {
+        id: ObjectId::Queue(name.clone()),
+        name: name.as_str(),
+        kind: Kind::Queue(queue),
+        fits: policies.fitting(name.as_str(), Governed::from(queue)),
+    });
+    let exchanges = topology.exchanges.iter().map(|(name, exchange)| Ruled {
+        id: ObjectId::Exchange(name.clone()),
+        name: name.as_str(),
+        kind: Kind::Exchange(exchange),
+        fits: policies.fitting(name.as_str(), Governed::Exchange),
+    });
+    queues.chain(exchanges).collect()
 }
 
 /// Whether a value is the object's own.

@@ -1,11 +1,10 @@
 //! What holds for a queue in the end: its arguments, and the policy of the spec that governs it.
 
 use super::{Finding, Rule, Subject};
-use crate::behaviour::{Effective, Governed, Policies, Source, effective};
-use crate::expand::Because;
+use crate::behaviour::{Dialect, Effective, Governed, Policies, Source, effective};
+use crate::expand::{Because, Expansion};
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
-use crate::spec::{DeadLetter, Location, QueueSpec};
-use std::collections::BTreeMap;
+use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
 
 /// A queue of which it is known what holds.
 pub(super) struct Settled<'a> {
@@ -15,13 +14,14 @@ pub(super) struct Settled<'a> {
     /// How it is written; `None` for a tier.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
-    holds: BTreeMap<String, Effective>,
+    /// A list, as it is a handful of keys, of very many queues.
+    holds: Box<[(String, Effective)]>,
 }
 
 impl Settled<'_> {
     /// What holds for a policy's key, and who says so.
     pub(super) fn get(&self, key: &str) -> Option<&Effective> {
-        self.holds.get(key)
+        self.holds.iter().find(|(known, _)| known == key).map(|(_, holds)| holds)
     }
 
     pub(super) fn integer(&self, key: &str) -> Option<i64> {
@@ -84,27 +84,26 @@ impl Settled<'_> {
     }
 }
 
-impl<'a> Subject<'a> {
-    /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
-    /// (policies of one priority, a pattern that cannot be read here): nothing should be said of them.
-    pub(super) fn settled(&self) -> Vec<Settled<'a>> {
-        let topology = &self.expansion.topology;
-        let policies = Policies::new(&topology.policies, self.dialect.version);
-        let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
-            let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
-            let dead_letter_queue = self.spec.dead_letter_queues.get(name);
-            Some(Settled {
-                id: ObjectId::Queue(name.clone()),
-                name,
-                queue,
-                written: self.spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
-                is_dead_letter_queue: dead_letter_queue.is_some(),
-                holds: effective(queue, policy, None, self.dialect),
-            })
-        };
-        topology.queues.iter().filter_map(settle).collect()
-    }
+/// The queues of which it is certain what holds.
+pub(super) fn settled<'a>(spec: &'a Spec, expansion: &'a Expansion, dialect: &Dialect) -> Vec<Settled<'a>> {
+    let topology = &expansion.topology;
+    let policies = Policies::new(&topology.policies, dialect.version);
+    let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
+        let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
+        let dead_letter_queue = spec.dead_letter_queues.get(name);
+        Some(Settled {
+            id: ObjectId::Queue(name.clone()),
+            name,
+            queue,
+            written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
+            is_dead_letter_queue: dead_letter_queue.is_some(),
+            holds: effective(queue, policy, None, dialect).into_iter().collect(),
+        })
+    };
+    topology.queues.iter().filter_map(settle).collect()
+}
 
+impl<'a> Subject<'a> {
     /// The queue for whose retries an object is generated, if it is.
     pub(super) fn retries_of(&self, id: &ObjectId) -> Option<&'a QueueName> {
         match &self.expansion.origins.get(id)?.because {

@@ -40,6 +40,9 @@ impl Keys {
     /// Whether a topic exchange takes them for a pattern.
     pub fn match_topic(&self, pattern: &str) -> Certainty {
         match self {
+            // These two are most of all that is asked.
+            Self::One(_) | Self::Like(_) if pattern == "#" => Certainty::Always,
+            Self::Like(own) if own == "#" && words(pattern).any(|word| word != "#") => Certainty::Perhaps,
             Self::One(key) => Certainty::of(takes(pattern, key)),
             Self::Like(own) => compared(own, pattern),
         }

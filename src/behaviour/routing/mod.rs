@@ -19,6 +19,7 @@ pub use route::{Answer, Route, Unclear};
 
 use super::{Dialect, Policies};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of how many of the messages that are meant something is true.
@@ -71,6 +72,8 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Vec<&'a Binding>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
+    /// Those of all queues, made when the first is asked for: whoever follows messages asks again and again.
+    dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
 
 impl<'a> Routing<'a> {
@@ -95,6 +98,7 @@ impl<'a> Routing<'a> {
             operator_policies: Policies::new(operator_policies, dialect.version),
             by_source,
             by_destination,
+            dead_letterings: OnceCell::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Dead letters that would come back to the queue where they died, without a rejection in between: the broker drops them
 //! (`rabbit_dead_letter:detect_cycles`). Simulated, by TTLs alone; what cannot be told is not said.
 
-use crate::behaviour::routing::{Arrivals, Deaths, Message, Reason};
+use crate::behaviour::routing::{Deaths, Message, Reason};
 use crate::behaviour::{Routing, Source};
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
@@ -20,7 +20,6 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    let arrivals = Arrivals::new(&routing, subject.generated_exchanges());
     let settled = subject.settled();
     let by_name: BTreeMap<&QueueName, &Settled<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
@@ -28,8 +27,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut told: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
     for queue in settled.iter().filter(|queue| queue.has_dead_letter_exchange()) {
         for (reason, key) in deaths(queue) {
-            let circles = arrivals.at_queue(queue.name).into_iter().map(Message::with).find_map(|message| {
-                let mut walk = Walk { subject, routing: &routing, by_name: &by_name, home: queue.name };
+            let circles = subject.keys_at(queue.name).into_iter().map(Message::with).find_map(|message| {
+                let mut walk = Walk { subject, routing, by_name: &by_name, home: queue.name };
                 walk.circle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
             });
             let Some(path) = circles else { continue };
@@ -68,7 +67,7 @@ impl Walk<'_, '_> {
         deaths: &Deaths,
         path: &mut Vec<QueueName>,
     ) -> Option<Vec<QueueName>> {
-        let [Some(to)] = &self.routing.dead_lettering(queue)[..] else { return None };
+        let [Some(to)] = self.routing.dead_lettering(queue) else { return None };
         let letter = self.routing.as_dead_letter(message, queue, reason, to);
         let mut deaths = deaths.clone();
         deaths.record(queue, reason, self.subject.dialect.version);

@@ -21,9 +21,9 @@ const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-byt
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
-    let beyond = beyond_dead_letters(subject, &settled);
+    let beyond = beyond_dead_letters(subject, settled);
     let mut findings = Vec::new();
-    for queue in &settled {
+    for queue in settled {
         let is_tier = subject.retries_of(&queue.id).is_some();
         if !is_tier && !queue.is_dead_letter_queue {
             continue;
