@@ -9,6 +9,7 @@ mod allow;
 mod check;
 mod diagnostic;
 mod explained;
+mod hints;
 mod keys;
 mod level;
 mod lint_keys;
@@ -30,7 +31,9 @@ mod suggest;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod unit_hints;
 mod units;
+mod unknown_keys;
 mod value;
 mod variables;
 mod written;
