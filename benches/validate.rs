@@ -6,8 +6,9 @@
 //! cargo bench --bench validate -- 20        # another number of them
 //! ```
 //!
-//! Seen: the instructions for a queue are the same at 1,000 and 3,000 (within 2 %, by callgrind, unoptimized), and its time is
-//! ×1.6 at 10,000 of what it is at 1,000. Most of it is lint.
+//! Seen (CPU time of one run beside the version before, on a busy machine): 122, 127 and 134 µs a queue at 1,000, 3,000 and
+//! 10,000, which is ×1.10; before what rules ask was kept, 304, 326 and 385. What still grows is memory: the more there
+//! is, the less of it is in the processor's cache. At most 24, 51 and 148 MiB.
 //!
 //! Twenty queues are a service, which has an exchange and a policy; another policy is for all. Each queue has a binding,
 //! limits and a place for its dead letters; every tenth retries with a ladder. No broker is asked.

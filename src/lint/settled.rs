@@ -1,16 +1,19 @@
 //! What holds for a queue in the end: its arguments, and the policy of the spec that governs it.
 
 use super::{Finding, Rule, Subject};
-use crate::behaviour::{Dialect, Effective, Governed, Policies, Source, effective};
-use crate::expand::{Because, Expansion};
+use crate::behaviour::{Effective, Governed, Source, effective};
+use crate::expand::Because;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
-use crate::spec::{DeadLetter, Location, QueueSpec, Spec};
+use crate::spec::{DeadLetter, Location, QueueSpec};
 
 /// A queue of which it is known what holds.
 pub(super) struct Settled<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a QueueName,
-    pub(super) queue: &'a Queue,
+    /// Its type; `None` is a plugin's.
+    pub(super) kind: Option<QueueType>,
+    /// The queue for whose retries it is generated, if it is.
+    pub(super) retries_of: Option<&'a QueueName>,
     /// How it is written; `None` for a tier.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
@@ -33,7 +36,7 @@ impl Settled<'_> {
     }
 
     pub(super) fn is_quorum(&self) -> bool {
-        self.queue.queue_type() == Some(QueueType::Quorum)
+        self.kind == Some(QueueType::Quorum)
     }
 
     /// The policy that says what holds for a key, if one does.
@@ -73,7 +76,7 @@ impl Settled<'_> {
     /// Its dead letters go nowhere, and nobody says that this is meant.
     pub(super) fn loses_in_silence(&self) -> bool {
         let is_meant = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|said| said.value == DeadLetter::Nowhere);
-        let can_die = self.queue.queue_type() != Some(QueueType::Stream);
+        let can_die = self.kind != Some(QueueType::Stream);
         can_die && !self.has_dead_letter_exchange() && self.written.is_some_and(|written| !is_meant(written))
     }
 
@@ -85,22 +88,24 @@ impl Settled<'_> {
 }
 
 /// The queues of which it is certain what holds.
-pub(super) fn settled<'a>(spec: &'a Spec, expansion: &'a Expansion, dialect: &Dialect) -> Vec<Settled<'a>> {
-    let topology = &expansion.topology;
-    let policies = Policies::new(&topology.policies, dialect.version);
+pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<Settled<'a>> {
+    let spec = subject.spec;
+    let policies = subject.routing().policies();
     let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
         let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
         let dead_letter_queue = spec.dead_letter_queues.get(name);
+        let id = ObjectId::Queue(name.clone());
         Some(Settled {
-            id: ObjectId::Queue(name.clone()),
+            retries_of: subject.retries_of(&id),
+            id,
             name,
-            queue,
+            kind: queue.queue_type(),
             written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
             is_dead_letter_queue: dead_letter_queue.is_some(),
-            holds: effective(queue, policy, None, dialect).into_iter().collect(),
+            holds: effective(queue, policy, None, subject.dialect).into_iter().collect(),
         })
     };
-    topology.queues.iter().filter_map(settle).collect()
+    subject.expansion.topology.queues.iter().filter_map(settle).collect()
 }
 
 impl<'a> Subject<'a> {

@@ -36,12 +36,12 @@ impl<'a> Subject<'a> {
     /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
     /// (policies of one priority, a pattern that cannot be read here): nothing should be said of them.
     pub(super) fn settled(&self) -> &[Settled<'a>] {
-        self.settled.get_or_init(|| settled::settled(self.spec, self.expansion, self.dialect))
+        self.settled.get_or_init(|| settled::settled(self))
     }
 
     /// Every queue and exchange, generated ones among them.
     pub(super) fn ruled(&self) -> &[Ruled<'a>] {
-        self.ruled.get_or_init(|| ruled::ruled(self.spec, self.expansion, self.dialect))
+        self.ruled.get_or_init(|| ruled::ruled(self))
     }
 
     /// Where messages go.
@@ -67,15 +67,15 @@ impl<'a> Subject<'a> {
         generated.collect()
     }
 
-    /// All that would be declared, generated objects among them.
-    pub(super) fn objects(&self) -> Vec<Object> {
+    /// All that would be declared, generated objects among them; copies, so one by one.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
         let exchanges = topology.exchanges.iter().map(|(name, it)| Object::Exchange(name.clone(), it.clone()));
         let policies = topology.policies.iter().map(|(name, it)| Object::Policy(name.clone(), it.clone()));
         let queues = topology.queues.iter().map(|(name, it)| Object::Queue(name.clone(), it.clone()));
         let bindings = topology.bindings.iter().map(|it| Object::Binding(it.clone()));
-        vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings).collect()
+        vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings)
     }
 
     /// What the spec says of both ends of a binding; of external ones it says nothing.

@@ -5,7 +5,7 @@ use crate::behaviour::routing::{Deaths, Message, Reason};
 use crate::behaviour::{Routing, Source};
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::QueueName;
+use crate::model::{ExchangeName, QueueName};
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +23,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
     let by_name: BTreeMap<&QueueName, &Settled<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
+    let mut ways: BTreeMap<&ExchangeName, Way> = BTreeMap::new();
     // A circle of several queues is found from each of them, and told once.
     let mut told: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
     for queue in settled.iter().filter(|queue| queue.has_dead_letter_exchange()) {
+        let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
+        let way = ways.entry(&to.exchange).or_insert_with(|| Way::of(&to.exchange, routing, &by_name));
+        if !way.may_lead_back_to(queue.name) {
+            continue;
+        }
         for (reason, key) in deaths(queue) {
             let circles = subject.keys_at(queue.name).into_iter().map(Message::with).find_map(|message| {
                 let mut walk = Walk { subject, routing, by_name: &by_name, home: queue.name };
@@ -47,6 +53,31 @@ fn deaths(queue: &Settled<'_>) -> Vec<(Reason, &'static str)> {
     let dropped = queue.limit().filter(|_| !queue.rejects()).map(|key| (Reason::Maxlen, key));
     let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
+}
+
+/// Where an exchange leads, whatever the message: most dead letters stay where they come to, and need no simulation.
+struct Way {
+    /// `None` is anywhere.
+    queues: Option<BTreeSet<QueueName>>,
+    /// From one of them letters go on by themselves.
+    goes_on: bool,
+}
+
+impl Way {
+    fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &Settled<'_>>) -> Self {
+        let queues = routing.within_reach(exchange);
+        let goes_on = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| goes_on_from(it)));
+        Self { queues, goes_on }
+    }
+
+    fn may_lead_back_to(&self, queue: &QueueName) -> bool {
+        self.goes_on || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
+    }
+}
+
+/// Whether messages leave a queue with nobody's help: when their time is up.
+fn goes_on_from(queue: &Settled<'_>) -> bool {
+    queue.get("message-ttl").is_some()
 }
 
 /// The way of a dead letter, until it is home again.
@@ -75,8 +106,7 @@ impl Walk<'_, '_> {
             if target == *self.home && deaths.is_cycle(&target) {
                 return Some(path.clone());
             }
-            // From there it goes on by itself only when its time is up.
-            let waits = self.by_name.get(&target).is_some_and(|it| it.get("message-ttl").is_some());
+            let waits = self.by_name.get(&target).is_some_and(|it| goes_on_from(it));
             if waits && target != *self.home && !path.contains(&target) {
                 path.push(target.clone());
                 let found = self.circle(&letter, &target, Reason::Expired, &deaths, path);

@@ -26,7 +26,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled() {
         let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
-        if subject.retries_of(&queue.id).is_some() {
+        if queue.retries_of.is_some() {
             continue;
         }
         let keys = subject.keys_at(queue.name);

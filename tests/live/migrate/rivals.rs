@@ -20,10 +20,15 @@ use crate::support::{Argument, Node, Options, Outcome, Topo, block_on, posts, te
 const OFTEN: Duration = Duration::from_millis(5);
 
 /// Does something again and again while the queue is migrated with a publisher at work.
-fn beside(stage: &Stage, mover: &str, publisher: &mut Publisher, rival: impl Fn() + Send) -> crate::support::Output {
+fn beside(
+    stage: &Stage,
+    mover: &str,
+    publisher: &mut Publisher,
+    mut rival: impl FnMut() + Send,
+) -> crate::support::Output {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (over, rival) = (&over, rival);
+        let over = &over;
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 rival();
@@ -49,9 +54,14 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
         let stage = Stage::new("declares", conversion);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(200);
-        let amqp = stage.vhost.amqp();
+        let (mut amqp, mut tries) = (stage.vhost.amqp(), 0);
         let won = AtomicUsize::new(0);
         let output = beside(&stage, mover, &mut publisher, || {
+            // Each refusal costs a connection one of its 2,047 channels for good (lapin 4).
+            tries += 1;
+            if tries % 500 == 0 {
+                amqp = stage.vhost.amqp();
+            }
             let mut arguments = vec![("x-queue-type", text(conversion.from))];
             arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
             won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
