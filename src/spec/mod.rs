@@ -7,6 +7,7 @@
 
 mod allow;
 mod check;
+mod codes;
 mod diagnostic;
 mod explained;
 mod hints;
@@ -40,8 +41,9 @@ mod written;
 mod yaml;
 
 pub use allow::Allow;
+pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use explained::{key_names, key_page};
+pub use explained::{key_names, key_of, key_page};
 pub use level::Level;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
