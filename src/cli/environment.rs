@@ -59,7 +59,8 @@ pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
     // What is built once cannot be taken out again, and `help` would offer it.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
-    let new = Command::new("topo").about(about).disable_version_flag(true);
+    let version = command.get_version().unwrap_or_default().to_owned();
+    let new = Command::new("topo").about(about).version(version).disable_version_flag(true);
     new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 

@@ -15,7 +15,7 @@ fn said(folder: &Path, found: &mut BTreeSet<String>) {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         // Tests make errors of their own.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for call in ["Diagnostic::error(", " bad(", " report("] {
+        for call in ["Diagnostic::error(", "bad(", "report("] {
             for behind in text.split(call).skip(1) {
                 found.extend(
                     behind.trim_start().strip_prefix('"').and_then(|it| it.split('"').next()).map(str::to_owned),
