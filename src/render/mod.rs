@@ -8,6 +8,7 @@ pub mod diagnostics;
 mod family;
 pub mod findings;
 pub mod life_text;
+pub mod page;
 pub mod plan_github;
 pub mod plan_markdown;
 pub mod plan_text;

@@ -7,8 +7,10 @@
 
 mod allow;
 mod check;
+mod codes;
 mod diagnostic;
 mod explained;
+mod hints;
 mod keys;
 mod level;
 mod lint_keys;
@@ -31,15 +33,18 @@ mod suggest;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod unit_hints;
 mod units;
+mod unknown_keys;
 mod value;
 mod variables;
 mod written;
 mod yaml;
 
 pub use allow::Allow;
+pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use explained::{key_names, key_page};
+pub use explained::{key_names, key_of, key_page};
 pub use level::Level;
 pub use notation::Notation;
 pub use position::{Keyed, Location, Sourced};
