@@ -72,9 +72,10 @@ impl<'a> FileLines<'a> {
         if line.len() <= LONG && last - first <= width {
             return vec![line];
         }
-        let outer = [first.saturating_sub(AROUND).max(line.start), (last + AROUND).min(line.end)];
+        let before = first.saturating_sub(AROUND).max(line.start)..first;
+        let behind = last..(last + AROUND).min(line.end);
         let near = ends.iter().map(|end| end.saturating_sub(NEAR).max(line.start)..(end + NEAR).min(line.end));
-        let wanted = std::iter::once(outer[0]..first).chain(near).chain([last..outer[1]]);
+        let wanted = std::iter::once(before).chain(near).chain(std::iter::once(behind));
         let mut kept: Vec<Range<usize>> = Vec::new();
         for range in wanted {
             let range = self.whole(range.start, range.end);

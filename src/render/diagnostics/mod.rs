@@ -201,9 +201,8 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
         let queues =
             |range: std::ops::Range<usize>| range.map(|n| format!("q{n}: {{type: quorum}}, ")).collect::<String>();
         let text = format!(
-            "version: 1\nvhost: é\nqueues: {{{}é: {{type: quorum, maxPriority: 5, {}}}, z: {{type: qurom}}}}\n",
-            queues(0..1000),
-            "maxLength: 5, ".repeat(1)
+            "version: 1\nvhost: é\nqueues: {{{}é: {{type: quorum, maxPriority: 5}}, z: {{type: qurom}}}}\n",
+            queues(0..1000)
         );
         let column = |what: &str| {
             text[..text.find(what).unwrap_or_default()].chars().count() - "version: 1\nvhost: é\n".chars().count() + 1
