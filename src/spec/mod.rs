@@ -42,7 +42,9 @@ pub use explained::{key_names, key_page};
 pub use level::Level;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
+pub(crate) use keys::policy_key;
 pub(crate) use retry_layers::is_even;
+pub(crate) use scalar::is_plain_text;
 pub(crate) use suggest::closest;
 pub use variables::Variables;
 pub use written::{
