@@ -122,7 +122,9 @@ impl Text {
     fn entry(&mut self, entry: &Entry, depth: usize, is_block: bool) {
         let indent = "  ".repeat(depth);
         for comment in &entry.comments {
-            self.text.push_str(&format!("{indent}# {}\n", scalar::comment(comment)));
+            for line in wrapped(&scalar::comment(comment), WIDTH.saturating_sub(indent.len() + 2)) {
+                self.text.push_str(&format!("{indent}# {line}\n"));
+            }
         }
         self.text.push_str(&indent);
         self.key_and_value(entry, depth, is_block);
@@ -213,6 +215,22 @@ fn fits(tree: &Tree, room: usize) -> bool {
     columns(&line.text) <= room && !tree.has_comments()
 }
 
+/// In lines of that width, all but the first set in; a word that is longer stands alone.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 fn columns(text: &str) -> usize {
     text.chars().count()
 }
@@ -224,7 +242,7 @@ mod tests {
 
     #[test]
     fn short_tables_stand_on_one_line_and_long_ones_in_a_block() {
-        let long = "x".repeat(60);
+        let long = "x".repeat(50);
         let queue = |name: &str| {
             let id = ObjectId::Queue(QueueName::new(name));
             let bindings = [name, "b"].map(|it| Tree::table([entry("exchange", Tree::text(it))]));

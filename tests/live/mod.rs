@@ -15,6 +15,7 @@ mod disagreement;
 mod effective;
 mod examples;
 mod facts;
+mod export;
 mod failures;
 mod killed;
 mod lock;

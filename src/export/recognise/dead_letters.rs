@@ -5,7 +5,7 @@ use crate::export::Live;
 use crate::model::{
     Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The exchange of a dead-letter queue, and how it leads there.
 #[derive(Clone, Debug)]
@@ -36,7 +36,8 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    for exchange_name in sinks(recognised, live.topology) {
+    let sinks = sinks(recognised, live.topology);
+    for (exchange_name, is_certain) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else { continue };
         if !can_be_generated(exchange) {
@@ -61,12 +62,15 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
             several => several.iter().find(is_its_own),
         };
         let Some((name, binding)) = chosen else { continue };
+        if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
+            continue;
+        }
         let Some(queue) = kept.queues.get(*name) else { continue };
         let is_taken = recognised.dead_letter_queues.contains_key(*name)
             || given_up.dead_letter_queues.contains(*name)
             || recognised.tiered.contains_key(*name)
             || recognised.made.contains_key(&ObjectId::Queue((*name).clone()));
-        if is_taken || hands_back(queue) {
+        if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") {
             continue;
         }
         let Some(has_own_limit) = own_limit(queue, live) else { continue };
@@ -84,18 +88,29 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     }
 }
 
-/// Where dead letters go: of queues, of policies, and at the end of retries.
-fn sinks(recognised: &Recognised, live: &Topology) -> BTreeSet<ExchangeName> {
-    let of_queues = live.queues.iter().filter(|(_, queue)| !hands_back(queue));
-    let by_queues = of_queues.filter_map(|(_, queue)| dead_lettering(&queue.arguments, "x-"));
+/// Where dead letters go, of queues, of policies and at the end of retries; and whether that is certain: where all that goes
+/// there has waited, it may be work that was to be done later.
+fn sinks(recognised: &Recognised, live: &Topology) -> BTreeMap<ExchangeName, bool> {
+    let by_queues = live.queues.values().filter_map(|queue| {
+        let is_certain = !queue.arguments.contains_key("x-message-ttl");
+        dead_lettering(&queue.arguments, "x-").map(|it| (it.exchange, is_certain))
+    });
     let by_policies = live.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
     let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
-    by_queues.chain(by_policies).chain(ends).map(|it| it.exchange).filter(|it| !it.is_predeclared()).collect()
+    let mut sinks = BTreeMap::new();
+    for (exchange, is_certain) in by_queues.chain(by_policies.chain(ends).map(|it| (it.exchange, true))) {
+        if !exchange.is_predeclared() {
+            *sinks.entry(exchange).or_default() |= is_certain;
+        }
+    }
+    sinks
 }
 
-/// Whether messages wait there and go on by themselves: no place where dead letters stay.
-pub(super) fn hands_back(queue: &Queue) -> bool {
-    queue.arguments.contains_key("x-message-ttl") && queue.arguments.contains_key("x-dead-letter-exchange")
+/// Whether a name says that dead letters are meant.
+fn is_called_so(name: &str) -> bool {
+    let words = ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
 }
 
 /// Whether the expansion makes such an exchange for a dead-letter queue.

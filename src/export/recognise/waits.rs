@@ -1,7 +1,6 @@
 //! Queues in which messages wait and go on by themselves: retries that somebody made by hand. No key of a spec makes those
 //! exactly so, and they stay the queues that they are; a comment says what they are for.
 
-use super::dead_letters::hands_back;
 use super::{Recognised, dead_lettering};
 use crate::behaviour::routing::DeadLettering;
 use crate::model::units::duration;
@@ -21,12 +20,15 @@ pub(super) fn find(recognised: &mut Recognised, kept: &Topology) {
     }
     for (name, queue) in &kept.queues {
         let id = ObjectId::Queue(name.clone());
-        if recognised.made.contains_key(&id) || !hands_back(queue) {
+        if recognised.made.contains_key(&id) {
             continue;
         }
         let Some(on) = dead_lettering(&queue.arguments, "x-") else { continue };
         let wait = queue.arguments.get("x-message-ttl").and_then(|ttl| duration(ttl.as_integer()?));
         let Some(wait) = wait else { continue };
+        if recognised.dead_letter_queues.values().any(|it| it.exchange == on.exchange) {
+            continue;
+        }
         let comes_back = |target: &&QueueName| {
             let letters = recognised.dead_lettering(kept, target);
             letters.is_some_and(|(letters, _)| queues_of(&leading, kept, &letters).contains(&name))
