@@ -4,6 +4,7 @@ use super::Live;
 use super::defaults::factored;
 use super::recognise::{DeadLetterQueue, Recognised, dead_lettering};
 use super::said::{Said, said};
+use super::shared::Shared;
 use super::value::{arguments, but, with_unit};
 use super::yaml::{Entry, Text, Tree, entry};
 use crate::behaviour::routing::DeadLettering;
@@ -36,14 +37,15 @@ impl Document<'_> {
             })
             .collect();
         let defaults = factored(&mut queues);
+        let shared = Shared::of(&queues);
         let (mut working, mut dead) = (Vec::new(), Vec::new());
         for (name, said) in queues {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
-            let (first, last) = said.entries();
+            let own = shared.instead_of(said.entries());
             let exchange = self.recognised.dead_letter_queues.get(&name);
-            let keys = first.into_iter().chain(bound).chain(last).chain(exchange.and_then(|it| dead_letter_exchange(&name, it)));
-            let tree = Tree::table(keys);
+            let exchange_keys = exchange.and_then(|it| dead_letter_exchange(&name, it));
+            let tree = Tree::table(own.into_iter().chain(bound).chain(said.arguments).chain(exchange_keys));
             let section = if exchange.is_some() { &mut dead } else { &mut working };
             section.push(self.object(id, name.as_str(), tree));
         }
@@ -52,6 +54,7 @@ impl Document<'_> {
         let policies = policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
         let version = entry("version", Tree::plain(1));
         let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
+        sections.extend(shared.sections());
         sections.extend(defaults);
         let tables = [("exchanges", exchanges), ("queues", working), ("deadLetterQueues", dead)];
         let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());

@@ -15,6 +15,7 @@ mod recognise;
 mod said;
 mod scalar;
 mod schedule;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -37,7 +37,7 @@ pub(super) fn said(kept: &Topology, recognised: &Recognised, name: &QueueName, q
     let wires = recognised.dead_lettering(kept, name);
     let as_dead_letter_queue = recognised.dead_letter_queues.get(name);
     let (mut retry, mut arguments) = (Vec::new(), queue.arguments.clone());
-    let end = match recognised.tiered.get(name) {
+    let mut end = match recognised.tiered.get(name) {
         Some(tiered) => {
             retry = schedule::tiers(tiered.strategy, &tiered.delays);
             tiered.end.clone()
@@ -53,7 +53,16 @@ pub(super) fn said(kept: &Topology, recognised: &Recognised, name: &QueueName, q
         arguments.remove("x-delivery-limit");
     }
     let wiring = wires.map_or(Wiring::Arguments, |(_, wiring)| wiring);
-    let has_key = |name: &str| WIRES.contains(&name) || KnownArgument::named(name).is_some();
+    // A word that is no key of a binding, which nobody could delete, is a fine key of dead letters; as an argument it is one.
+    let is_reserved = |end: &DeadLettering| matches!(end.routing_key.as_deref(), Some("null" | "undefined"));
+    let in_arguments = wiring == Wiring::Arguments && end.as_ref().is_some_and(is_reserved);
+    if in_arguments {
+        end = None;
+    }
+    let has_key = |name: &str| match KnownArgument::named(name) {
+        Some(_) => name == WIRES[0] || !WIRES.contains(&name) || !in_arguments,
+        None => false,
+    };
     let own = KNOWN_ARGUMENTS.iter().filter(|known| !WIRES.contains(&known.name));
     let keys = own.filter_map(|known| Some((known.name, with_unit(known.name, arguments.get(known.name)?))));
     Said {
@@ -104,14 +113,11 @@ fn dead_letter(recognised: &Recognised, end: &DeadLettering, wiring: Wiring) -> 
 }
 
 impl Said {
-    /// The keys, in the order in which people write them; bindings stand between the two parts.
-    pub(super) fn entries(self) -> (Vec<Entry>, Vec<Entry>) {
-        let mut first: Vec<Entry> = self.queue_type.into_iter().map(|it| entry("type", it)).collect();
-        let mut keys = self.keys;
-        let key = |known: &KnownArgument| keys.remove(known.name).map(|it| entry(known.key, it));
-        first.extend(KNOWN_ARGUMENTS.iter().filter_map(key));
-        first.extend(self.retry);
-        first.extend(self.dead_letter.map(|it| entry("deadLetter", it)));
-        (first, self.arguments.into_iter().collect())
+    /// What is said of the queue itself, in the order in which people write it.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let key = |known: &KnownArgument| self.keys.get(known.name).map(|it| entry(known.key, it.clone()));
+        let queue_type = self.queue_type.iter().map(|it| entry("type", it.clone()));
+        let keys = queue_type.chain(KNOWN_ARGUMENTS.iter().filter_map(key)).chain(self.retry.iter().cloned());
+        keys.chain(self.dead_letter.iter().map(|it| entry("deadLetter", it.clone()))).collect()
     }
 }

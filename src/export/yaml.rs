@@ -13,6 +13,8 @@ const WIDTH: usize = 100;
 pub(super) struct Tree {
     value: Value,
     about: Option<ObjectId>,
+    /// What others refer to it by.
+    anchor: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,20 +41,25 @@ impl Tree {
 
     /// Something that is no text, or needs no quotes: a number, a duration.
     pub(super) fn plain(value: impl ToString) -> Self {
-        Self { value: Value::Scalar(value.to_string()), about: None }
+        Self { value: Value::Scalar(value.to_string()), about: None, anchor: None }
     }
 
     pub(super) fn list(items: impl IntoIterator<Item = Self>) -> Self {
-        Self { value: Value::List(items.into_iter().collect()), about: None }
+        Self { value: Value::List(items.into_iter().collect()), about: None, anchor: None }
     }
 
     pub(super) fn table(entries: impl IntoIterator<Item = Entry>) -> Self {
-        Self { value: Value::Table(entries.into_iter().collect()), about: None }
+        Self { value: Value::Table(entries.into_iter().collect()), about: None, anchor: None }
     }
 
     /// The same, about that object.
     pub(super) fn about(self, id: ObjectId) -> Self {
         Self { about: Some(id), ..self }
+    }
+
+    /// The same, so that others can refer to it.
+    pub(super) fn anchored(self, name: &str) -> Self {
+        Self { anchor: Some(name.to_owned()), ..self }
     }
 
     fn has_comments(&self) -> bool {
@@ -75,6 +82,11 @@ impl Tree {
 /// A key, which is quoted where it must be, and its value.
 pub(super) fn entry(key: &str, tree: Tree) -> Entry {
     Entry { key: scalar::text(key), comments: Vec::new(), tree }
+}
+
+/// All keys of an anchored table, as if they stood here.
+pub(super) fn merged(anchor: &str) -> Entry {
+    Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
 }
 
 impl Entry {
@@ -135,6 +147,9 @@ impl Text {
         let start = self.text.len();
         self.text.push_str(&format!("{}:", entry.key));
         let tree = &entry.tree;
+        if let Some(anchor) = &tree.anchor {
+            self.text.push_str(&format!(" &{anchor}"));
+        }
         let line = self.text.rfind('\n').map_or(0, |at| at + 1);
         let room = WIDTH.saturating_sub(columns(&self.text[line..]) + 1);
         if matches!(tree.value, Value::Scalar(_)) || tree.is_empty() || !is_block && fits(tree, room) {

@@ -30,6 +30,14 @@ pub(super) fn round(vhost: &Vhost<'_>) -> String {
     let text = exported(vhost);
     plans_to_nothing(vhost, &text);
     let fresh = vhost.node().vhost("fresh");
+    // What is somebody else's has to be there first.
+    let spec: Value = serde_yaml::from_str(&text).unwrap();
+    for (name, _) in spec["exchanges"].as_object().into_iter().flatten().filter(|(_, it)| it["external"] == true) {
+        let live = vhost.exchange(name);
+        let fields = ["type", "durable", "auto_delete", "internal", "arguments"].map(|key| (key.to_owned(), live[key].clone()));
+        let body = Value::Object(fields.into_iter().collect());
+        vhost.http().put(&fresh.path("exchanges", &[name]), &body).expect_status(201);
+    }
     let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
     let apply = Topo::new(&fresh).file("topology.yaml", &elsewhere).run(["apply", "--yes"]);
     assert!(apply.code == Some(0), "{text}\n{apply}");
