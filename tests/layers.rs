@@ -20,10 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("export", &["plan", "lint", "expand", "spec", "behaviour", "model"]),
     ("broker", &["plan", "behaviour", "model"]),
     ("apply", &["broker", "plan", "behaviour", "model"]),
-    (
-        "render",
-        &["model", "behaviour", "spec", "expand", "contract", "life", "lint", "diff", "plan", "apply"],
-    ),
+    ("render", &["model", "behaviour", "spec", "expand", "contract", "life", "lint", "diff", "plan", "apply"]),
     (
         "cli",
         &[

@@ -76,9 +76,8 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Vec<Snapsh
 }
 
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Failure> {
-    let unreadable = |error: std::io::Error| {
-        Failure::usage(format!("cannot read {}", path.display())).because(error.to_string())
-    };
+    let unreadable =
+        |error: std::io::Error| Failure::usage(format!("cannot read {}", path.display())).because(error.to_string());
     let text = if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
@@ -87,7 +86,8 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Fa
         std::fs::read_to_string(path).map_err(unreadable)?
     };
     let unusable = |error: definitions::DefinitionsError| {
-        Failure::spec(format!("{} is not a definitions file that can be used", path.display())).because(error.to_string())
+        Failure::spec(format!("{} is not a definitions file that can be used", path.display()))
+            .because(error.to_string())
     };
     let vhosts = match &arguments.vhost[..] {
         [] => definitions::vhosts(&text).map_err(unusable)?,

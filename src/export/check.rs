@@ -63,7 +63,12 @@ pub(super) fn wrongs(
         let maker = maker.or_else(|| tier().filter(|_| !origins.contains_key(id)));
         maker.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
-    let mut wrongs: Vec<Wrong> = plan.changes.iter().filter_map(|it| Some(changed(it, says(&it.id()?)))).collect();
+    let changes = plan.changes.iter().filter_map(|change| {
+        // What is taken for a remnant of a queue's retries is so because the queue is there.
+        let of = change.retires.clone().map(ObjectId::Queue);
+        Some(changed(change, of.into_iter().chain(says(&change.id()?)).collect()))
+    });
+    let mut wrongs: Vec<Wrong> = changes.collect();
     let by_address: BTreeMap<Address, &ObjectId> =
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
     wrongs.extend(plan.blocks.iter().map(|block| Wrong {
@@ -72,7 +77,8 @@ pub(super) fn wrongs(
     }));
     let unsaid = ids(kept).into_iter().filter(|id| plan.wanted.topology.object(id).is_none());
     wrongs.extend(unsaid.map(|id| Wrong { said_by: says(&id), why: format!("{id} would not be in it") }));
-    let live_and_wanted = plan.wanted.topology.queues.iter().filter_map(|(name, wanted)| Some((name, wanted, kept.queues.get(name)?)));
+    let live_and_wanted =
+        plan.wanted.topology.queues.iter().filter_map(|(name, wanted)| Some((name, wanted, kept.queues.get(name)?)));
     let in_part = live_and_wanted.filter(|(name, wanted, live)| !is_said(wanted, live) && !recognised.is_tier(name));
     wrongs.extend(in_part.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());

@@ -48,11 +48,14 @@ fn why_exchange(exchange: &Exchange) -> Option<Why> {
 
 /// What is left of the vhost. A binding goes with its destination, and is told of where only its source is left out.
 pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
-    let mut kept = Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
+    let mut kept =
+        Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
     let is_in = |id: &ObjectId| !left_out.contains(id);
     let queues = live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name));
-    kept.queues =
-        queues.filter(|(name, _)| is_in(&ObjectId::Queue((*name).clone()))).map(|(k, v)| (k.clone(), v.clone())).collect();
+    kept.queues = queues
+        .filter(|(name, _)| is_in(&ObjectId::Queue((*name).clone())))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     let exchanges = live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name));
     kept.exchanges = exchanges
         .filter(|(name, _)| is_in(&ObjectId::Exchange((*name).clone())))
@@ -66,6 +69,11 @@ pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> T
     let mut from_left_out = Vec::new();
     for binding in &live.topology.bindings {
         if !is_in(&ObjectId::Binding(binding.clone())) || !has_destination(&kept, globs, binding) {
+            continue;
+        }
+        // The retries of a queue that was not chosen may end at one that was.
+        let is_chosen = is_chosen_exchange(globs, &binding.source);
+        if !is_chosen && stems(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
             continue;
         }
         if is_in(&ObjectId::Exchange(binding.source.clone())) {
@@ -85,7 +93,11 @@ fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
     match &binding.destination {
         Destination::Queue(name) => kept.queues.contains_key(name),
         Destination::Exchange(name) if name.is_predeclared() => is_chosen_exchange(globs, &binding.source),
-        Destination::Exchange(name) => kept.exchanges.contains_key(name),
+        // Where retries end may be somebody else's.
+        Destination::Exchange(name) => {
+            kept.exchanges.contains_key(name)
+                || kept.exchanges.contains_key(&binding.source) && stems(&binding.source).next().is_some()
+        }
     }
 }
 
@@ -101,8 +113,12 @@ fn is_chosen_queue(globs: &[Glob], name: &QueueName) -> bool {
 
 /// What has a generated name is chosen with its queue.
 fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
-    let switched = naming::switched_by(name);
-    let stems = [Some(name), switched.as_ref()].into_iter().flatten().flat_map(|name| {
+    is_chosen(globs, name.as_str()) || stems(name).any(|queue| is_chosen(globs, queue.as_str()))
+}
+
+/// The queues of which an exchange may be a part, by its name.
+fn stems(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
+    let of = |name: &ExchangeName| {
         [
             naming::queue_of_dead_letter_exchange(name),
             naming::queue_of_retry_exchange(name),
@@ -110,8 +126,9 @@ fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
             naming::queue_of_first_exchange(name),
             naming::queue_of_return_exchange(name),
         ]
-    });
-    is_chosen(globs, name.as_str()) || stems.flatten().any(|queue| is_chosen(globs, queue.as_str()))
+    };
+    let switched = naming::switched_by(name);
+    of(name).into_iter().chain(switched.into_iter().flat_map(move |name| of(&name))).flatten()
 }
 
 fn is_chosen_policy(globs: &[Glob], name: &PolicyName) -> bool {

@@ -23,7 +23,8 @@ pub(super) fn factored(queues: &mut BTreeMap<QueueName, Said>) -> Option<Entry> 
     let taking: Vec<&mut Said> = queues.values_mut().filter(takes).collect();
     if taking.len() >= FEWEST {
         let (first, rest) = (&taking[0], &taking[1..]);
-        let dead_letter = first.dead_letter.clone().filter(|it| rest.iter().all(|other| other.dead_letter.as_ref() == Some(it)));
+        let dead_letter =
+            first.dead_letter.clone().filter(|it| rest.iter().all(|other| other.dead_letter.as_ref() == Some(it)));
         let retry = first.retry.clone();
         let is_one_retry = !retry.is_empty() && rest.iter().all(|other| other.retry == retry);
         defaults.extend(dead_letter.clone().map(|it| entry("deadLetter", it)));
@@ -45,7 +46,8 @@ pub(super) fn factored(queues: &mut BTreeMap<QueueName, Said>) -> Option<Entry> 
 fn queue_type(queues: &mut BTreeMap<QueueName, Said>) -> Option<Entry> {
     let count = |kind: QueueType| queues.values().filter(|said| said.kind == Some(kind)).count();
     // Of two that are as frequent, the first: the order of the types is that in which people are told of them.
-    let most = QueueType::ALL.into_iter().rev().max_by_key(|kind| count(*kind)).filter(|kind| count(*kind) >= FEWEST)?;
+    let most =
+        QueueType::ALL.into_iter().rev().max_by_key(|kind| count(*kind)).filter(|kind| count(*kind) >= FEWEST)?;
     for said in queues.values_mut().filter(|said| said.kind == Some(most)) {
         said.queue_type = None;
     }

@@ -9,8 +9,8 @@ use super::value::{arguments, but, with_unit};
 use super::yaml::{Entry, Text, Tree, entry};
 use crate::behaviour::routing::DeadLettering;
 use crate::model::{
-    ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName, Topology,
-    Vhost,
+    ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
+    Topology, Vhost,
 };
 use crate::spec::policy_key;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,8 @@ pub(super) struct Document<'a> {
     pub(super) live: &'a Live<'a>,
     pub(super) kept: &'a Topology,
     pub(super) recognised: &'a Recognised,
-    pub(super) comments: &'a Comments,
+    /// None at all, not even of its own, without.
+    pub(super) comments: Option<&'a Comments>,
 }
 
 impl Document<'_> {
@@ -51,7 +52,8 @@ impl Document<'_> {
         }
         let exchanges = self.exchanges(&mut bindings);
         let policies = self.kept.policies.iter().filter(|(name, _)| !self.is_made(&ObjectId::Policy((*name).clone())));
-        let policies = policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
+        let policies =
+            policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
         let version = entry("version", Tree::plain(1));
         let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
         sections.extend(shared.sections());
@@ -60,7 +62,9 @@ impl Document<'_> {
         let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());
         sections.extend(tables.map(|(name, entries)| entry(name, Tree::table(entries))));
         // What is left has no table to stand in.
-        let elsewhere = self.kept.bindings.iter().filter(|it| bindings.contains_key(&it.destination.id()) && !self.is_made(&ObjectId::Binding((*it).clone())));
+        let elsewhere = self.kept.bindings.iter().filter(|it| {
+            bindings.contains_key(&it.destination.id()) && !self.is_made(&ObjectId::Binding((*it).clone()))
+        });
         let elsewhere: Vec<Tree> = elsewhere.map(binding).collect();
         if !elsewhere.is_empty() {
             sections.push(entry("bindings", Tree::list(elsewhere)));
@@ -77,7 +81,7 @@ impl Document<'_> {
     }
 
     fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
-        let comments = self.comments.get(&id).cloned().unwrap_or_default();
+        let comments = self.comments.and_then(|all| all.get(&id)).cloned().unwrap_or_default();
         entry(name, tree.about(id)).comments(comments)
     }
 
@@ -113,7 +117,7 @@ impl Document<'_> {
         for (name, why) in &referred {
             let id = ObjectId::Exchange(name.clone());
             let mut entry = self.object(id, name.as_str(), Tree::table([entry("external", Tree::plain(true))]));
-            if !self.live.topology.exchanges.contains_key(name) {
+            if self.comments.is_some() && !self.live.topology.exchanges.contains_key(name) {
                 entry = entry.comments(vec![format!("there is no such exchange, and the broker drops {why}")]);
             }
             entries.insert(name, entry);
@@ -153,6 +157,12 @@ impl Document<'_> {
         }
         for binding in &self.kept.bindings {
             refer(binding.source.clone(), String::new());
+            match &binding.destination {
+                Destination::Exchange(name) if !self.is_made(&ObjectId::Binding(binding.clone())) => {
+                    refer(name.clone(), String::new());
+                }
+                Destination::Exchange(_) | Destination::Queue(_) => {}
+            }
         }
         // What only stands in for the first tier is nobody's: to the broker an alternate that is not there is none.
         referred.retain(|name, _| !self.is_first_of_republish(name));
@@ -217,7 +227,8 @@ fn policy(policy: &Policy) -> Tree {
     let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
     let Priority(number) = policy.priority;
     // An integer where it is one, as people write it.
-    let shown = if number.fract() == 0.0 && number.abs() < 9e15 { format!("{number:.0}") } else { format!("{number:?}") };
+    let shown =
+        if number.fract() == 0.0 && number.abs() < 9e15 { format!("{number:.0}") } else { format!("{number:?}") };
     let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", Tree::plain(shown)));
     let definition = policy.definition.iter().map(|(name, value)| {
         let key = policy_key(name).unwrap_or(name);

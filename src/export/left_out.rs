@@ -49,6 +49,12 @@ impl LeftOut {
         self.objects.len()
     }
 
+    /// How many exchanges, queues and policies; what is an operator's not among them.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
+    }
+
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.operator_policies.is_empty()
@@ -77,12 +83,9 @@ impl LeftOut {
             match why {
                 Why::FromLeftOut => format!("{count} {things} from what is left out: {names}"),
                 Why::Unsayable(why) => format!("{count} {things} that no spec can say: {names} ({why})"),
-                Why::Exclusive
-                | Why::ServerNamed
-                | Why::AutoDelete
-                | Why::Transient
-                | Why::Topos
-                | Why::Plugins => format!("{count} {why} {things}: {names}"),
+                Why::Exclusive | Why::ServerNamed | Why::AutoDelete | Why::Transient | Why::Topos | Why::Plugins => {
+                    format!("{count} {why} {things}: {names}")
+                }
             }
         };
         let operators: Vec<String> = self.operator_policies.iter().map(ToString::to_string).collect();

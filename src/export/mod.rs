@@ -74,14 +74,15 @@ pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, Unwritable> {
     loop {
         let kept = choice::kept(live, globs, &mut left_out);
         let recognised = recognise(live, &kept, &given_up);
-        let document = |comments: &Comments| Document { live, kept: &kept, recognised: &recognised, comments }.text();
-        let text = document(&Comments::new());
+        let document =
+            |comments: Option<&Comments>| Document { live, kept: &kept, recognised: &recognised, comments }.text();
+        let text = document(None);
         let wrongs = match check::read(&text, live) {
             Ok(read) => {
                 let (wrongs, unfinished) = check::wrongs(&read, live, &kept, &recognised);
                 if wrongs.is_empty() {
                     let comments = comments::of(&recognised, &read, &text, live);
-                    let text = headed(text, document(&comments), &left_out, live);
+                    let text = headed(text, document(Some(&comments)), &left_out, live);
                     return Ok(Export { text, left_out, unfinished, topology: kept });
                 }
                 wrongs

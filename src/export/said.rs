@@ -98,7 +98,8 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Vec<Entry> {
 /// Where dead letters go: to a dead-letter queue by its name where its exchange and key are meant.
 fn dead_letter(recognised: &Recognised, end: &DeadLettering, wiring: Wiring) -> Tree {
     let named = recognised.dead_letter_queues.iter();
-    let mut named = named.filter(|(name, it)| it.exchange == end.exchange && it.key_of_letters(name) == end.routing_key);
+    let mut named =
+        named.filter(|(name, it)| it.exchange == end.exchange && it.key_of_letters(name) == end.routing_key);
     let by_policy = (wiring == Wiring::Policy).then(|| entry("wiring", Tree::plain("policy")));
     match named.next() {
         // The word that says "nowhere" is no name.

@@ -47,7 +47,7 @@ fn backoff(delays: &[i64]) -> Option<Tree> {
         u32::try_from(delays.len()).is_ok_and(|count| backoff.delays(count) == delays)
     };
     let max = match () {
-        () if delays.len() < FEWEST_OF_BACKOFF => return None,
+        () if delays.len() < FEWEST_OF_BACKOFF || delays.get(2) <= Some(second) => return None,
         () if grown(None) => None,
         () if grown(Some(*last)) => Some(entry("max", Tree::plain(duration(*last)))),
         () => return None,

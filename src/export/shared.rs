@@ -3,18 +3,17 @@
 use super::said::Said;
 use super::yaml::{Entry, Tree, entry, merged};
 use crate::model::{ObjectId, QueueName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many queues must say so many keys alike.
 const FEWEST_QUEUES: usize = 3;
 const FEWEST_KEYS: usize = 3;
 
-/// The tables that queues refer to.
-pub(super) struct Shared(Vec<Table>);
+/// The tables that queues refer to, by what they say.
+pub(super) struct Shared(BTreeMap<Vec<Entry>, Table>);
 
 struct Table {
     name: String,
-    entries: Vec<Entry>,
     /// The first queue that refers to it: what is wrong with the table is wrong with that one.
     first: QueueName,
 }
@@ -22,31 +21,28 @@ struct Table {
 impl Shared {
     /// What is worth it.
     pub(super) fn of(queues: &BTreeMap<QueueName, Said>) -> Self {
-        let mut groups: Vec<(Vec<Entry>, Vec<&QueueName>)> = Vec::new();
+        let mut groups: BTreeMap<Vec<Entry>, Vec<&QueueName>> = BTreeMap::new();
         for (name, said) in queues.iter().filter(|(_, said)| !said.is_dead_letter_queue) {
             let entries = said.entries();
-            if entries.len() < FEWEST_KEYS {
-                continue;
-            }
-            match groups.iter_mut().find(|(known, _)| *known == entries) {
-                Some((_, names)) => names.push(name),
-                None => groups.push((entries, vec![name])),
+            if entries.len() >= FEWEST_KEYS {
+                groups.entry(entries).or_default().push(name);
             }
         }
-        let mut shared = Self(Vec::new());
+        let mut taken = BTreeSet::new();
+        let mut shared = BTreeMap::new();
         for (entries, names) in groups.into_iter().filter(|(_, names)| names.len() >= FEWEST_QUEUES) {
             let stem = stem(&names);
-            let taken = |name: &String| shared.0.iter().any(|table| table.name == *name);
             let others = (2..).map(|number| format!("{stem}-{number}"));
-            let name = [stem.clone()].into_iter().chain(others).find(|name| !taken(name)).unwrap_or_default();
-            shared.0.push(Table { name, entries, first: names[0].clone() });
+            let name =
+                [stem.clone()].into_iter().chain(others).find(|name| taken.insert(name.clone())).unwrap_or_default();
+            shared.insert(entries, Table { name, first: names[0].clone() });
         }
-        shared
+        Self(shared)
     }
 
     /// A reference where there is a table for them.
     pub(super) fn instead_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
-        match self.0.iter().find(|table| table.entries == entries) {
+        match self.0.get(&entries) {
             Some(table) => vec![merged(&table.name)],
             None => entries,
         }
@@ -54,7 +50,7 @@ impl Shared {
 
     /// The tables themselves.
     pub(super) fn sections(self) -> impl Iterator<Item = Entry> {
-        self.0.into_iter().map(|Table { name, entries, first }| {
+        self.0.into_iter().map(|(entries, Table { name, first })| {
             let tree = Tree::table(entries).anchored(&name).about(ObjectId::Queue(first));
             entry(&format!("x-{name}"), tree)
         })

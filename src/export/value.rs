@@ -42,8 +42,7 @@ pub(super) fn as_it_stands(value: &ArgumentValue) -> Tree {
 
 /// Arguments as they stand, if there are any.
 pub(super) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a ArgumentValue)>) -> Option<Entry> {
-    let entries: Vec<Entry> =
-        arguments.into_iter().map(|(name, value)| entry(name, as_it_stands(value))).collect();
+    let entries: Vec<Entry> = arguments.into_iter().map(|(name, value)| entry(name, as_it_stands(value))).collect();
     (!entries.is_empty()).then(|| entry("arguments", Tree::table(entries)))
 }
 

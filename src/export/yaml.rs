@@ -9,7 +9,7 @@ use std::ops::Range;
 const WIDTH: usize = 100;
 
 /// A value, and the object that it is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tree {
     value: Value,
     about: Option<ObjectId>,
@@ -17,7 +17,7 @@ pub(super) struct Tree {
     anchor: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     /// As it stands in the text.
     Scalar(String),
@@ -26,7 +26,7 @@ enum Value {
 }
 
 /// A key with its value, and lines of comment above it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     key: String,
     comments: Vec<String>,
@@ -103,6 +103,8 @@ pub(super) struct Text {
     pub(super) text: String,
     /// In the order in which they end: an inner one before the one that it is in.
     places: Vec<(Range<usize>, ObjectId)>,
+    /// Those that are in no other.
+    outermost: Vec<Range<usize>>,
 }
 
 impl Text {
@@ -110,11 +112,12 @@ impl Text {
     pub(super) fn of(sections: &[Entry]) -> Self {
         let mut text = Self::default();
         for section in sections {
-            let is_block = !matches!(section.tree.value, Value::Scalar(_)) && section.key != "vhost";
-            if is_block {
+            let is_scalar = matches!(section.tree.value, Value::Scalar(_));
+            let is_apart = !is_scalar && section.key != "vhost";
+            if is_apart {
                 text.text.push('\n');
             }
-            text.entry(section, 0, is_block);
+            text.entry(section, 0, is_apart && section.tree.anchor.is_none());
         }
         text
     }
@@ -122,13 +125,21 @@ impl Text {
     /// The same with a head before it.
     pub(super) fn headed(self, head: String) -> Self {
         let by = head.len();
-        let moved = |(range, id): (Range<usize>, ObjectId)| (range.start + by..range.end + by, id);
-        Self { text: head + &self.text, places: self.places.into_iter().map(moved).collect() }
+        let moved = |range: Range<usize>| range.start + by..range.end + by;
+        Self {
+            text: head + &self.text,
+            places: self.places.into_iter().map(|(range, id)| (moved(range), id)).collect(),
+            outermost: self.outermost.into_iter().map(moved).collect(),
+        }
     }
 
     /// What stands at that byte, the innermost first.
     pub(super) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
-        self.places.iter().filter(move |(range, _)| range.contains(&byte)).map(|(_, id)| id)
+        let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
+        let Range { start, end } = outer.unwrap_or_default();
+        let until = |end: usize| self.places.partition_point(|(range, _)| range.end <= end);
+        let inside = &self.places[until(start)..until(end)];
+        inside.iter().filter(move |(range, _)| range.contains(&byte)).map(|(_, id)| id)
     }
 
     fn entry(&mut self, entry: &Entry, depth: usize, is_block: bool) {
@@ -154,7 +165,7 @@ impl Text {
         let room = WIDTH.saturating_sub(columns(&self.text[line..]) + 1);
         if matches!(tree.value, Value::Scalar(_)) || tree.is_empty() || !is_block && fits(tree, room) {
             self.text.push(' ');
-            self.flow(tree);
+            self.line(tree);
             self.text.push('\n');
         } else {
             self.text.push('\n');
@@ -186,15 +197,21 @@ impl Text {
                 }
             }
             Value::Table(_) | Value::Scalar(_) | Value::List(_) => {
-                self.flow(tree);
+                self.line(tree);
                 self.text.push('\n');
             }
         }
         self.note(start, tree);
     }
 
+    /// On one line, within something else.
     fn flow(&mut self, tree: &Tree) {
         let start = self.text.len();
+        self.line(tree);
+        self.note(start, tree);
+    }
+
+    fn line(&mut self, tree: &Tree) {
         match &tree.value {
             Value::Scalar(text) => self.text.push_str(text),
             Value::List(items) => {
@@ -214,12 +231,16 @@ impl Text {
                 self.text.push('}');
             }
         }
-        self.note(start, tree);
     }
 
     fn note(&mut self, start: usize, tree: &Tree) {
         if let Some(id) = &tree.about {
-            self.places.push((start..self.text.len(), id.clone()));
+            let range = start..self.text.len();
+            while self.outermost.last().is_some_and(|inner| inner.start >= start) {
+                self.outermost.pop();
+            }
+            self.outermost.push(range.clone());
+            self.places.push((range, id.clone()));
         }
     }
 }

@@ -51,9 +51,8 @@ fn named_already(draft: &Draft, situation: &Situation<'_>, id: &ObjectId) -> Opt
 
 /// Whether an object sends something to that exchange.
 fn names(object: &Object, exchange: &str) -> bool {
-    let says = |arguments: &Arguments, name: &str| {
-        arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange)
-    };
+    let says =
+        |arguments: &Arguments, name: &str| arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange);
     match object {
         Object::Queue(_, queue) => says(&queue.arguments, "x-dead-letter-exchange"),
         Object::Exchange(_, it) => it.alternate_exchange() == Some(exchange),

@@ -3,7 +3,9 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, externals, fingerprint, migrate, order, recreate, retries, simulate, target, wiring};
+use super::{
+    conflict, deletions, effects, externals, fingerprint, migrate, order, recreate, retries, simulate, target, wiring,
+};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};

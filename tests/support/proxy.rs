@@ -331,7 +331,8 @@ fn relay(mut client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<
         drop(fault);
         let mut broker = TcpStream::connect(("127.0.0.1", port))?;
         broker.write_all(&request.bytes)?;
-        let Some(answer) = read_message(&mut BufReader::new(broker), |line| line.contains(" 204 ") || line.contains(" 304 "))?
+        let Some(answer) =
+            read_message(&mut BufReader::new(broker), |line| line.contains(" 204 ") || line.contains(" 304 "))?
         else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 
 use super::{GivenUp, Recognised, dead_lettering};
 use crate::export::Live;
+use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
 use crate::model::{
     Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
 };
@@ -39,7 +40,9 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     let sinks = sinks(recognised, live.topology);
     for (exchange_name, is_certain) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
-        let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else { continue };
+        let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
+            continue;
+        };
         if !can_be_generated(exchange) {
             continue;
         }
@@ -47,7 +50,9 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
             .get(&exchange_name)
             .into_iter()
             .flatten()
-            .filter(|binding| binding.arguments.is_empty() && !recognised.made.contains_key(&ObjectId::Binding((**binding).clone())))
+            .filter(|binding| {
+                binding.arguments.is_empty() && !recognised.made.contains_key(&ObjectId::Binding((**binding).clone()))
+            })
             .filter_map(|binding| match &binding.destination {
                 Destination::Queue(name) => Some((name, *binding)),
                 Destination::Exchange(_) => None,
@@ -55,7 +60,7 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
             .collect();
         // With one behind it, it is that one's; with several, only a name can tell.
         let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
-            crate::model::naming::dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
+            dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
         };
         let chosen = match &to_queues[..] {
             [only] => Some(only),
@@ -97,8 +102,15 @@ fn sinks(recognised: &Recognised, live: &Topology) -> BTreeMap<ExchangeName, boo
     });
     let by_policies = live.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
     let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
+    // Also those of queues that were not asked for.
+    let ends_of_retries = live.bindings.iter().filter_map(|binding| match &binding.destination {
+        Destination::Exchange(name) => queue_of_over_exchange(&binding.source).map(|_| name.clone()),
+        Destination::Queue(_) => None,
+    });
     let mut sinks = BTreeMap::new();
-    for (exchange, is_certain) in by_queues.chain(by_policies.chain(ends).map(|it| (it.exchange, true))) {
+    for (exchange, is_certain) in
+        by_queues.chain(by_policies.chain(ends).map(|it| it.exchange).chain(ends_of_retries).map(|it| (it, true)))
+    {
         if !exchange.is_predeclared() {
             *sinks.entry(exchange).or_default() |= is_certain;
         }
@@ -108,7 +120,8 @@ fn sinks(recognised: &Recognised, live: &Topology) -> BTreeMap<ExchangeName, boo
 
 /// Whether a name says that dead letters are meant.
 fn is_called_so(name: &str) -> bool {
-    let words = ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
+    let words =
+        ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
 }
@@ -116,7 +129,10 @@ fn is_called_so(name: &str) -> bool {
 /// Whether the expansion makes such an exchange for a dead-letter queue.
 fn can_be_generated(exchange: &Exchange) -> bool {
     let kinds = ["fanout", "topic", "direct", "headers"];
-    exchange.durable && !exchange.auto_delete && exchange.arguments == Arguments::new() && kinds.contains(&exchange.kind.as_str())
+    exchange.durable
+        && !exchange.auto_delete
+        && exchange.arguments == Arguments::new()
+        && kinds.contains(&exchange.kind.as_str())
 }
 
 /// The key that binds a dead-letter queue to an exchange of that type, where none is said.

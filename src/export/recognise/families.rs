@@ -50,13 +50,18 @@ fn tiered(
     let queue = kept.queues.get(name)?;
     let queue_type = queue.queue_type()?;
     let over = naming::over_exchange(name);
-    if ![&naming::retry_exchange(name), &over, &naming::return_exchange(name)].iter().all(|it| kept.exchanges.contains_key(*it)) {
+    if ![&naming::retry_exchange(name), &over, &naming::return_exchange(name)]
+        .iter()
+        .all(|it| kept.exchanges.contains_key(*it))
+    {
         return None;
     }
     let mut names = Vec::new();
     for (number, expected) in found.iter().zip(1..) {
         match (number, expected) {
-            ((number, tiers), expected) if *number == expected && tiers.len() == 1 => names.extend(tiers.iter().cloned()),
+            ((number, tiers), expected) if *number == expected && tiers.len() == 1 => {
+                names.extend(tiers.iter().cloned())
+            }
             _ => return Some(Err(format!("the tiers of retry {expected}"))),
         }
     }
@@ -103,7 +108,11 @@ fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> End {
 }
 
 /// The live objects that these are, or the first that is not so. A tier may be of a later generation, by another name.
-fn members(kept: &Topology, objects: &Objects, by_name: &BTreeMap<QueueName, QueueName>) -> Result<Vec<ObjectId>, String> {
+fn members(
+    kept: &Topology,
+    objects: &Objects,
+    by_name: &BTreeMap<QueueName, QueueName>,
+) -> Result<Vec<ObjectId>, String> {
     let mut members = Vec::new();
     let lacking = |id: &ObjectId| Err(id.to_string());
     for (name, exchange) in &objects.exchanges {

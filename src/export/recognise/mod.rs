@@ -11,7 +11,9 @@ pub(super) use dead_letters::DeadLetterQueue;
 use super::Live;
 use crate::behaviour::routing::DeadLettering;
 use crate::model::naming;
-use crate::model::{ArgumentValue, Arguments, ExchangeName, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology};
+use crate::model::{
+    ArgumentValue, Arguments, ExchangeName, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology,
+};
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +125,9 @@ impl GivenUp {
             ObjectId::Queue(name) => Some(name),
             ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
         };
-        let Some(name) = owner.filter(|name| !recognised.is_tier(name)).or_else(|| recognised.made.get(id)) else { return false };
+        let Some(name) = owner.filter(|name| !recognised.is_tier(name)).or_else(|| recognised.made.get(id)) else {
+            return false;
+        };
         let retries = recognised.tiered.contains_key(name) || recognised.counted.contains(name);
         retries && self.retries.insert(name.clone())
             || recognised.dead_letter_queues.contains_key(name) && self.dead_letter_queues.insert(name.clone())

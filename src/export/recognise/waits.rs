@@ -34,7 +34,9 @@ pub(super) fn find(recognised: &mut Recognised, kept: &Topology) {
             letters.is_some_and(|(letters, _)| queues_of(&leading, kept, &letters).contains(&name))
         };
         let note = match queues_of(&leading, kept, &on).into_iter().find(comes_back) {
-            Some(target) => format!("a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"),
+            Some(target) => format!(
+                "a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"
+            ),
             None => format!("messages wait here {wait}, and then go on to {}", shown(&on)),
         };
         recognised.notes.entry(id).or_default().push(note);

@@ -11,9 +11,50 @@ use crate::support::{NONE, Node, Topo, text as text_argument};
 
 /// Names that YAML, an older YAML or a shell would take for something else.
 const NAMES: [&str; 44] = [
-    "a/b", "a b", "%", "null", "yes", "1e3", "~", "*", "*.x", "#", "#.x", "é", "日本", "🦀", "true", "0x1F", "010", "2024-01-01",
-    "12:30:45", "<<", "=", "---", "...", "- a", "? a", ": a", "a: b", "a #b", "a # topo: allow x y", "{x}", "[x]", "&x", "!x", "|", ">", "'", "\"", "\\",
-    "`", "@x", ",", "${HOME}", "$${x}", "x-y",
+    "a/b",
+    "a b",
+    "%",
+    "null",
+    "yes",
+    "1e3",
+    "~",
+    "*",
+    "*.x",
+    "#",
+    "#.x",
+    "é",
+    "日本",
+    "🦀",
+    "true",
+    "0x1F",
+    "010",
+    "2024-01-01",
+    "12:30:45",
+    "<<",
+    "=",
+    "---",
+    "...",
+    "- a",
+    "? a",
+    ": a",
+    "a: b",
+    "a #b",
+    "a # topo: allow x y",
+    "{x}",
+    "[x]",
+    "&x",
+    "!x",
+    "|",
+    ">",
+    "'",
+    "\"",
+    "\\",
+    "`",
+    "@x",
+    ",",
+    "${HOME}",
+    "$${x}",
+    "x-y",
 ];
 
 fn left_out(text: &str) -> Vec<&str> {
@@ -156,7 +197,12 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let arguments = [("x-dead-letter-exchange", text_argument("gone"))];
     vhost.amqp().declare_queue("work", &arguments).unwrap();
     let text = exported(&vhost);
-    assert!(text.contains("# there is no such exchange, and the broker drops the dead letters of `work`\n  gone: {external: true}"), "{text}");
+    assert!(
+        text.contains(
+            "# there is no such exchange, and the broker drops the dead letters of `work`\n  gone: {external: true}"
+        ),
+        "{text}"
+    );
     plans_to_nothing(&vhost, &text);
     let topo = Topo::new(&vhost).file("topology.yaml", &text);
     topo.run(["plan"]).expect_text("exchange gone does not exist: the broker drops what queue work sends there");
@@ -164,5 +210,37 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let fresh = Node::shared().vhost("fresh");
     let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
     let topo = Topo::new(&fresh).file("topology.yaml", &elsewhere);
-    topo.run(["apply", "--yes"]).expect_code(3).expect_text("exchange gone is marked `external: true`, and it does not exist");
+    topo.run(["apply", "--yes"])
+        .expect_code(3)
+        .expect_text("exchange gone is marked `external: true`, and it does not exist");
+}
+
+#[test]
+fn every_vhost_that_one_may_see_is_exported() {
+    let node = Node::shared();
+    let (first, second, other) = (node.vhost("mine"), node.vhost("mine"), node.vhost("theirs"));
+    [&first, &second, &other].map(|vhost| vhost.amqp().declare_queue("q", NONE).unwrap());
+    let user = node.user("management").may_everything(&first).may_everything(&second);
+    let topo = Topo::new(&first).user(&user);
+    topo.run(["export", "--out", "specs"]).expect_code(0).expect_no_result();
+    let mut files: Vec<String> = std::fs::read_dir(topo.path("specs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, [format!("{}.yaml", first.name()), format!("{}.yaml", second.name())]);
+    topo.run(["plan", "specs", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+    topo.run(["export", "--vhost", "{vhost}-none"]).expect_code(1).expect_error("there is no vhost");
+}
+
+#[test]
+fn a_match_on_a_broker_changes_nothing_of_the_rest() {
+    let vhost = Node::shared().vhost("match");
+    let spec = "exchanges: {e: {type: topic}}\nqueues: {mine: {type: classic, deadLetter: dead, retry: {delays: [1s]}, bindings: [{exchange: e}]},\
+                yours: {type: classic, deadLetter: dead, retry: {delays: [1s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
+    Topo::new(&vhost).spec(spec).run(["apply", "--yes"]).expect_code(0);
+    for pattern in ["mine", "yours", "dead", "e", "*.dlx", "mine.retry", "mine.retry.1.1s"] {
+        let output = Topo::new(&vhost).run(["export", "--vhost", "{vhost}", "--match", pattern, "-q"]).expect_code(0);
+        plans_to_nothing(&vhost, &output.stdout);
+    }
 }

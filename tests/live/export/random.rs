@@ -117,7 +117,8 @@ fn retries_and_dead_letters_come_back_as_they_were_said() {
             let contract = topo.run(flags).expect_code(0).json();
             let queues = contract["vhosts"][vhost.name()]["queues"].as_object().cloned().unwrap_or_default();
             // Who publishes again, and without waits, needs nothing of the broker; so nothing of that is there.
-            let queues = queues.into_iter().filter(|(_, it)| it["delays"] != json!([]) || it["strategy"] == "redeliver");
+            let queues =
+                queues.into_iter().filter(|(_, it)| it["delays"] != json!([]) || it["strategy"] == "redeliver");
             let said = |it: Value| json!([it["strategy"], it["maxRetries"], it["delays"]]);
             queues.map(|(name, it)| (name, said(it))).collect::<BTreeMap<_, _>>()
         };
@@ -163,8 +164,13 @@ fn drawn(random: &mut Random, node: &Node) -> Value {
         let end = random.pick(&ends).clone();
         queue["deadLetter"] = if random.chance(25) { json!({"queue": end, "wiring": "policy"}) } else { json!(end) };
         let delays: &[&str] = *random.pick(&[
-            &["1s"][..], &["5s", "30s", "5m"], &["30s", "30s", "30s", "30s"], &["1s", "2s", "4s", "8s", "16s"], &["1500ms", "1h30m"],
-            &["2s", "4s", "8s", "10s", "10s"], &["1s", "2s"],
+            &["1s"][..],
+            &["5s", "30s", "5m"],
+            &["30s", "30s", "30s", "30s"],
+            &["1s", "2s", "4s", "8s", "16s"],
+            &["1500ms", "1h30m"],
+            &["2s", "4s", "8s", "10s", "10s"],
+            &["1s", "2s"],
         ]);
         match random.below(5) {
             0 | 1 => queue["retry"] = json!({"delays": delays}),
@@ -178,7 +184,8 @@ fn drawn(random: &mut Random, node: &Node) -> Value {
         if random.chance(30) {
             queue["arguments"] = json!({"x-foo": [1, 1.5, "1", true]});
         }
-        queue["bindings"] = json!([{"exchange": "work", "routingKey": "a.#"}, {"exchange": "amq.headers", "arguments": {"n": 1.0}}]);
+        queue["bindings"] =
+            json!([{"exchange": "work", "routingKey": "a.#"}, {"exchange": "amq.headers", "arguments": {"n": 1.0}}]);
         queues[format!("{}{number}", random.pick(&stems))] = queue;
     }
     json!({"version": 1, "exchanges": {"work": {"type": "topic"}}, "queues": queues, "deadLetterQueues": dead})

@@ -34,7 +34,8 @@ pub(super) fn round(vhost: &Vhost<'_>) -> String {
     let spec: Value = serde_yaml::from_str(&text).unwrap();
     for (name, _) in spec["exchanges"].as_object().into_iter().flatten().filter(|(_, it)| it["external"] == true) {
         let live = vhost.exchange(name);
-        let fields = ["type", "durable", "auto_delete", "internal", "arguments"].map(|key| (key.to_owned(), live[key].clone()));
+        let fields =
+            ["type", "durable", "auto_delete", "internal", "arguments"].map(|key| (key.to_owned(), live[key].clone()));
         let body = Value::Object(fields.into_iter().collect());
         vhost.http().put(&fresh.path("exchanges", &[name]), &body).expect_status(201);
     }

@@ -63,7 +63,10 @@ fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
     let contracts = topo.run(flags).expect_code(0).json();
     let vhosts = contracts["vhosts"].as_object().unwrap().values();
     let queues = vhosts.flat_map(|vhost| vhost["queues"].as_object().unwrap().clone());
-    queues.filter(|(_, queue)| queue["strategy"] == "ladder").map(|(name, queue)| (name, queue["delays"].clone())).collect()
+    queues
+        .filter(|(_, queue)| queue["strategy"] == "ladder")
+        .map(|(name, queue)| (name, queue["delays"].clone()))
+        .collect()
 }
 
 #[test]
