@@ -219,7 +219,9 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
 fn every_vhost_that_one_may_see_is_exported() {
     let node = Node::shared();
     let (first, second, other) = (node.vhost("mine"), node.vhost("mine"), node.vhost("theirs"));
-    [&first, &second, &other].map(|vhost| vhost.amqp().declare_queue("q", NONE).unwrap());
+    for vhost in [&first, &second, &other] {
+        vhost.amqp().declare_queue("q", NONE).unwrap();
+    }
     let user = node.user("management").may_everything(&first).may_everything(&second);
     let topo = Topo::new(&first).user(&user);
     topo.run(["export", "--out", "specs"]).expect_code(0).expect_no_result();
