@@ -4,6 +4,7 @@
 //! kept word for word.
 
 use super::connect_problem::ConnectProblem;
+use crate::model::count::count;
 use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use std::time::Duration;
 
@@ -178,7 +179,7 @@ pub enum BrokerError {
         version: BrokerVersion,
     },
     /// The guard of a delete: it holds messages. Nothing was deleted.
-    #[error("queue {queue} is not empty, it was left alone: it holds {}", count(*.messages))]
+    #[error("queue {queue} is not empty, it was left alone: it holds {}", held(*.messages))]
     NotEmpty {
         /// The queue.
         queue: QueueName,
@@ -186,7 +187,7 @@ pub enum BrokerError {
         messages: Option<u64>,
     },
     /// The guard of a delete: it holds more than was allowed to be lost. Nothing was deleted.
-    #[error("queue {queue} was left alone: it holds {}, and no more than {allowed} may be lost", count(Some(*.messages)))]
+    #[error("queue {queue} was left alone: it holds {}, and no more than {allowed} may be lost", held(Some(*.messages)))]
     MoreThanAllowed {
         /// The queue.
         queue: QueueName,
@@ -386,10 +387,9 @@ impl BrokerError {
     }
 }
 
-fn count(messages: Option<u64>) -> String {
+fn held(messages: Option<u64>) -> String {
     match messages {
-        Some(1) => "1 message".to_owned(),
-        Some(messages) => format!("{messages} messages"),
+        Some(messages) => count(messages, "message"),
         None => "an unknown number of messages".to_owned(),
     }
 }

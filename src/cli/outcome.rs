@@ -4,7 +4,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use crate::apply::Report;
 use crate::broker::BrokerError;
-use crate::render::style::count;
+use crate::model::count::count;
 
 /// The exit code of a run whose steps ended so; `left` still differs after a complete one.
 pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {

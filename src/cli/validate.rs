@@ -7,9 +7,10 @@ use super::input::Loaded;
 use super::typed_version::TypedVersion;
 use super::{findings, input, output};
 use crate::model::BrokerVersion;
+use crate::model::count::count;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings::{github, json};
-use crate::render::style::{clean, count};
+use crate::render::style::clean;
 use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
@@ -40,8 +41,8 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
 /// `typed` is the version that was asked for.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
-    for wanted in &loaded.wanted {
-        let topology = &wanted.topology;
+    for (_, expansion) in &loaded.expanded {
+        let topology = &expansion.topology;
         text.push_str(&format!(
             "{}: vhost {}: {}, {}, {}, {}\n",
             loaded.specs,

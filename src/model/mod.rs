@@ -7,6 +7,7 @@ pub mod address;
 mod age;
 pub mod arguments;
 pub mod binding;
+pub mod count;
 pub mod exchange;
 pub mod known_arguments;
 pub mod names;

@@ -7,6 +7,7 @@ use super::hazard::HazardKind;
 use super::situation::Situation;
 use super::{recreate, retries};
 use crate::diff::DeleteReason;
+use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName};
 use std::collections::BTreeSet;
 
@@ -100,7 +101,7 @@ fn in_tiers(draft: &mut Draft, situation: &Situation<'_>, address: &Address, nam
     let text = match retries::waiting(situation, name) {
         Some(0) => return,
         Some(1) => "1 message waits for a retry, comes back, and is deleted with it".to_owned(),
-        Some(waiting) => format!("{waiting} messages wait for a retry, come back, and are deleted with it"),
+        Some(waiting) => format!("{} messages wait for a retry, come back, and are deleted with it", number(waiting)),
         None => "the broker does not say how many messages wait for a retry: all are deleted with it".to_owned(),
     };
     let all = retries::waiting(situation, name).zip(own).map(|(waiting, own)| waiting + own);

@@ -7,6 +7,7 @@ use super::migrate::{self, Obstacle};
 use super::situation::Situation;
 use super::{QueueActivity, Verdict};
 use crate::diff::{DeleteReason, binding_reason};
+use crate::model::count::number;
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
     Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, ObjectKind, OnConflict,
@@ -119,9 +120,10 @@ fn queue_refusal(planned: &PlannedChange, queue: &Queue, on_conflict: OnConflict
         OnConflict::IfEmpty => match planned.live.as_ref().and_then(|live| live.messages) {
             Some(0) => None,
             Some(1) => Refusal::unless_asked("it holds 1 message, so `ifEmpty` leaves it alone".to_owned(), None),
-            Some(messages) => {
-                Refusal::unless_asked(format!("it holds {messages} messages, so `ifEmpty` leaves it alone"), None)
-            }
+            Some(messages) => Refusal::unless_asked(
+                format!("it holds {} messages, so `ifEmpty` leaves it alone", number(messages)),
+                None,
+            ),
             None => Refusal::unless_asked(
                 "the broker does not say how many messages it holds, so `ifEmpty` leaves it alone".to_owned(),
                 None,
@@ -234,8 +236,10 @@ pub(super) fn contents(draft: &mut Draft, address: &Address, queue: &Queue, live
         Some(0) if stream => Some("a stream: whatever was written to it is deleted".to_owned()),
         Some(0) => None,
         Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (a consumer holds it)" } else { "" })),
-        Some(count) if held > 0 => Some(format!("{count} messages are deleted ({held} of them held by consumers)")),
-        Some(count) => Some(format!("{count} messages are deleted")),
+        Some(count) if held > 0 => {
+            Some(format!("{} messages are deleted ({} of them held by consumers)", number(count), number(held)))
+        }
+        Some(count) => Some(format!("{} messages are deleted", number(count))),
         None => Some("the broker does not say how many messages it holds: all are deleted".to_owned()),
     };
     if let Some(text) = text {

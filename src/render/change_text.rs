@@ -1,9 +1,10 @@
 //! One object of a plan on a screen, with the bindings into it.
 
 use super::family::Shown;
-use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, wrap};
+use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
 use super::ways_text;
 use crate::model::binding::KeyAndArguments;
+use crate::model::count::{count, number};
 use crate::model::units::with_unit;
 use crate::model::{Arguments, Binding, Destination, Object, ObjectId, OnConflict, Queue};
 use crate::plan::{ChangeKind, FieldVerdict, PlannedChange, QueueActivity, Verdict};
@@ -265,7 +266,7 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
     let is_queue = matches!(change.before, Some(Object::Queue(..)));
     if how == OnConflict::Migrate && is_queue {
         let drain = match change.live.as_ref().and_then(|live| live.messages) {
-            Some(messages) => format!("drain {}", super::style::number(messages)),
+            Some(messages) => format!("drain {}", number(messages)),
             None => "drain".to_owned(),
         };
         return format!("hold what comes → {drain} → swap → return all, oldest first");
@@ -284,7 +285,7 @@ pub(super) fn activity(live: &QueueActivity) -> String {
     let held = live
         .unacknowledged
         .filter(|held| *held > 0)
-        .map_or_else(String::new, |held| format!(" ({} held by consumers)", super::style::number(held)));
+        .map_or_else(String::new, |held| format!(" ({} held by consumers)", number(held)));
     let consumers = match &live.consumers {
         None => "consumers not known".to_owned(),
         Some(hosts) => {

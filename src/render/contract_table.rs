@@ -1,7 +1,8 @@
 //! Contracts on a screen: a line a queue where there are several, then for each what its workers must know.
 
-use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, count, deliveries, retries, wrap};
+use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, retries, wrap};
 use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
+use crate::model::count::count;
 use crate::model::{ExchangeName, QueueName, Strategy};
 use std::fmt::Write;
 

@@ -2,9 +2,10 @@
 
 use super::change_text::whole;
 use super::plan_text::{View, blocked_by, compared, paste_line, summary_line};
-use super::style::{clean, count};
+use super::style::clean;
 use super::ways_markdown::{self, fence};
 use crate::model::Object;
+use crate::model::count::count;
 use crate::plan::{ChangeKind, Plan, PlannedChange};
 use std::fmt::Write;
 

@@ -3,8 +3,9 @@
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
-use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, count, number, wrap};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, words_and_code, wrap};
 use super::{report_text, ways_text};
+use crate::model::count::{count, number};
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Goal, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
@@ -161,9 +162,9 @@ fn warning(text: &mut String, style: Style, word: &str, address: &Address, lines
     }
 }
 
-/// A sentence in lines that fit.
+/// A sentence in lines that fit. What stands between backticks is to be copied, and stays on one line.
 fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
-    let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
+    let words = words_and_code(&clean(sentence));
     let lines = wrap(&words, " ", view.width.saturating_sub(4 + columns(first)));
     let indent = " ".repeat(columns(first));
     let begin = |index| if index == 0 { first.to_owned() } else { indent.clone() };

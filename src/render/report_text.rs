@@ -1,8 +1,9 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
-use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, count, number, one_line};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line};
 use crate::apply::{Consumers, Migrated, Report, WaitingStep};
 use crate::model::ObjectId;
+use crate::model::count::{count, number};
 use crate::plan::Action;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -3,6 +3,7 @@
 //! Colour is always written; the stream that it goes to strips it where it does not belong.
 
 use crate::model::BrokerVersion;
+use crate::model::count::number;
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
@@ -43,24 +44,6 @@ pub fn one_line(text: &str) -> String {
     if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) }
 }
 
-/// `1204` as `1,204`.
-pub fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 message`, `1,204 messages`.
-pub fn count(value: u64, thing: &str) -> String {
-    format!("{} {thing}{}", number(value), if value == 1 { "" } else { "s" })
-}
-
 /// For which RabbitMQ something holds, and who says so: nobody asked a broker.
 pub fn for_version(said: Option<BrokerVersion>) -> String {
     match said {
@@ -87,6 +70,23 @@ pub fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
+/// The words of a sentence; what stands between backticks is one of them.
+pub fn words_and_code(sentence: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut backticks = sentence.matches('`').count();
+    for word in sentence.split(' ') {
+        match words.last_mut() {
+            Some(code) if backticks > 0 && !code.matches('`').count().is_multiple_of(2) => {
+                code.push(' ');
+                code.push_str(word);
+            }
+            Some(_) | None => words.push(word.to_owned()),
+        }
+        backticks -= word.matches('`').count();
+    }
+    words
+}
+
 /// Words in lines of at most `width` columns; a word that is longer stands alone.
 pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -107,12 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(number(0), "0");
-        assert_eq!(number(999), "999");
-        assert_eq!(number(1_204), "1,204");
-        assert_eq!(number(1_000_000), "1,000,000");
-        assert_eq!(count(1, "message"), "1 message");
+    fn what_is_to_be_copied_stays_together() {
+        assert_eq!(
+            words_and_code("or: `topo apply --abort q`, at once"),
+            ["or:", "`topo apply --abort q`,", "at", "once"]
+        );
+        assert_eq!(words_and_code("it says `that' and more"), ["it", "says", "`that'", "and", "more"]);
     }
 
     #[test]

@@ -3,19 +3,21 @@
 use crate::broker::QueueState;
 use crate::broker::mover::Fault;
 use crate::model::QueueName;
+use crate::model::count::number;
 use crate::plan::QueueActivity;
 
 /// Why a queue does not get empty, in words.
 pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>) -> String {
     let mut text = match (live.unacknowledged, live.messages) {
         (Some(1), _) => "1 message is held unacknowledged".to_owned(),
-        (Some(held), _) if held > 0 => format!("{held} messages are held unacknowledged"),
+        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
-                "{messages} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)"
+                "{} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)",
+                number(messages)
             )
         }
-        (_, Some(messages)) => format!("{messages} messages are left, and nobody takes them"),
+        (_, Some(messages)) => format!("{} messages are left, and nobody takes them", number(messages)),
         (_, None) => "the broker does not say how many are left".to_owned(),
     };
     let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();

@@ -4,6 +4,7 @@
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
 use super::{Subject, exchange_named, places, retries, takeover, yaml};
 use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
+use crate::model::count::count;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
@@ -283,8 +284,7 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
     let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
     let holds = match messages {
         Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
-        Some(1) => "it holds 1 message".to_owned(),
-        Some(messages) => format!("it holds {messages} messages"),
+        Some(messages) => format!("it holds {}", count(messages, "message")),
         None => "how many messages it holds is not known".to_owned(),
     };
     let said = shown(&(key, value.clone()));

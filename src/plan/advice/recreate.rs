@@ -1,6 +1,7 @@
 //! Deleting and making again: the flags, with what that costs now.
 
 use crate::model::Object;
+use crate::model::count::number;
 use crate::plan::document::PlannedChange;
 use crate::plan::way_out::{Helps, WayKind, WayOut};
 
@@ -27,7 +28,8 @@ pub(super) fn ways(planned: &PlannedChange) -> Vec<WayOut> {
         ],
         Some(0) => vec![recreate("recreate it, empty as it is:", "ifEmpty", Helps::Yes)],
         Some(messages) => {
-            let its = if messages == 1 { "its message".to_owned() } else { format!("its {messages} messages") };
+            let its =
+                if messages == 1 { "its message".to_owned() } else { format!("its {} messages", number(messages)) };
             vec![
                 recreate(&format!("recreate it and keep {its}:"), "migrate", Helps::Yes),
                 recreate("wait until it is empty, then", "ifEmpty", Helps::Partly),

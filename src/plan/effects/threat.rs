@@ -1,6 +1,7 @@
 //! What a live queue loses, or does to its publishers, when other values hold for it. Looser limits are no threat.
 
 use super::Values;
+use crate::model::count::{count, number};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Queue, QueueType, age};
 use crate::plan::HazardKind;
@@ -105,8 +106,7 @@ impl Difference<'_> {
             return "0 messages by a count that is up to 5 s old".to_owned();
         }
         match self.messages {
-            Some(1) => "1 message".to_owned(),
-            Some(count) => format!("{count} messages"),
+            Some(messages) => count(messages, "message"),
             None => "an unknown number of messages".to_owned(),
         }
     }
@@ -243,7 +243,7 @@ impl Difference<'_> {
         let rejects = self.rejects(self.new);
         let come = match self.messages {
             Some(1) => "1 message comes back".to_owned(),
-            Some(count) => format!("{count} messages come back"),
+            Some(messages) => format!("{} messages come back", number(messages)),
             None => "an unknown number of messages comes back".to_owned(),
         };
         let waits = "what does not fit waits until consumers make room, and publishers are refused until then";

@@ -1,6 +1,7 @@
 //! Migrations that were cut short: what is live says so, and what becomes of each.
 
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
+use crate::model::count::number;
 use crate::model::naming::Beside;
 use crate::model::{Address, ArgumentValue, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
@@ -45,7 +46,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let is_there = situation.current.queues.contains_key(&name);
         let is_deleted =
             draft.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
-        let way_back = format!("or, to undo it: topo apply --abort {address}");
+        let way_back = format!("or, to undo it: `topo apply --abort {address}`");
         let (text, goes_on) = match wanted {
             _ if !is_targeted => continue,
             None if is_there => {
@@ -55,7 +56,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
                 "nothing in this spec says what it shall be, and it is gone. Apply the spec that does".to_owned(),
                 false,
             ),
-            Some(_) if conflict => (format!("to go on: --recreate {address}=migrate; {way_back}"), false),
+            Some(_) if conflict => (format!("to go on: `--recreate {address}=migrate`; {way_back}"), false),
             Some(_) if !is_there => {
                 ("the old queue is gone. Apply makes the new one and brings the messages back".to_owned(), true)
             }
@@ -115,7 +116,7 @@ fn held(situation: &Situation<'_>, name: &QueueName) -> String {
     match (count(&beside.hold), if drained { count(&beside.drained) } else { Some(0) }) {
         (Some(hold), Some(drained)) => match hold + drained {
             1 => "1 message is held beside it".to_owned(),
-            messages => format!("{messages} messages are held beside it"),
+            messages => format!("{} messages are held beside it", number(messages)),
         },
         (_, _) => "its messages are held beside it".to_owned(),
     }

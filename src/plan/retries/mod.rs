@@ -17,6 +17,7 @@ use super::hazard::HazardKind;
 use super::recreate;
 use super::situation::Situation;
 use crate::diff::DeleteReason;
+use crate::model::count::number;
 use crate::model::naming::{self, TierName};
 use crate::model::units::duration;
 use crate::model::{Destination, Object, ObjectId, ObjectKind, QueueName, Topology};
@@ -103,7 +104,7 @@ fn what_waits(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> 
     let held = match messages {
         Some(0) => return None,
         Some(1) => "1 message waits in it, and comes back".to_owned(),
-        Some(messages) => format!("{messages} messages wait in it, and come back"),
+        Some(messages) => format!("{} messages wait in it, and come back", number(messages)),
         None => "what waits in it comes back".to_owned(),
     };
     Some(format!("{held}{within}; it is deleted when it is empty, by this apply or the next"))

@@ -59,12 +59,20 @@ fn what_was_fetched_and_not_acknowledged_is_waited_for() {
     expect_each_once(emptied(&stage.vhost, Q), 3, &context);
 }
 
+/// How long a dead letter that was not routed waits until it is sent again: three minutes, if it is not said. It holds
+/// for the queues that begin to dead-letter from now on.
+fn dead_letters_are_sent_again_after(time: &str) {
+    let set = "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, ";
+    Node::shared().ctl(["eval", &format!("{set}{time}).")]);
+}
+
 /// 0 ready, 0 unacknowledged, and 4 in all.
 #[test]
 fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
     if !there_are_quorums() {
         return;
     }
+    dead_letters_are_sent_again_after("10_000");
     at_once(2, MOVERS, |mover| {
         let more = [
             ("x-dead-letter-exchange", text("not.there")),
@@ -96,6 +104,7 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         until("the dead letters", || (stage.amqp.ready("dead") == 4).then_some(()));
         expect_each_once(emptied(&stage.vhost, "dead"), 4, &context);
     });
+    dead_letters_are_sent_again_after("180_000");
 }
 
 /// It is held for longer than it lives, because a consumer has a message of the old queue.
