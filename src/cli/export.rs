@@ -10,8 +10,9 @@ use super::{connection, output};
 use crate::broker::{Snapshot, definitions};
 use crate::export::{Export, Live, export};
 use crate::model::address::encode;
+use crate::model::count::{count, number};
 use crate::model::{Glob, VhostName};
-use crate::render::style::{Painted, YELLOW, clean, count};
+use crate::render::style::{Painted, YELLOW, clean};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -136,7 +137,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
     let topology = &export.topology;
     let policies = match topology.policies.len() {
         1 => "1 policy".to_owned(),
-        many => format!("{many} policies"),
+        many => format!("{} policies", number(many as u64)),
     };
     let mut text = format!(
         "vhost {}: {}, {}, {}, {policies}\n",

@@ -11,7 +11,7 @@ use crate::spec::Severity;
 /// By the object above which they stand.
 pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>) -> Comments {
     let mut comments: Comments = recognised.notes.clone();
-    let subject = Subject { spec: &read.spec, expansion: &read.expansion, dialect: live.dialect };
+    let subject = Subject::new(&read.spec, &read.expansion, live.dialect);
     for finding in lint(&subject, &Levels::new()) {
         if finding.severity == Severity::Info && !ODD.contains(&finding.rule) {
             continue;

@@ -1,11 +1,13 @@
 //! What is live and not in the exported spec, and why.
 
+use crate::model::count::{count, number};
 use crate::model::{ObjectId, ObjectKind, PolicyName};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// So many names are told of each kind.
 const MOST_NAMES: usize = 8;
+/// So many reasons are told.
+const MOST_LINES: usize = 40;
 
 /// Why an object is left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,49 +74,55 @@ impl LeftOut {
             };
             groups.entry((why, id.kind())).or_default().push(name);
         }
-        let line = |((why, kind), names): ((&Why, ObjectKind), Vec<String>)| {
-            let count = names.len();
-            let names = listed(&names);
-            let things = match (kind, count) {
-                (ObjectKind::Policy, 2..) => "policies".to_owned(),
-                (_, 1) => kind.to_string(),
-                (_, _) => format!("{kind}s"),
-            };
-            match why {
-                Why::FromLeftOut => format!("{count} {things} from what is left out: {names}"),
-                Why::Unsayable(why) => format!("{count} {things} that no spec can say: {names} ({why})"),
-                Why::Exclusive | Why::ServerNamed | Why::AutoDelete | Why::Transient | Why::Topos | Why::Plugins => {
-                    format!("{count} {why} {things}: {names}")
-                }
-            }
-        };
         let operators: Vec<String> = self.operator_policies.iter().map(ToString::to_string).collect();
-        let operators = match operators.len() {
-            0 => None,
-            1 => Some(format!("1 operator policy: {}", listed(&operators))),
-            count => Some(format!("{count} operator policies: {}", listed(&operators))),
-        };
-        groups.into_iter().map(line).chain(operators).collect()
+        let operators = (!operators.is_empty()).then(|| {
+            let things = if operators.len() == 1 { "policy" } else { "policies" };
+            format!("{} operator {things}: {}", number(operators.len() as u64), listed(&operators))
+        });
+        let mut lines: Vec<String> =
+            groups.into_iter().map(|((why, kind), names)| line(why, kind, &names)).chain(operators).collect();
+        if lines.len() > MOST_LINES {
+            let more = lines.len() - MOST_LINES;
+            lines.truncate(MOST_LINES);
+            lines.push(format!("and {} more such", count(more as u64, "line")));
+        }
+        lines
+    }
+}
+
+fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
+    let things = match (kind, names.len()) {
+        (ObjectKind::Policy, 2..) => "policies".to_owned(),
+        (_, 1) => kind.to_string(),
+        (_, _) => format!("{kind}s"),
+    };
+    let (before, behind) = match why {
+        Why::Exclusive => ("exclusive ", ""),
+        Why::ServerNamed => ("server-named ", ""),
+        Why::AutoDelete => ("auto-delete ", ""),
+        Why::Transient => ("transient ", ""),
+        Why::Topos => ("", " of topo's own"),
+        Why::Plugins => ("", " of a plugin's own"),
+        Why::FromLeftOut => ("", " from what is left out"),
+        Why::Unsayable(_) => ("", " that no spec can say"),
+    };
+    let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
+    match why {
+        Why::Unsayable(why) => format!("{line} ({why})"),
+        Why::Exclusive
+        | Why::ServerNamed
+        | Why::AutoDelete
+        | Why::Transient
+        | Why::Topos
+        | Why::Plugins
+        | Why::FromLeftOut => line,
     }
 }
 
 fn listed(names: &[String]) -> String {
     let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST_NAMES { format!("{shown} and {} more", names.len() - MOST_NAMES) } else { shown }
-}
-
-/// The word before the kind.
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive",
-            Self::ServerNamed => "server-named",
-            Self::AutoDelete => "auto-delete",
-            Self::Transient => "transient",
-            Self::Topos => "of topo's own",
-            Self::Plugins => "plugin-owned",
-            Self::FromLeftOut => "from what is left out",
-            Self::Unsayable(why) => why,
-        })
+    match names.len().checked_sub(MOST_NAMES) {
+        Some(more) if more > 0 => format!("{shown} and {} more", number(more as u64)),
+        Some(_) | None => shown,
     }
 }
