@@ -81,7 +81,10 @@ fn what_others_made_plans_to_nothing_and_comes_back() {
         count(counts, "lines", said(&text).len());
     });
     println!("{counts:?}");
-    assert!(counts["round trips"] * 4 >= counts.values().max().unwrap() / 40, "{counts:?}");
+    if number("TOPO_PAIR").is_none() {
+        assert!(counts.get("left out").is_some_and(|it| *it > 2), "{counts:?}");
+    }
+    assert!(counts.get("round trips") > counts.get("refused"), "{counts:?}");
 }
 
 /// A queue that somebody declared without a type has none in an old broker's definitions, and gets one by a spec.
@@ -134,6 +137,9 @@ fn retries_and_dead_letters_come_back_as_they_were_said() {
         count(counts, "dead-letter queues", usize::from(text.contains("deadLetterQueues:")));
     });
     println!("{counts:?}");
+    if number("TOPO_PAIR").is_some() {
+        return;
+    }
     for what in ["round trips", "tiered", "wired by policy", "dead-letter queues"] {
         assert!(counts.get(what).is_some_and(|it| *it > 2), "{what}: {counts:?}");
     }
