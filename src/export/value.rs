@@ -47,10 +47,10 @@ pub(super) fn arguments<'a>(arguments: impl IntoIterator<Item = (&'a String, &'a
 }
 
 /// What of arguments a spec has no key for.
-pub(super) fn but<'a>(
-    arguments: &'a Arguments,
+pub(super) fn but(
+    arguments: &Arguments,
     is_said: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (&'a String, &'a ArgumentValue)> {
+) -> impl Iterator<Item = (&String, &ArgumentValue)> {
     arguments.iter().filter(move |(name, _)| !is_said(name))
 }
 

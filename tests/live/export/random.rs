@@ -169,7 +169,7 @@ fn drawn(random: &mut Random, node: &Node) -> Value {
         let mut queue = json!({"type": *random.pick(&["classic", "quorum"])});
         let end = random.pick(&ends).clone();
         queue["deadLetter"] = if random.chance(25) { json!({"queue": end, "wiring": "policy"}) } else { json!(end) };
-        let delays: &[&str] = *random.pick(&[
+        let delays: &[&str] = random.pick(&[
             &["1s"][..],
             &["5s", "30s", "5m"],
             &["30s", "30s", "30s", "30s"],
