@@ -336,13 +336,16 @@ impl<'a> Moving<'a> {
             }
             match until {
                 // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-                Level::NearlyEmpty if pace.is_not_falling() => {
+                Level::NearlyEmpty if pace.is_not_falling() && takes_none(self.broker, into).await.is_none() => {
                     self.overtaken = live.messages;
                     return Ok(());
                 }
-                Level::Empty | Level::NearlyEmpty if pace.has_stood_still_for(longest) => {
-                    let state = self.broker.broker().queue_state(self.broker.vhost(), into).await.ok().flatten();
-                    let reason = state.and_then(|state| takes_none(into, &state));
+                // A shovel counts as moved what is rejected, and tries it again: what counts is that it gets less.
+                Level::Empty | Level::NearlyEmpty if pace.has_not_fallen_for(longest) => {
+                    if self.is_shovel() {
+                        self.returned = None;
+                    }
+                    let reason = takes_none(self.broker, into).await;
                     let reason = reason.unwrap_or_else(|| held_by(&live, &[], refused.as_ref()));
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
                 }
