@@ -169,15 +169,16 @@ fn drawn(random: &mut Random, node: &Node) -> Value {
         let mut queue = json!({"type": *random.pick(&["classic", "quorum"])});
         let end = random.pick(&ends).clone();
         queue["deadLetter"] = if random.chance(25) { json!({"queue": end, "wiring": "policy"}) } else { json!(end) };
-        let delays: &[&str] = random.pick(&[
-            &["1s"][..],
+        let all: [&[&str]; 7] = [
+            &["1s"],
             &["5s", "30s", "5m"],
             &["30s", "30s", "30s", "30s"],
             &["1s", "2s", "4s", "8s", "16s"],
             &["1500ms", "1h30m"],
             &["2s", "4s", "8s", "10s", "10s"],
             &["1s", "2s"],
-        ]);
+        ];
+        let delays = *random.pick(&all);
         match random.below(5) {
             0 | 1 => queue["retry"] = json!({"delays": delays}),
             2 => queue["retry"] = json!({"delays": delays, "strategy": "republish"}),
