@@ -5,6 +5,7 @@
 //!                     ├─▶ (Topology) ──▶ diff ──▶ plan ──▶ apply ──▶ Report
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
+//! export is the way back: a live vhost into a spec that plans to no changes.
 //! contract says what workers must know, life what becomes of a message: both read spec + topology, as lint does.
 //! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
 //! ```
@@ -30,6 +31,8 @@ pub mod lint;
 pub mod diff;
 
 pub mod plan;
+
+pub mod export;
 
 pub mod broker;
 

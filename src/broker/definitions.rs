@@ -7,6 +7,7 @@ use crate::behaviour::Dialect;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Why a file is not one.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,16 @@ struct File {
 /// A broker without anything in it but, from a spec's point of view, a place for the vhost.
 pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
     Snapshot::missing(vhost, &cluster(version))
+}
+
+/// The vhosts of a file, by name; none where it is an export of one vhost, which does not name it.
+pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
+    let file: File = serde_json::from_str(text)?;
+    let lists = [file.queues, file.exchanges, file.bindings, file.policies];
+    let of_entry = |entry: Value| entry.get("vhost").and_then(Value::as_str).map(VhostName::from);
+    let named = lists.into_iter().flatten().flatten().filter_map(of_entry);
+    let listed = file.vhosts.into_iter().flatten().map(|vhost| VhostName::new(vhost.name));
+    Ok(listed.chain(named).collect::<BTreeSet<_>>().into_iter().collect())
 }
 
 /// One vhost of a file. The version is the given one, else the file's, else the newest that is known. An export of one

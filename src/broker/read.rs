@@ -60,6 +60,14 @@ impl Broker {
         snapshots.collect()
     }
 
+    /// The vhosts that this user may see, by name.
+    pub async fn vhosts(&self) -> Result<Vec<VhostName>, BrokerError> {
+        let listed: wire::Vhosts = self.get(VHOSTS).await?;
+        let mut names: Vec<VhostName> = listed.0.into_iter().map(|vhost| VhostName::new(vhost.name)).collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
     ///
     /// Totals come from the queues themselves and not from statistics, so they are there on brokers with statistics

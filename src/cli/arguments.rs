@@ -1,5 +1,6 @@
 //! The command line, and its help.
 
+use super::export_arguments::ExportArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments,
@@ -104,6 +105,8 @@ pub(super) enum Command {
     Apply(Box<ApplyArguments>),
     /// Check specs offline
     Validate(ValidateArguments),
+    /// Write the spec of what is live, or of a definitions file
+    Export(Box<ExportArguments>),
     /// Print what workers must know: retries, verbs, exchanges, dead letters
     Contract(ContractArguments),
     /// Draw the life of a message in a queue; or print the page of a lint rule, a hazard or a key of specs

@@ -13,6 +13,8 @@ mod contract;
 mod environment;
 mod exit;
 mod explain;
+mod export;
+mod export_arguments;
 mod failure;
 mod findings;
 mod input;
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
+        Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),

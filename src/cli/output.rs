@@ -52,3 +52,12 @@ pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failu
         failure(error)
     })
 }
+
+/// Writes a file for others to read. One that is there stays as it is, unless it may be replaced.
+pub(super) fn write_new(path: &std::path::Path, text: &str, may_replace: bool) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(!may_replace).create(true).truncate(true);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -12,6 +12,7 @@ mod deletions;
 pub mod document;
 mod draft;
 mod effects;
+mod externals;
 pub mod fingerprint;
 pub mod gate;
 pub mod hazard;

@@ -3,7 +3,9 @@
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
 use super::draft::Draft;
 use super::situation::Situation;
-use super::{conflict, deletions, effects, fingerprint, migrate, order, recreate, retries, simulate, target, wiring};
+use super::{
+    conflict, deletions, effects, externals, fingerprint, migrate, order, recreate, retries, simulate, target, wiring,
+};
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
@@ -85,7 +87,7 @@ fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     }
     retries::retire(draft, situation, options, &mut removals);
     deletions::plan(draft, situation, options, removals);
-    external_objects(draft, situation);
+    externals::missing(draft, situation);
     lacking(draft, situation);
     recreate::orphans(draft, situation);
     exclusive_queues(draft, situation);
@@ -164,24 +166,6 @@ fn exclusive_queues(draft: &mut Draft, situation: &Situation<'_>) {
         if is_exclusive && !draft.blocks.iter().any(|block| block.address == address) {
             let lift = "wait until that connection is closed, or use another name".to_owned();
             draft.block(&address, format!("{id} is live, and exclusive to a connection"), Some(lift));
-        }
-    }
-}
-
-/// What belongs to somebody else must be there, or bindings to it could not be made.
-fn external_objects(draft: &mut Draft, situation: &Situation<'_>) {
-    for id in &situation.wanted.scope.external {
-        let exists = match id {
-            ObjectId::Exchange(name) => name.is_predeclared() || situation.current.exchanges.contains_key(name),
-            ObjectId::Queue(name) => situation.current.queues.contains_key(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
-        };
-        if !exists {
-            draft.block(
-                &situation.address(id),
-                format!("{id} is marked `external: true`, and it does not exist"),
-                Some("have its owner create it first, or declare it here without `external`".to_owned()),
-            );
         }
     }
 }

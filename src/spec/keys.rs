@@ -262,3 +262,8 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
     };
     known.chain([alternate]).collect()
 });
+
+/// How a spec spells a key of policies that RabbitMQ spells so; `None` for one that is not known.
+pub(crate) fn policy_key(name: &str) -> Option<&'static str> {
+    POLICY_KEYS.iter().find(|known| known.name == name).map(|known| known.key)
+}

@@ -45,11 +45,13 @@ pub use allow::Allow;
 pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{key_names, key_of, key_page};
+pub(crate) use keys::policy_key;
 pub use level::Level;
 pub use notation::Notation;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
+pub(crate) use scalar::is_plain_text;
 pub(crate) use suggest::closest;
 pub use variables::Variables;
 pub use written::{

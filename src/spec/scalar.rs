@@ -15,6 +15,11 @@ pub(crate) fn resolve(text: &str) -> Value {
     number.unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
+/// Whether a plain scalar is text.
+pub(crate) fn is_plain_text(text: &str) -> bool {
+    matches!(resolve(text), Value::Text(_))
+}
+
 /// Decimal with a sign, `0o17`, `0x1F`; what does not fit in 64 bits becomes a float.
 fn integer(text: &str) -> Option<Value> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {

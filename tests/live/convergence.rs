@@ -4,7 +4,7 @@
 //! `TOPO_SEED` repeats a run, `TOPO_PAIR` one pair of it; `TOPO_PAIRS` plays that many instead of 210, `TOPO_LONG=1`
 //! 1,500.
 
-mod case;
+pub(super) mod case;
 mod pair;
 mod replay;
 
@@ -31,7 +31,7 @@ const ENOUGH_OF_A_SHORT_RUN: usize = 3;
 /// How long a failure is made smaller.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-fn possible(node: &Node) -> Possible {
+pub(super) fn possible(node: &Node) -> Possible {
     Possible {
         streams: node.at_least(3, 9),
         untyped_queues: !node.at_least(4, 0),

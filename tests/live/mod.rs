@@ -14,6 +14,7 @@ mod differential_objects;
 mod disagreement;
 mod effective;
 mod examples;
+mod export;
 mod facts;
 mod failures;
 mod killed;

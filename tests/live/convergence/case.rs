@@ -9,12 +9,12 @@ use crate::support::Random;
 
 /// One pair.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
+pub(in crate::live) struct Case {
     /// The spec that is there first.
-    pub(super) first: Value,
+    pub(in crate::live) first: Value,
     /// What others add then, like the `live` of a scenario; with `messages` by queue, `consumers` (queues), and
     /// `int32`: bindings with an argument of a type that HTTP cannot make.
-    pub(super) others: Value,
+    pub(in crate::live) others: Value,
     /// The spec that is wanted.
     pub(super) second: Value,
     /// Kinds behind `--prune`, in the words of the command line.
@@ -25,7 +25,7 @@ pub(super) struct Case {
 
 /// What the broker makes possible.
 #[derive(Clone, Copy)]
-pub(super) struct Possible {
+pub(in crate::live) struct Possible {
     pub(super) streams: bool,
     /// A queue can lack `x-queue-type`, which is classic all the same.
     pub(super) untyped_queues: bool,
@@ -36,7 +36,7 @@ pub(super) struct Possible {
 const KEYS: [&str; 5] = ["a", "a.#", "b.*", "", "1"];
 const PREDECLARED: [&str; 2] = ["amq.topic", "amq.direct"];
 
-pub(super) fn draw(seed: u64, possible: Possible) -> Case {
+pub(in crate::live) fn draw(seed: u64, possible: Possible) -> Case {
     let mut random = Random::new(seed);
     let first = spec(&mut random, possible);
     let second = changed(&mut random, &first, possible);

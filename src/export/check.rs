@@ -1,0 +1,136 @@
+//! Whether a text says what is live: read, expanded and planned by the same code that reads, expands and plans every spec.
+//! What does not come out as it is, is told by the objects that say it.
+
+use super::Live;
+use super::recognise::Recognised;
+use super::yaml::Text;
+use crate::expand::{Because, Expansion, expand};
+use crate::model::naming::TierName;
+use crate::model::{Address, Object, ObjectId, Queue, Topology};
+use crate::plan::{Activity, Options, PlannedChange, Situation, VhostPlan, Wanted, plan_vhost};
+use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
+use std::collections::BTreeMap;
+
+/// Something that does not come out as it is live.
+#[derive(Clone, Debug)]
+pub(super) struct Wrong {
+    /// The objects that say it, the one that is most to blame first; none where nobody knows.
+    pub(super) said_by: Vec<ObjectId>,
+    /// What is wrong, in one sentence.
+    pub(super) why: String,
+}
+
+/// A text that was read.
+pub(super) struct Read {
+    pub(super) spec: Spec,
+    pub(super) expansion: Expansion,
+}
+
+/// Reads a text as the spec of that broker.
+pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Wrong>> {
+    let files = [SourceFile { name: "export".to_owned(), text: text.text.clone() }];
+    let all = |found: &Diagnostics| found.iter().map(|it| diagnosed(text, it)).collect::<Vec<_>>();
+    let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?;
+    let [spec] = <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("it is not one spec")])?;
+    let expansion = expand(&spec, live.dialect).map_err(|found| all(&found))?;
+    Ok(Read { spec, expansion })
+}
+
+/// All that a plan of it would change, and all of what is kept that it does not say; and the migrations that are to be
+/// finished, in words.
+pub(super) fn wrongs(
+    read: &Read,
+    live: &Live<'_>,
+    kept: &Topology,
+    recognised: &Recognised,
+) -> (Vec<Wrong>, Vec<String>) {
+    let Expansion { topology, scope, origins, .. } = &read.expansion;
+    let wanted = Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() };
+    let plan = plan_of(&wanted, live);
+    let says = |id: &ObjectId| -> Vec<ObjectId> {
+        let tier = || match id {
+            ObjectId::Queue(name) => TierName::parse(name).map(|tier| tier.queue),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        };
+        let maker = origins.get(id).and_then(|origin| match &origin.because {
+            Because::Declared => None,
+            Because::DeadLetterExchange(queue)
+            | Because::DeadLetterBinding(queue)
+            | Because::DeadLetterPolicy(queue)
+            | Because::Retry(queue) => Some(queue.clone()),
+        });
+        let maker = maker.or_else(|| recognised.made.get(id).cloned());
+        let maker = maker.or_else(|| tier().filter(|_| !origins.contains_key(id)));
+        maker.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
+    };
+    let changes = plan.changes.iter().filter_map(|change| {
+        // What is taken for a remnant of a queue's retries is so because the queue is there.
+        let of = change.retires.clone().map(ObjectId::Queue);
+        Some(changed(change, of.into_iter().chain(says(&change.id()?)).collect()))
+    });
+    let mut wrongs: Vec<Wrong> = changes.collect();
+    let by_address: BTreeMap<Address, &ObjectId> =
+        origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
+    wrongs.extend(plan.blocks.iter().map(|block| Wrong {
+        said_by: by_address.get(&block.address).map_or_else(Vec::new, |id| says(id)),
+        why: block.text.clone(),
+    }));
+    let unsaid = ids(kept).into_iter().filter(|id| plan.wanted.topology.object(id).is_none());
+    wrongs.extend(unsaid.map(|id| Wrong { said_by: says(&id), why: format!("{id} would not be in it") }));
+    let live_and_wanted =
+        plan.wanted.topology.queues.iter().filter_map(|(name, wanted)| Some((name, wanted, kept.queues.get(name)?)));
+    let in_part = live_and_wanted.filter(|(name, wanted, live)| !is_said(wanted, live) && !recognised.is_tier(name));
+    wrongs.extend(in_part.map(|(name, ..)| {
+        let id = ObjectId::Queue(name.clone());
+        Wrong { said_by: says(&id), why: format!("{id} would get other arguments") }
+    }));
+    (wrongs, plan.unfinished.into_iter().map(|note| note.text).collect())
+}
+
+/// Whether nothing differs but a type that is not said, and classic.
+fn is_said(wanted: &Queue, live: &Queue) -> bool {
+    let mut live = live.clone();
+    live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());
+    live == *wanted
+}
+
+fn plan_of(wanted: &Wanted, live: &Live<'_>) -> VhostPlan {
+    let situation = Situation {
+        current: live.topology,
+        wanted,
+        // What is in the queues is no matter where nothing changes.
+        activity: &Activity::default(),
+        properties_keys: live.properties_keys,
+        untouchable: live.untouchable,
+        operator_policies: live.operator_policies,
+        dialect: live.dialect,
+    };
+    plan_vhost(&situation, &Options::default())
+}
+
+fn ids(topology: &Topology) -> Vec<ObjectId> {
+    let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
+    let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
+    let policies = topology.policies.keys().cloned().map(ObjectId::Policy);
+    exchanges.chain(queues).chain(policies).chain(topology.bindings.iter().cloned().map(ObjectId::Binding)).collect()
+}
+
+fn changed(change: &PlannedChange, said_by: Vec<ObjectId>) -> Wrong {
+    let what = match (&change.before, &change.after) {
+        (None, _) => "it would be made",
+        (Some(_), None) => "it would be deleted",
+        (Some(Object::Vhost(_)), Some(_)) => "the vhost would be changed",
+        (Some(_), Some(_)) => "it would be changed",
+    };
+    Wrong { said_by, why: what.to_owned() }
+}
+
+fn diagnosed(text: &Text, diagnostic: &Diagnostic) -> Wrong {
+    let places = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
+    let said_by = places.flat_map(|at| text.at(at.start)).cloned().collect();
+    Wrong { said_by, why: diagnostic.message.clone() }
+}
+
+fn unknown(why: &str) -> Wrong {
+    Wrong { said_by: Vec::new(), why: why.to_owned() }
+}

@@ -1,0 +1,137 @@
+//! What of a live vhost a spec is to say: all that lasts and is somebody's on purpose, as far as it was asked for.
+
+use super::Live;
+use super::left_out::{LeftOut, Why};
+use crate::model::naming::{self, TierName};
+use crate::model::{
+    Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue, QueueName, Topology,
+};
+
+/// What is left out by what it is; what no spec can say is found later, by trying.
+pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
+    let mut left_out = LeftOut::default();
+    for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
+        let id = ObjectId::Queue(name.clone());
+        if let Some(why) = why_queue(name, queue, live.untouchable.contains(&id)) {
+            left_out.add(id, why);
+        }
+    }
+    for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
+        let id = ObjectId::Exchange(name.clone());
+        if let Some(why) = why_exchange(exchange) {
+            left_out.add(id, why);
+        }
+    }
+    let operators = live.operator_policies.keys().filter(|name| is_chosen(globs, name.as_str()));
+    left_out.operator_policies = operators.cloned().collect();
+    left_out
+}
+
+fn why_queue(name: &QueueName, queue: &Queue, is_untouchable: bool) -> Option<Why> {
+    match queue {
+        _ if queue.is_topos_own() => Some(Why::Topos),
+        _ if name.is_server_named() => Some(Why::ServerNamed),
+        _ if queue.exclusive => Some(Why::Exclusive),
+        _ if queue.auto_delete => Some(Why::AutoDelete),
+        _ if !queue.durable => Some(Why::Transient),
+        _ => is_untouchable.then_some(Why::Plugins),
+    }
+}
+
+fn why_exchange(exchange: &Exchange) -> Option<Why> {
+    match exchange {
+        _ if exchange.is_topos_own() => Some(Why::Topos),
+        _ if exchange.auto_delete => Some(Why::AutoDelete),
+        _ => (!exchange.durable).then_some(Why::Transient),
+    }
+}
+
+/// What is left of the vhost. A binding goes with its destination, and is told of where only its source is left out.
+pub(super) fn kept(live: &Live<'_>, globs: &[Glob], left_out: &mut LeftOut) -> Topology {
+    let mut kept =
+        Topology { settings: live.topology.settings.clone(), ..Topology::missing(live.topology.vhost.clone()) };
+    let is_in = |id: &ObjectId| !left_out.contains(id);
+    let queues = live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name));
+    kept.queues = queues
+        .filter(|(name, _)| is_in(&ObjectId::Queue((*name).clone())))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    let exchanges = live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name));
+    kept.exchanges = exchanges
+        .filter(|(name, _)| is_in(&ObjectId::Exchange((*name).clone())))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    let policies = live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name));
+    kept.policies = policies
+        .filter(|(name, _)| is_in(&ObjectId::Policy((*name).clone())))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    let mut from_left_out = Vec::new();
+    for binding in &live.topology.bindings {
+        if !is_in(&ObjectId::Binding(binding.clone())) || !has_destination(&kept, globs, binding) {
+            continue;
+        }
+        // The retries of a queue that was not chosen may end at one that was.
+        let is_chosen = is_chosen_exchange(globs, &binding.source);
+        if !is_chosen && stems(&binding.source).any(|queue| live.topology.queues.contains_key(&queue)) {
+            continue;
+        }
+        if is_in(&ObjectId::Exchange(binding.source.clone())) {
+            kept.bindings.insert(binding.clone());
+        } else {
+            from_left_out.push(binding.clone());
+        }
+    }
+    for binding in from_left_out {
+        left_out.add(ObjectId::Binding(binding), Why::FromLeftOut);
+    }
+    kept
+}
+
+/// Whether a binding ends at what is kept; the broker's own exchanges have no owner but the source.
+fn has_destination(kept: &Topology, globs: &[Glob], binding: &Binding) -> bool {
+    match &binding.destination {
+        Destination::Queue(name) => kept.queues.contains_key(name),
+        Destination::Exchange(name) if name.is_predeclared() => is_chosen_exchange(globs, &binding.source),
+        // Where retries end may be somebody else's.
+        Destination::Exchange(name) => {
+            kept.exchanges.contains_key(name)
+                || kept.exchanges.contains_key(&binding.source) && stems(&binding.source).next().is_some()
+        }
+    }
+}
+
+fn is_chosen(globs: &[Glob], name: &str) -> bool {
+    globs.is_empty() || globs.iter().any(|glob| glob.matches(name))
+}
+
+/// A tier is chosen with the queue whose messages wait there.
+fn is_chosen_queue(globs: &[Glob], name: &QueueName) -> bool {
+    let stem = || TierName::parse(name).map(|tier| tier.queue);
+    is_chosen(globs, name.as_str()) || stem().is_some_and(|queue| is_chosen(globs, queue.as_str()))
+}
+
+/// What has a generated name is chosen with its queue.
+fn is_chosen_exchange(globs: &[Glob], name: &ExchangeName) -> bool {
+    is_chosen(globs, name.as_str()) || stems(name).any(|queue| is_chosen(globs, queue.as_str()))
+}
+
+/// The queues of which an exchange may be a part, by its name.
+fn stems(name: &ExchangeName) -> impl Iterator<Item = QueueName> {
+    let of = |name: &ExchangeName| {
+        [
+            naming::queue_of_dead_letter_exchange(name),
+            naming::queue_of_retry_exchange(name),
+            naming::queue_of_over_exchange(name),
+            naming::queue_of_first_exchange(name),
+            naming::queue_of_return_exchange(name),
+        ]
+    };
+    let switched = naming::switched_by(name);
+    of(name).into_iter().chain(switched.into_iter().flat_map(move |name| of(&name))).flatten()
+}
+
+fn is_chosen_policy(globs: &[Glob], name: &PolicyName) -> bool {
+    let stem = || naming::queue_of_dead_letter_policy(name);
+    is_chosen(globs, name.as_str()) || stem().is_some_and(|queue| is_chosen(globs, queue.as_str()))
+}

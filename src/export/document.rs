@@ -1,0 +1,257 @@
+//! The whole spec of a vhost as a tree: sections in the order in which people read them, bindings under what they lead to.
+
+use super::Live;
+use super::defaults::factored;
+use super::recognise::{DeadLetterQueue, Recognised, dead_lettering};
+use super::said::{Said, said};
+use super::shared::Shared;
+use super::value::{arguments, but, with_unit};
+use super::yaml::{Entry, Text, Tree, entry};
+use crate::behaviour::routing::DeadLettering;
+use crate::model::{
+    ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
+    Topology, Vhost,
+};
+use crate::spec::policy_key;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lines of comment, by the object above which they stand.
+pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
+
+/// All that the text is made of.
+pub(super) struct Document<'a> {
+    pub(super) live: &'a Live<'a>,
+    pub(super) kept: &'a Topology,
+    pub(super) recognised: &'a Recognised,
+    /// None at all, not even of its own, without.
+    pub(super) comments: Option<&'a Comments>,
+}
+
+impl Document<'_> {
+    /// The text.
+    pub(super) fn text(&self) -> Text {
+        let mut bindings = self.bindings();
+        let names = self.kept.queues.keys().filter(|name| !self.is_made(&ObjectId::Queue((*name).clone())));
+        let mut queues: BTreeMap<QueueName, Said> = names
+            .filter_map(|name| {
+                Some((name.clone(), said(self.kept, self.recognised, name, self.kept.queues.get(name)?)))
+            })
+            .collect();
+        let defaults = factored(&mut queues);
+        let shared = Shared::of(&queues);
+        let (mut working, mut dead) = (Vec::new(), Vec::new());
+        for (name, said) in queues {
+            let id = ObjectId::Queue(name.clone());
+            let bound = bindings.remove(&id);
+            let own = shared.instead_of(said.entries());
+            let exchange = self.recognised.dead_letter_queues.get(&name);
+            let exchange_keys = exchange.and_then(|it| dead_letter_exchange(&name, it));
+            let tree = Tree::table(own.into_iter().chain(bound).chain(said.arguments).chain(exchange_keys));
+            let section = if exchange.is_some() { &mut dead } else { &mut working };
+            section.push(self.object(id, name.as_str(), tree));
+        }
+        let exchanges = self.exchanges(&mut bindings);
+        let policies = self.kept.policies.iter().filter(|(name, _)| !self.is_made(&ObjectId::Policy((*name).clone())));
+        let policies =
+            policies.map(|(name, it)| self.object(ObjectId::Policy(name.clone()), name.as_str(), policy(it)));
+        let version = entry("version", Tree::plain(1));
+        let mut sections = vec![version, entry("vhost", self.vhost().about(ObjectId::Vhost))];
+        sections.extend(shared.sections());
+        sections.extend(defaults);
+        let tables = [("exchanges", exchanges), ("queues", working), ("deadLetterQueues", dead)];
+        let tables = tables.into_iter().filter(|(_, entries)| !entries.is_empty());
+        sections.extend(tables.map(|(name, entries)| entry(name, Tree::table(entries))));
+        // What is left has no table to stand in.
+        let elsewhere = self.kept.bindings.iter().filter(|it| {
+            bindings.contains_key(&it.destination.id()) && !self.is_made(&ObjectId::Binding((*it).clone()))
+        });
+        let elsewhere: Vec<Tree> = elsewhere.map(binding).collect();
+        if !elsewhere.is_empty() {
+            sections.push(entry("bindings", Tree::list(elsewhere)));
+        }
+        let policies: Vec<Entry> = policies.collect();
+        if !policies.is_empty() {
+            sections.push(entry("policies", Tree::table(policies)));
+        }
+        Text::of(&sections)
+    }
+
+    fn is_made(&self, id: &ObjectId) -> bool {
+        self.recognised.made.contains_key(id)
+    }
+
+    fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
+        let comments = self.comments.and_then(|all| all.get(&id)).cloned().unwrap_or_default();
+        entry(name, tree.about(id)).comments(comments)
+    }
+
+    fn vhost(&self) -> Tree {
+        let name = Tree::text(self.kept.vhost.as_str());
+        let Vhost { description, default_queue_type, .. } = self.kept.settings.clone().unwrap_or_default();
+        let description = description.filter(|it| !it.is_empty()).map(|it| entry("description", Tree::text(&it)));
+        // Classic is what there is without a word, too, and what new vhosts are told by newer brokers.
+        let kind = default_queue_type.filter(|it| it != "classic").map(|it| entry("defaultQueueType", Tree::text(&it)));
+        let more: Vec<Entry> = description.into_iter().chain(kind).collect();
+        if more.is_empty() { name } else { Tree::table([entry("name", name)].into_iter().chain(more)) }
+    }
+
+    /// `bindings` of each object that is said, by the object.
+    fn bindings(&self) -> BTreeMap<ObjectId, Entry> {
+        let mut by_destination: BTreeMap<ObjectId, Vec<Tree>> = BTreeMap::new();
+        for binding in self.kept.bindings.iter().filter(|it| !self.is_made(&ObjectId::Binding((*it).clone()))) {
+            by_destination.entry(binding.destination.id()).or_default().push(incoming(binding));
+        }
+        by_destination.into_iter().map(|(id, bindings)| (id, entry("bindings", Tree::list(bindings)))).collect()
+    }
+
+    fn exchanges(&self, bindings: &mut BTreeMap<ObjectId, Entry>) -> Vec<Entry> {
+        let mut entries: BTreeMap<&ExchangeName, Entry> = BTreeMap::new();
+        for (name, it) in &self.kept.exchanges {
+            let id = ObjectId::Exchange(name.clone());
+            if !self.is_made(&id) {
+                let tree = exchange(it, bindings.remove(&id));
+                entries.insert(name, self.object(id, name.as_str(), tree));
+            }
+        }
+        let referred = self.referred();
+        for (name, why) in &referred {
+            let id = ObjectId::Exchange(name.clone());
+            let mut entry = self.object(id, name.as_str(), Tree::table([entry("external", Tree::plain(true))]));
+            if self.comments.is_some() && !self.live.topology.exchanges.contains_key(name) {
+                entry = entry.comments(vec![format!("there is no such exchange, and the broker drops {why}")]);
+            }
+            entries.insert(name, entry);
+        }
+        entries.into_values().collect()
+    }
+
+    /// The exchanges that others of the spec need and that are not in it, and what would go there.
+    fn referred(&self) -> BTreeMap<ExchangeName, String> {
+        let mut referred: BTreeMap<ExchangeName, BTreeSet<String>> = BTreeMap::new();
+        let mut refer = |name: ExchangeName, why: String| {
+            if !name.is_predeclared() && !self.kept.exchanges.contains_key(&name) {
+                referred.entry(name).or_default().insert(why);
+            }
+        };
+        for (name, queue) in &self.kept.queues {
+            if let Some(to) = dead_lettering(&queue.arguments, "x-") {
+                refer(to.exchange, format!("the dead letters of `{name}`"));
+            }
+        }
+        for (name, tiered) in &self.recognised.tiered {
+            if let Some(end) = &tiered.end {
+                refer(end.exchange.clone(), format!("the dead letters of `{name}`"));
+            }
+        }
+        for (name, exchange) in &self.kept.exchanges {
+            if let Some(alternate) = exchange.alternate_exchange() {
+                refer(alternate.into(), format!("what `{name}` cannot route"));
+            }
+        }
+        for (name, policy) in &self.kept.policies {
+            let alternate = policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text);
+            let letters = dead_lettering(&policy.definition, "").map(|it| it.exchange);
+            for exchange in letters.into_iter().chain(alternate.map(ExchangeName::from)) {
+                refer(exchange, format!("what policy `{name}` sends there"));
+            }
+        }
+        for binding in &self.kept.bindings {
+            refer(binding.source.clone(), String::new());
+            match &binding.destination {
+                Destination::Exchange(name) if !self.is_made(&ObjectId::Binding(binding.clone())) => {
+                    refer(name.clone(), String::new());
+                }
+                Destination::Exchange(_) | Destination::Queue(_) => {}
+            }
+        }
+        // What only stands in for the first tier is nobody's: to the broker an alternate that is not there is none.
+        referred.retain(|name, _| !self.is_first_of_republish(name));
+        let listed = |why: BTreeSet<String>| {
+            let (first, more) = (why.iter().find(|it| !it.is_empty()).cloned(), why.len());
+            let first = first.unwrap_or_else(|| "all of it".to_owned());
+            if more > 2 { format!("{first} and {} others", more - 1) } else { first }
+        };
+        referred.into_iter().map(|(name, why)| (name, listed(why))).collect()
+    }
+
+    fn is_first_of_republish(&self, name: &ExchangeName) -> bool {
+        let queue = crate::model::naming::queue_of_first_exchange(name);
+        queue.is_some_and(|queue| self.recognised.tiered.contains_key(&queue))
+    }
+}
+
+fn exchange(exchange: &Exchange, bindings: Option<Entry>) -> Tree {
+    let alternate = exchange.alternate_exchange().map(|it| entry("alternateExchange", Tree::text(it)));
+    let has_key = |name: &str| name == "alternate-exchange" && alternate.is_some();
+    let others = arguments(but(&exchange.arguments, has_key));
+    let kind = entry("type", Tree::text(&exchange.kind));
+    let internal = exchange.internal.then(|| entry("internal", Tree::plain(true)));
+    Tree::table([kind].into_iter().chain(internal).chain(alternate.clone()).chain(others).chain(bindings))
+}
+
+/// What differs from the exchange that a dead-letter queue has without a word.
+fn dead_letter_exchange(name: &QueueName, it: &DeadLetterQueue) -> Option<Entry> {
+    let is_usual = it.exchange == crate::model::naming::dead_letter_exchange(name);
+    let named = (!is_usual).then(|| entry("name", Tree::text(it.exchange.as_str())));
+    let kind = (it.kind != "fanout").then(|| entry("type", Tree::text(&it.kind)));
+    let internal = it.internal.then(|| entry("internal", Tree::plain(true)));
+    let key = it.routing_key.as_ref().map(|key| entry("routingKey", Tree::text(key)));
+    let keys: Vec<Entry> = named.into_iter().chain(kind).chain(internal).chain(key).collect();
+    (!keys.is_empty()).then(|| entry("exchange", Tree::table(keys)))
+}
+
+fn key_and_arguments(binding: &Binding) -> impl Iterator<Item = Entry> {
+    let key = (!binding.routing_key.is_empty()).then(|| entry("routingKey", Tree::text(&binding.routing_key)));
+    key.into_iter().chain(arguments(&binding.arguments))
+}
+
+/// A binding in the list of what it leads to.
+fn incoming(binding: &Binding) -> Tree {
+    let source = entry("exchange", Tree::text(binding.source.as_str()));
+    Tree::table([source].into_iter().chain(key_and_arguments(binding))).about(ObjectId::Binding(binding.clone()))
+}
+
+/// A binding in a list of its own.
+fn binding(binding: &Binding) -> Tree {
+    let ends = [("source", binding.source.as_str()), ("destination", binding.destination.name())];
+    let ends = ends.map(|(key, name)| entry(key, Tree::text(name)));
+    let kind = match binding.destination {
+        Destination::Queue(_) => None,
+        Destination::Exchange(_) => Some(entry("destinationType", Tree::plain("exchange"))),
+    };
+    let keys = ends.into_iter().chain(kind).chain(key_and_arguments(binding));
+    Tree::table(keys).about(ObjectId::Binding(binding.clone()))
+}
+
+fn policy(policy: &Policy) -> Tree {
+    let apply_to = (policy.apply_to != ApplyTo::All).then(|| entry("applyTo", Tree::plain(policy.apply_to)));
+    let Priority(number) = policy.priority;
+    // An integer where it is one, as people write it.
+    let shown =
+        if number.fract() == 0.0 && number.abs() < 9e15 { format!("{number:.0}") } else { format!("{number:?}") };
+    let priority = (policy.priority != Priority(0.0)).then(|| entry("priority", Tree::plain(shown)));
+    let definition = policy.definition.iter().map(|(name, value)| {
+        let key = policy_key(name).unwrap_or(name);
+        entry(key, with_unit(name, value))
+    });
+    let pattern = entry("pattern", Tree::text(&policy.pattern));
+    let keys = [pattern].into_iter().chain(apply_to).chain(priority);
+    Tree::table(keys.chain([entry("definition", Tree::table(definition))]))
+}
+
+/// What names an exchange.
+pub(super) fn naming(kept: &Topology, exchange: &ExchangeName) -> Vec<ObjectId> {
+    let sends = |letters: Option<DeadLettering>| letters.is_some_and(|it| it.exchange == *exchange);
+    let is_alternate = |alternate: Option<&str>| alternate == Some(exchange.as_str());
+    let queues = kept.queues.iter().filter(|(_, it)| sends(dead_lettering(&it.arguments, "x-")));
+    let exchanges = kept.exchanges.iter().filter(|(_, it)| is_alternate(it.alternate_exchange()));
+    let policies = kept.policies.iter().filter(|(_, it)| {
+        let alternate = it.definition.get("alternate-exchange").and_then(ArgumentValue::as_text);
+        sends(dead_lettering(&it.definition, "")) || is_alternate(alternate)
+    });
+    let bindings = kept.bindings.iter().filter(|it| it.source == *exchange);
+    let named = queues.map(|(name, _)| ObjectId::Queue(name.clone()));
+    let named = named.chain(exchanges.map(|(name, _)| ObjectId::Exchange(name.clone())));
+    let named = named.chain(policies.map(|(name, _)| ObjectId::Policy(name.clone())));
+    named.chain(bindings.map(|it| ObjectId::Binding(it.clone()))).collect()
+}

@@ -1,0 +1,128 @@
+//! What is live and not in the exported spec, and why.
+
+use crate::model::count::{count, number};
+use crate::model::{ObjectId, ObjectKind, PolicyName};
+use std::collections::BTreeMap;
+
+/// So many names are told of each kind.
+const MOST_NAMES: usize = 8;
+/// So many reasons are told.
+const MOST_LINES: usize = 40;
+
+/// Why an object is left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// It belongs to one connection.
+    Exclusive,
+    /// The broker gave it its name.
+    ServerNamed,
+    /// It goes with its last consumer, or its last binding.
+    AutoDelete,
+    /// It does not survive a restart.
+    Transient,
+    /// Topo made it for itself.
+    Topos,
+    /// A plugin made it for itself.
+    Plugins,
+    /// A binding from something that is left out.
+    FromLeftOut,
+    /// No spec can say it; the sentence says why.
+    Unsayable(String),
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    objects: BTreeMap<ObjectId, Why>,
+    /// What an administrator sets over the policies; no spec knows them.
+    pub(super) operator_policies: Vec<PolicyName>,
+}
+
+impl LeftOut {
+    pub(super) fn add(&mut self, id: ObjectId, why: Why) {
+        self.objects.entry(id).or_insert(why);
+    }
+
+    pub(super) fn contains(&self, id: &ObjectId) -> bool {
+        self.objects.contains_key(id)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// How many exchanges, queues and policies; what is an operator's not among them.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.objects.keys().filter(|id| !matches!(id, ObjectId::Binding(_))).count()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.operator_policies.is_empty()
+    }
+
+    /// One line for each reason: `2 exclusive queues: a, b`.
+    pub fn lines(&self) -> Vec<String> {
+        let mut groups: BTreeMap<(&Why, ObjectKind), Vec<String>> = BTreeMap::new();
+        for (id, why) in &self.objects {
+            let name = match id {
+                ObjectId::Binding(binding) => binding.to_string(),
+                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+                    id.name().unwrap_or_default().to_owned()
+                }
+            };
+            groups.entry((why, id.kind())).or_default().push(name);
+        }
+        let operators: Vec<String> = self.operator_policies.iter().map(ToString::to_string).collect();
+        let operators = (!operators.is_empty()).then(|| {
+            let things = if operators.len() == 1 { "policy" } else { "policies" };
+            format!("{} operator {things}: {}", number(operators.len() as u64), listed(&operators))
+        });
+        let mut lines: Vec<String> =
+            groups.into_iter().map(|((why, kind), names)| line(why, kind, &names)).chain(operators).collect();
+        if lines.len() > MOST_LINES {
+            let more = lines.len() - MOST_LINES;
+            lines.truncate(MOST_LINES);
+            lines.push(format!("and {} more such", count(more as u64, "line")));
+        }
+        lines
+    }
+}
+
+fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
+    let things = match (kind, names.len()) {
+        (ObjectKind::Policy, 2..) => "policies".to_owned(),
+        (_, 1) => kind.to_string(),
+        (_, _) => format!("{kind}s"),
+    };
+    let (before, behind) = match why {
+        Why::Exclusive => ("exclusive ", ""),
+        Why::ServerNamed => ("server-named ", ""),
+        Why::AutoDelete => ("auto-delete ", ""),
+        Why::Transient => ("transient ", ""),
+        Why::Topos => ("", " of topo's own"),
+        Why::Plugins => ("", " of a plugin's own"),
+        Why::FromLeftOut => ("", " from what is left out"),
+        Why::Unsayable(_) => ("", " that no spec can say"),
+    };
+    let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
+    match why {
+        Why::Unsayable(why) => format!("{line} ({why})"),
+        Why::Exclusive
+        | Why::ServerNamed
+        | Why::AutoDelete
+        | Why::Transient
+        | Why::Topos
+        | Why::Plugins
+        | Why::FromLeftOut => line,
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(MOST_NAMES) {
+        Some(more) if more > 0 => format!("{shown} and {} more", number(more as u64)),
+        Some(_) | None => shown,
+    }
+}

@@ -1,0 +1,154 @@
+//! Dead-letter queues: an exchange that dead letters are sent to, and the queue behind it, that nothing comes back from.
+
+use super::{GivenUp, Recognised, dead_lettering};
+use crate::export::Live;
+use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
+use crate::model::{
+    Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
+};
+use std::collections::BTreeMap;
+
+/// The exchange of a dead-letter queue, and how it leads there.
+#[derive(Clone, Debug)]
+pub(in crate::export) struct DeadLetterQueue {
+    /// The name of the exchange.
+    pub(in crate::export) exchange: ExchangeName,
+    /// Its type.
+    pub(in crate::export) kind: String,
+    /// Whether it is internal.
+    pub(in crate::export) internal: bool,
+    /// The key of the binding, where it is not the one that such an exchange is bound with anyway.
+    pub(in crate::export) routing_key: Option<String>,
+    /// Whether the queue has the delivery limit that a dead-letter queue gets anyway.
+    pub(in crate::export) has_own_limit: bool,
+}
+
+impl DeadLetterQueue {
+    /// The key that dead letters get which are sent to this queue; their own without it.
+    pub(in crate::export) fn key_of_letters(&self, name: &QueueName) -> Option<String> {
+        let by_type = || (self.kind == "direct").then(|| usual_key(&self.kind, name));
+        self.routing_key.clone().or_else(by_type)
+    }
+}
+
+/// Adds every exchange that dead letters are sent to, with the one queue behind it.
+pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology, given_up: &GivenUp) {
+    let mut leading: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
+    for binding in &kept.bindings {
+        leading.entry(&binding.source).or_default().push(binding);
+    }
+    let sinks = sinks(recognised, live.topology);
+    for (exchange_name, is_certain) in sinks {
+        let id = ObjectId::Exchange(exchange_name.clone());
+        let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
+            continue;
+        };
+        if !can_be_generated(exchange) {
+            continue;
+        }
+        let to_queues: Vec<(&QueueName, &Binding)> = leading
+            .get(&exchange_name)
+            .into_iter()
+            .flatten()
+            .filter(|binding| {
+                binding.arguments.is_empty() && !recognised.made.contains_key(&ObjectId::Binding((**binding).clone()))
+            })
+            .filter_map(|binding| match &binding.destination {
+                Destination::Queue(name) => Some((name, *binding)),
+                Destination::Exchange(_) => None,
+            })
+            .collect();
+        // With one behind it, it is that one's; with several, only a name can tell.
+        let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
+            dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
+        };
+        let chosen = match &to_queues[..] {
+            [only] => Some(only),
+            several => several.iter().find(is_its_own),
+        };
+        let Some((name, binding)) = chosen else { continue };
+        if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
+            continue;
+        }
+        let Some(queue) = kept.queues.get(*name) else { continue };
+        let is_taken = recognised.dead_letter_queues.contains_key(*name)
+            || given_up.dead_letter_queues.contains(*name)
+            || recognised.tiered.contains_key(*name)
+            || recognised.made.contains_key(&ObjectId::Queue((*name).clone()));
+        if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") {
+            continue;
+        }
+        let Some(has_own_limit) = own_limit(queue, live) else { continue };
+        let is_usual = binding.routing_key == usual_key(&exchange.kind, name);
+        let found = DeadLetterQueue {
+            exchange: exchange_name.clone(),
+            kind: exchange.kind.clone(),
+            internal: exchange.internal,
+            routing_key: (!is_usual).then(|| binding.routing_key.clone()),
+            has_own_limit,
+        };
+        recognised.made.insert(id, (*name).clone());
+        recognised.made.insert(ObjectId::Binding((*binding).clone()), (*name).clone());
+        recognised.dead_letter_queues.insert((*name).clone(), found);
+    }
+}
+
+/// Where dead letters go, of queues, of policies and at the end of retries; and whether that is certain: where all that goes
+/// there has waited, it may be work that was to be done later.
+fn sinks(recognised: &Recognised, live: &Topology) -> BTreeMap<ExchangeName, bool> {
+    let by_queues = live.queues.values().filter_map(|queue| {
+        let is_certain = !queue.arguments.contains_key("x-message-ttl");
+        dead_lettering(&queue.arguments, "x-").map(|it| (it.exchange, is_certain))
+    });
+    let by_policies = live.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
+    let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
+    // Also those of queues that were not asked for.
+    let ends_of_retries = live.bindings.iter().filter_map(|binding| match &binding.destination {
+        Destination::Exchange(name) => queue_of_over_exchange(&binding.source).map(|_| name.clone()),
+        Destination::Queue(_) => None,
+    });
+    let mut sinks = BTreeMap::new();
+    for (exchange, is_certain) in
+        by_queues.chain(by_policies.chain(ends).map(|it| it.exchange).chain(ends_of_retries).map(|it| (it, true)))
+    {
+        if !exchange.is_predeclared() {
+            *sinks.entry(exchange).or_default() |= is_certain;
+        }
+    }
+    sinks
+}
+
+/// Whether a name says that dead letters are meant.
+fn is_called_so(name: &str) -> bool {
+    let words =
+        ["dead", "dlx", "dlq", "dlt", "fail", "error", "poison", "quarantine", "reject", "parking", "undeliver"];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+/// Whether the expansion makes such an exchange for a dead-letter queue.
+fn can_be_generated(exchange: &Exchange) -> bool {
+    let kinds = ["fanout", "topic", "direct", "headers"];
+    exchange.durable
+        && !exchange.auto_delete
+        && exchange.arguments == Arguments::new()
+        && kinds.contains(&exchange.kind.as_str())
+}
+
+/// The key that binds a dead-letter queue to an exchange of that type, where none is said.
+fn usual_key(kind: &str, name: &QueueName) -> String {
+    match kind {
+        "topic" => "#".to_owned(),
+        "direct" => name.as_str().to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Whether it has the limit of dead-letter queues; `None` where it would get that and has none.
+fn own_limit(queue: &Queue, live: &Live<'_>) -> Option<bool> {
+    let would_get = queue.queue_type() == Some(QueueType::Quorum) && live.dialect.version.is_at_least(4, 0);
+    match queue.arguments.get("x-delivery-limit") {
+        Some(limit) => Some(would_get && limit.as_integer() == Some(-1)),
+        None => (!would_get).then_some(false),
+    }
+}

@@ -1,0 +1,136 @@
+//! What live objects are together: the retries of a queue, a dead-letter queue with its exchange, a policy that wires dead
+//! letters. Only what a spec would make exactly so again; whether it does is tried afterwards (`check`), and what does not
+//! is given up and said object by object.
+
+mod dead_letters;
+mod families;
+mod waits;
+
+pub(super) use dead_letters::DeadLetterQueue;
+
+use super::Live;
+use crate::behaviour::routing::DeadLettering;
+use crate::model::naming;
+use crate::model::{
+    ArgumentValue, Arguments, ExchangeName, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology,
+};
+use crate::spec::Wiring;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is not to be recognised (again): it did not come out as it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GivenUp {
+    /// The retries of these queues, whatever their strategy.
+    pub(super) retries: BTreeSet<QueueName>,
+    /// These dead-letter queues.
+    pub(super) dead_letter_queues: BTreeSet<QueueName>,
+    /// The policies that wire the dead letters of these queues.
+    pub(super) wirings: BTreeSet<QueueName>,
+}
+
+/// The tiers of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Tiered {
+    /// A ladder, or republishing.
+    pub(super) strategy: Strategy,
+    /// Milliseconds, one a retry.
+    pub(super) delays: Vec<i64>,
+    /// Where the dead letters go in the end.
+    pub(super) end: Option<DeadLettering>,
+}
+
+/// All that was recognised.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recognised {
+    /// By the queue that retries.
+    pub(super) tiered: BTreeMap<QueueName, Tiered>,
+    /// By the queue.
+    pub(super) dead_letter_queues: BTreeMap<QueueName, DeadLetterQueue>,
+    /// By the queue that is wired.
+    pub(super) wirings: BTreeMap<QueueName, PolicyName>,
+    /// The queues that count deliveries themselves and have somewhere to send what was delivered too often.
+    pub(super) counted: BTreeSet<QueueName>,
+    /// The objects that these make, and by the say of which queue.
+    pub(super) made: BTreeMap<ObjectId, QueueName>,
+    /// What is odd about an object.
+    pub(super) notes: BTreeMap<ObjectId, Vec<String>>,
+}
+
+/// Looks at what is kept; what is only live may use it.
+pub(super) fn recognise(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) -> Recognised {
+    let mut recognised = Recognised::default();
+    for name in kept.queues.keys().filter(|name| !given_up.wirings.contains(*name)) {
+        let policy = naming::dead_letter_policy(name);
+        if is_wired_by_policy(kept, name) {
+            recognised.made.insert(ObjectId::Policy(policy.clone()), name.clone());
+            recognised.wirings.insert(name.clone(), policy);
+        }
+    }
+    families::find(&mut recognised, live.dialect, kept, given_up);
+    dead_letters::find(&mut recognised, live, kept, given_up);
+    let counts = |name: &QueueName, queue: &Queue| {
+        let is_other = recognised.tiered.contains_key(name) || recognised.dead_letter_queues.contains_key(name);
+        let limit = queue.arguments.get("x-delivery-limit").and_then(ArgumentValue::as_integer);
+        let is_limited = queue.queue_type() == Some(QueueType::Quorum) && limit.is_some_and(|limit| limit > 0);
+        is_limited && !is_other && recognised.dead_lettering(kept, name).is_some() && !given_up.retries.contains(name)
+    };
+    let counted = kept.queues.iter().filter(|(name, queue)| counts(name, queue)).map(|(name, _)| name.clone());
+    recognised.counted = counted.collect();
+    waits::find(&mut recognised, kept);
+    recognised
+}
+
+/// Whether the policy that topo would generate is there and says where the dead letters go, and the queue does not.
+fn is_wired_by_policy(kept: &Topology, name: &QueueName) -> bool {
+    let is_silent = kept.queues.get(name).is_some_and(|it| !it.arguments.contains_key("x-dead-letter-exchange"));
+    let policy = kept.policies.get(&naming::dead_letter_policy(name));
+    is_silent && policy.is_some_and(|it| dead_lettering(&it.definition, "").is_some())
+}
+
+impl Recognised {
+    /// Where a queue sends its dead letters by its own arguments, or by a policy of its own.
+    pub(super) fn dead_lettering(&self, kept: &Topology, name: &QueueName) -> Option<(DeadLettering, Wiring)> {
+        let by_policy = || {
+            let policy = kept.policies.get(self.wirings.get(name)?)?;
+            dead_lettering(&policy.definition, "").map(|it| (it, Wiring::Policy))
+        };
+        let queue = kept.queues.get(name)?;
+        dead_lettering(&queue.arguments, "x-").map(|it| (it, Wiring::Arguments)).or_else(by_policy)
+    }
+}
+
+/// Of arguments (`x-…`), or of a policy's definition. What is no text is nothing that a spec says so.
+pub(super) fn dead_lettering(arguments: &Arguments, prefix: &str) -> Option<DeadLettering> {
+    let text = |name: &str| arguments.get(&format!("{prefix}{name}")).and_then(ArgumentValue::as_text);
+    let exchange = ExchangeName::new(text("dead-letter-exchange")?);
+    Some(DeadLettering { exchange, routing_key: text("dead-letter-routing-key").map(str::to_owned) })
+}
+
+impl Recognised {
+    /// Whether a queue is a tier that was recognised; such a one may lack what only a newer broker offers.
+    pub(super) fn is_tier(&self, name: &QueueName) -> bool {
+        self.made.contains_key(&ObjectId::Queue(name.clone()))
+    }
+}
+
+impl GivenUp {
+    /// How much.
+    pub(super) fn len(&self) -> usize {
+        self.retries.len() + self.dead_letter_queues.len() + self.wirings.len()
+    }
+
+    /// Gives up what an object was recognised as: whatever is least of what is there. Whether there was anything.
+    pub(super) fn give_up(&mut self, id: &ObjectId, recognised: &Recognised) -> bool {
+        let owner = match id {
+            ObjectId::Queue(name) => Some(name),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        };
+        let Some(name) = owner.filter(|name| !recognised.is_tier(name)).or_else(|| recognised.made.get(id)) else {
+            return false;
+        };
+        let retries = recognised.tiered.contains_key(name) || recognised.counted.contains(name);
+        retries && self.retries.insert(name.clone())
+            || recognised.dead_letter_queues.contains_key(name) && self.dead_letter_queues.insert(name.clone())
+            || recognised.wirings.contains_key(name) && self.wirings.insert(name.clone())
+    }
+}

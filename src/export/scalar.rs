@@ -1,0 +1,129 @@
+//! Single texts as YAML, quoted only where YAML, or one who reads an older YAML, would take them for something else.
+
+use crate::spec::is_plain_text;
+
+/// What older YAML takes for something else than text, and `<<`, which merges.
+const NOT_TEXT: [&str; 13] = ["yes", "no", "on", "off", "y", "n", "<<", "=", ".inf", "+.inf", "-.inf", ".nan", "---"];
+
+/// A text that is read as this text: without quotes where that does, in the quotes that need the fewest escapes else.
+/// A `${` would begin a variable.
+pub(super) fn text(text: &str) -> String {
+    let text = &text.replace("${", "$${");
+    if is_plain(text) {
+        text.clone()
+    } else if text.chars().any(is_escaped) {
+        double_quoted(text)
+    } else if !text.contains(['\\', '"']) {
+        format!("\"{text}\"")
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+/// A text in one line, as it may stand in a comment. `# topo: allow …` is a comment that is read.
+pub(super) fn comment(text: &str) -> String {
+    text.replace("topo:", "topo :").chars().map(|c| if is_escaped(c) { escaped(c) } else { c.to_string() }).collect()
+}
+
+fn is_plain(text: &str) -> bool {
+    // What indicates something, where it does: `order.#` is text, `#` is a comment. Behind a blank nearly all would.
+    let inside = |c: char| c.is_alphanumeric() || "_-./*#+%@=~!?$^&|;<>()".contains(c);
+    let before = |c: char| c.is_alphanumeric() || "_./$^(".contains(c);
+    let mut words = text.split(' ');
+    words.all(|word| word.starts_with(before) && word.chars().all(inside))
+        && is_plain_text(text)
+        && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str())
+        && !looks_like_a_number(text)
+}
+
+/// `1_000`, `0b1`, `2001-12-14` and the like: text in YAML 1.2, and not in 1.1.
+fn looks_like_a_number(text: &str) -> bool {
+    let is_of_number = |c: char| c.is_ascii_digit() || "_.+-: eExXoObBtTzZ".contains(c);
+    text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
+}
+
+/// What YAML does not print, what it folds or takes for the end of a line, and what nobody sees.
+fn is_escaped(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff0}'..='\u{ffff}')
+        || (u32::from(c) & 0xfffe) == 0xfffe
+}
+
+fn double_quoted(text: &str) -> String {
+    let one = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if is_escaped(c) => escaped(c),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(one).collect::<String>())
+}
+
+fn escaped(c: char) -> String {
+    match (c, u32::from(c)) {
+        ('\n', _) => "\\n".to_owned(),
+        ('\r', _) => "\\r".to_owned(),
+        ('\t', _) => "\\t".to_owned(),
+        (_, code) if code <= 0xff => format!("\\x{code:02x}"),
+        (_, code) if code <= 0xffff => format!("\\u{code:04x}"),
+        (_, code) => format!("\\U{code:08x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_quotes_has_them() {
+        for plain in ["orders.work", "order.#", "order.*.paid", "a/b", "a b", "größe", "3ds.callback", "^orders$"] {
+            assert_eq!(text(plain), plain);
+        }
+        for (given, expected) in [
+            ("", "\"\""),
+            ("#", "\"#\""),
+            ("*", "\"*\""),
+            ("yes", "\"yes\""),
+            ("null", "\"null\""),
+            ("~", "\"~\""),
+            ("1e3", "\"1e3\""),
+            ("2024-01-01", "\"2024-01-01\""),
+            ("a #b", "\"a #b\""),
+            ("a: b", "\"a: b\""),
+            (" a", "\" a\""),
+            ("<<", "\"<<\""),
+            ("^a\\.b$", "'^a\\.b$'"),
+            ("it's \"so\"", "'it''s \"so\"'"),
+            ("a\nb\"", "\"a\\nb\\\"\""),
+            ("${HOME}", "\"$${HOME}\""),
+        ] {
+            assert_eq!(text(given), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let characters: Vec<char> =
+            "ab01.-_:#*&!|>'\"%@`{}[],?=~ $\\/^<\t\n\u{0}\u{7f}\u{85}\u{a0}\u{2028}\u{feff}\u{fffe}é🦀eEx+y"
+                .chars()
+                .collect();
+        let mut state = 1_u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        for _ in 0..20_000 {
+            let given: String = (0..=next(6)).map(|_| characters[next(characters.len())]).collect();
+            let written = text(&given);
+            for document in [
+                format!("{{{written}: [{written}, {written}]}}\n"),
+                format!("{written}:\n  - {written}\n  - {written}\n"),
+            ] {
+                let read: std::collections::BTreeMap<String, Vec<String>> =
+                    serde_yaml::from_str(&document).unwrap_or_else(|error| panic!("{given:?} as {document}: {error}"));
+                let expected = given.replace("${", "$${");
+                assert_eq!(read, [(expected.clone(), vec![expected.clone(), expected])].into(), "{document}");
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Trees into YAML as people write it: short tables on one line, long ones in a block, quotes only where something else
+//! would be read without them. Where each object stands in the text is remembered.
+
+use super::scalar;
+use crate::model::ObjectId;
+use std::ops::Range;
+
+/// What is longer goes into a block.
+const WIDTH: usize = 100;
+
+/// A value, and the object that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tree {
+    value: Value,
+    about: Option<ObjectId>,
+    /// What others refer to it by.
+    anchor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    /// As it stands in the text.
+    Scalar(String),
+    List(Vec<Tree>),
+    Table(Vec<Entry>),
+}
+
+/// A key with its value, and lines of comment above it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    key: String,
+    comments: Vec<String>,
+    tree: Tree,
+}
+
+impl Tree {
+    /// A text, quoted where it must be.
+    pub(super) fn text(text: &str) -> Self {
+        Self::plain(scalar::text(text))
+    }
+
+    /// Something that is no text, or needs no quotes: a number, a duration.
+    pub(super) fn plain(value: impl ToString) -> Self {
+        Self { value: Value::Scalar(value.to_string()), about: None, anchor: None }
+    }
+
+    pub(super) fn list(items: impl IntoIterator<Item = Self>) -> Self {
+        Self { value: Value::List(items.into_iter().collect()), about: None, anchor: None }
+    }
+
+    pub(super) fn table(entries: impl IntoIterator<Item = Entry>) -> Self {
+        Self { value: Value::Table(entries.into_iter().collect()), about: None, anchor: None }
+    }
+
+    /// The same, about that object.
+    pub(super) fn about(self, id: ObjectId) -> Self {
+        Self { about: Some(id), ..self }
+    }
+
+    /// The same, so that others can refer to it.
+    pub(super) fn anchored(self, name: &str) -> Self {
+        Self { anchor: Some(name.to_owned()), ..self }
+    }
+
+    fn has_comments(&self) -> bool {
+        match &self.value {
+            Value::Scalar(_) => false,
+            Value::List(items) => items.iter().any(Self::has_comments),
+            Value::Table(entries) => entries.iter().any(|it| !it.comments.is_empty() || it.tree.has_comments()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Scalar(_) => false,
+            Value::List(items) => items.is_empty(),
+            Value::Table(entries) => entries.is_empty(),
+        }
+    }
+}
+
+/// A key, which is quoted where it must be, and its value.
+pub(super) fn entry(key: &str, tree: Tree) -> Entry {
+    Entry { key: scalar::text(key), comments: Vec::new(), tree }
+}
+
+/// All keys of an anchored table, as if they stood here.
+pub(super) fn merged(anchor: &str) -> Entry {
+    Entry { key: "<<".to_owned(), comments: Vec::new(), tree: Tree::plain(format!("*{anchor}")) }
+}
+
+impl Entry {
+    /// The same with comments above it.
+    pub(super) fn comments(self, comments: Vec<String>) -> Self {
+        Self { comments, ..self }
+    }
+}
+
+/// A text, and what stands where.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    /// The text.
+    pub(super) text: String,
+    /// In the order in which they end: an inner one before the one that it is in.
+    places: Vec<(Range<usize>, ObjectId)>,
+    /// Those that are in no other.
+    outermost: Vec<Range<usize>>,
+}
+
+impl Text {
+    /// The whole document: its sections as blocks, with an empty line before each.
+    pub(super) fn of(sections: &[Entry]) -> Self {
+        let mut text = Self::default();
+        for section in sections {
+            let is_scalar = matches!(section.tree.value, Value::Scalar(_));
+            let is_apart = !is_scalar && section.key != "vhost";
+            if is_apart {
+                text.text.push('\n');
+            }
+            text.entry(section, 0, is_apart && section.tree.anchor.is_none());
+        }
+        text
+    }
+
+    /// The same with a head before it.
+    pub(super) fn headed(self, head: String) -> Self {
+        let by = head.len();
+        let moved = |range: Range<usize>| range.start + by..range.end + by;
+        Self {
+            text: head + &self.text,
+            places: self.places.into_iter().map(|(range, id)| (moved(range), id)).collect(),
+            outermost: self.outermost.into_iter().map(moved).collect(),
+        }
+    }
+
+    /// What stands at that byte, the innermost first.
+    pub(super) fn at(&self, byte: usize) -> impl Iterator<Item = &ObjectId> {
+        let outer = self.outermost.get(self.outermost.partition_point(|range| range.end <= byte)).cloned();
+        let Range { start, end } = outer.unwrap_or_default();
+        let until = |end: usize| self.places.partition_point(|(range, _)| range.end <= end);
+        let inside = &self.places[until(start)..until(end)];
+        inside.iter().filter(move |(range, _)| range.contains(&byte)).map(|(_, id)| id)
+    }
+
+    fn entry(&mut self, entry: &Entry, depth: usize, is_block: bool) {
+        let indent = "  ".repeat(depth);
+        for comment in &entry.comments {
+            for line in wrapped(&scalar::comment(comment), WIDTH.saturating_sub(indent.len() + 2)) {
+                self.text.push_str(&format!("{indent}# {line}\n"));
+            }
+        }
+        self.text.push_str(&indent);
+        self.key_and_value(entry, depth, is_block);
+    }
+
+    /// From the key on; what comes below it stands one step deeper.
+    fn key_and_value(&mut self, entry: &Entry, depth: usize, is_block: bool) {
+        let start = self.text.len();
+        self.text.push_str(&format!("{}:", entry.key));
+        let tree = &entry.tree;
+        if let Some(anchor) = &tree.anchor {
+            self.text.push_str(&format!(" &{anchor}"));
+        }
+        let line = self.text.rfind('\n').map_or(0, |at| at + 1);
+        let room = WIDTH.saturating_sub(columns(&self.text[line..]) + 1);
+        if matches!(tree.value, Value::Scalar(_)) || tree.is_empty() || !is_block && fits(tree, room) {
+            self.text.push(' ');
+            self.line(tree);
+            self.text.push('\n');
+        } else {
+            self.text.push('\n');
+            self.block(tree, depth + 1);
+        }
+        self.note(start, tree);
+    }
+
+    fn block(&mut self, tree: &Tree, depth: usize) {
+        match &tree.value {
+            Value::Scalar(_) => {}
+            Value::Table(entries) => entries.iter().for_each(|it| self.entry(it, depth, false)),
+            Value::List(items) => items.iter().for_each(|it| self.item(it, depth)),
+        }
+    }
+
+    fn item(&mut self, tree: &Tree, depth: usize) {
+        let indent = "  ".repeat(depth);
+        let start = self.text.len();
+        self.text.push_str(&format!("{indent}- "));
+        match &tree.value {
+            Value::Table(entries) if !tree.is_empty() && !fits(tree, WIDTH.saturating_sub(indent.len() + 2)) => {
+                for (index, entry) in entries.iter().enumerate() {
+                    if index == 0 {
+                        self.key_and_value(entry, depth + 1, false);
+                    } else {
+                        self.entry(entry, depth + 1, false);
+                    }
+                }
+            }
+            Value::Table(_) | Value::Scalar(_) | Value::List(_) => {
+                self.line(tree);
+                self.text.push('\n');
+            }
+        }
+        self.note(start, tree);
+    }
+
+    /// On one line, within something else.
+    fn flow(&mut self, tree: &Tree) {
+        let start = self.text.len();
+        self.line(tree);
+        self.note(start, tree);
+    }
+
+    fn line(&mut self, tree: &Tree) {
+        match &tree.value {
+            Value::Scalar(text) => self.text.push_str(text),
+            Value::List(items) => {
+                self.text.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    self.text.push_str(if index == 0 { "" } else { ", " });
+                    self.flow(item);
+                }
+                self.text.push(']');
+            }
+            Value::Table(entries) => {
+                self.text.push('{');
+                for (index, entry) in entries.iter().enumerate() {
+                    self.text.push_str(&format!("{}{}: ", if index == 0 { "" } else { ", " }, entry.key));
+                    self.flow(&entry.tree);
+                }
+                self.text.push('}');
+            }
+        }
+    }
+
+    fn note(&mut self, start: usize, tree: &Tree) {
+        if let Some(id) = &tree.about {
+            let range = start..self.text.len();
+            while self.outermost.last().is_some_and(|inner| inner.start >= start) {
+                self.outermost.pop();
+            }
+            self.outermost.push(range.clone());
+            self.places.push((range, id.clone()));
+        }
+    }
+}
+
+fn fits(tree: &Tree, room: usize) -> bool {
+    let mut line = Text::default();
+    line.flow(tree);
+    columns(&line.text) <= room && !tree.has_comments()
+}
+
+/// In lines of that width, all but the first set in; a word that is longer stands alone.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::QueueName;
+
+    #[test]
+    fn short_tables_stand_on_one_line_and_long_ones_in_a_block() {
+        let long = "x".repeat(50);
+        let queue = |name: &str| {
+            let id = ObjectId::Queue(QueueName::new(name));
+            let bindings = [name, "b"].map(|it| Tree::table([entry("exchange", Tree::text(it))]));
+            let keys = [entry("type", Tree::text("quorum")), entry("bindings", Tree::list(bindings))];
+            entry(name, Tree::table(keys).about(id)).comments(vec!["odd".to_owned()])
+        };
+        let text = Text::of(&[
+            entry("version", Tree::plain(1)),
+            entry("queues", Tree::table([queue("a"), queue(&long)])),
+            entry("none", Tree::table([])),
+        ]);
+        let expected = format!(
+            "version: 1\n\nqueues:\n  # odd\n  a: {{type: quorum, bindings: [{{exchange: a}}, {{exchange: b}}]}}\n  # odd\n  \
+             {long}:\n    type: quorum\n    bindings: [{{exchange: {long}}}, {{exchange: b}}]\n\nnone: {{}}\n"
+        );
+        assert_eq!(text.text, expected);
+        let at = |part: &str| text.at(text.text.find(part).unwrap()).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(at("quorum"), ["queue a"]);
+        assert_eq!(at("version"), [""; 0]);
+    }
+}

@@ -1,0 +1,65 @@
+//! What belongs to somebody else and is not there: nothing can be bound to it, and what is sent there is dropped.
+
+use super::draft::Draft;
+use super::situation::Situation;
+use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
+
+/// Blocks the plan, for what a spec leans on must be there. Only a name alone, as that of a dead-letter exchange, may lead
+/// to nothing where it does so already: nothing is worse than it was then, and that is worth a note.
+pub(super) fn missing(draft: &mut Draft, situation: &Situation<'_>) {
+    for id in &situation.wanted.scope.external {
+        let exists = match id {
+            ObjectId::Exchange(name) => name.is_predeclared() || situation.current.exchanges.contains_key(name),
+            ObjectId::Queue(name) => situation.current.queues.contains_key(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
+        };
+        if exists {
+            continue;
+        }
+        let address = situation.address(id);
+        match named_already(draft, situation, id) {
+            Some(by) => draft.note(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
+            None => draft.block(
+                &address,
+                format!("{id} is marked `external: true`, and it does not exist"),
+                Some("have its owner create it first, or declare it here without `external`".to_owned()),
+            ),
+        }
+    }
+}
+
+/// The first live object that names it and stays as it is, if no change brings another that does.
+fn named_already(draft: &Draft, situation: &Situation<'_>, id: &ObjectId) -> Option<ObjectId> {
+    let ObjectId::Exchange(exchange) = id else { return None };
+    let exchange = exchange.as_str();
+    let is_new = |before: Option<&Object>, after: Option<&Object>| {
+        after.is_some_and(|it| names(it, exchange)) && !before.is_some_and(|it| names(it, exchange))
+    };
+    if draft.changes.iter().any(|change| is_new(change.before.as_ref(), change.after.as_ref())) {
+        return None;
+    }
+    let wanted = &situation.wanted.topology;
+    let queues = wanted.queues.keys().cloned().map(ObjectId::Queue);
+    let exchanges = wanted.exchanges.keys().cloned().map(ObjectId::Exchange);
+    let policies = wanted.policies.keys().cloned().map(ObjectId::Policy);
+    let names_it = |id: &ObjectId| {
+        let names = |object: Option<Object>| object.is_some_and(|it| names(&it, exchange));
+        names(wanted.object(id)) && names(situation.current.object(id))
+    };
+    queues.chain(exchanges).chain(policies).find(names_it)
+}
+
+/// Whether an object sends something to that exchange.
+fn names(object: &Object, exchange: &str) -> bool {
+    let says =
+        |arguments: &Arguments, name: &str| arguments.get(name).and_then(ArgumentValue::as_text) == Some(exchange);
+    match object {
+        Object::Queue(_, queue) => says(&queue.arguments, "x-dead-letter-exchange"),
+        Object::Exchange(_, it) => it.alternate_exchange() == Some(exchange),
+        Object::Policy(_, policy) => {
+            says(&policy.definition, "dead-letter-exchange") || says(&policy.definition, "alternate-exchange")
+        }
+        Object::Binding(binding) => binding.touches_exchange(&exchange.into()),
+        Object::Vhost(_) => false,
+    }
+}

@@ -1,0 +1,6 @@
+//! What is live comes out as a spec that changes nothing, and that makes the same again elsewhere.
+
+mod odd;
+mod random;
+mod round;
+mod written;

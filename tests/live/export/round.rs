@@ -1,0 +1,87 @@
+//! Broker → export → fresh vhost → the same broker, and the same text.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Topo, Vhost};
+
+/// A vhost's spec, as `topo export` writes it.
+pub(super) fn exported(vhost: &Vhost<'_>) -> String {
+    let output = Topo::new(vhost).run(["export", "--vhost", "{vhost}", "--quiet"]).expect_code(0);
+    assert_eq!(output.stderr, "", "{output}");
+    output.stdout
+}
+
+/// Without the comments, for which somebody else's objects matter.
+pub(super) fn said(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect()
+}
+
+/// A plan of the text changes nothing.
+pub(super) fn plans_to_nothing(vhost: &Vhost<'_>, text: &str) {
+    let topo = Topo::new(vhost).file("topology.yaml", text);
+    let plan = topo.run(["plan", "--detailed-exitcode"]);
+    assert!(plan.code == Some(0) && plan.stdout.contains("No changes."), "{text}\n{plan}");
+}
+
+/// All of it: returns the text.
+pub(super) fn round(vhost: &Vhost<'_>) -> String {
+    let text = exported(vhost);
+    plans_to_nothing(vhost, &text);
+    let fresh = vhost.node().vhost("fresh");
+    // What is somebody else's has to be there first.
+    let spec: Value = serde_yaml::from_str(&text).unwrap();
+    for (name, _) in spec["exchanges"].as_object().into_iter().flatten().filter(|(_, it)| it["external"] == true) {
+        let live = vhost.exchange(name);
+        let fields =
+            ["type", "durable", "auto_delete", "internal", "arguments"].map(|key| (key.to_owned(), live[key].clone()));
+        let body = Value::Object(fields.into_iter().collect());
+        vhost.http().put(&fresh.path("exchanges", &[name]), &body).expect_status(201);
+    }
+    let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
+    let apply = Topo::new(&fresh).file("topology.yaml", &elsewhere).run(["apply", "--yes"]);
+    assert!(apply.code == Some(0), "{text}\n{apply}");
+    let (before, after) = (definitions(vhost), definitions(&fresh));
+    assert_eq!(before, after, "{text}");
+    let again = exported(&fresh).replacen(fresh.name(), vhost.name(), 1);
+    // What is left out is not there any more.
+    let body = |text: &str| text[text.find("version: 1").unwrap()..].to_owned();
+    assert_eq!(body(&again), body(&text));
+    text
+}
+
+/// What the broker exports of a vhost, of what lasts, without its name; and internal exchanges, which newer brokers leave out.
+fn definitions(vhost: &Vhost<'_>) -> Value {
+    let all = vhost.http().get(&vhost.path("definitions", &[])).expect_status(200);
+    let list = |kind: &str| all[kind].as_array().cloned().unwrap_or_default();
+    let lasts = |object: &Value| object["durable"] == true && object["auto_delete"] == false;
+    let mut exchanges = list("exchanges");
+    let field = |it: &Value, name: &str| (name.to_owned(), it[name].clone());
+    let fields = ["name", "type", "durable", "auto_delete", "internal", "arguments"];
+    let internal = vhost.list("exchanges").into_iter().filter(|it| it["internal"] == true);
+    exchanges.retain(|it| it["internal"] != true);
+    exchanges.extend(internal.map(|it| Value::Object(fields.iter().map(|name| field(&it, name)).collect())));
+    exchanges.retain(lasts);
+    let mut queues = list("queues");
+    queues.retain(lasts);
+    let names = |list: &[Value]| list.iter().map(|it| it["name"].clone().to_string()).collect::<BTreeSet<_>>();
+    let (queue_names, exchange_names) = (names(&queues), names(&exchanges));
+    let is_there = |name: &Value, names: &BTreeSet<String>| {
+        name.as_str().is_some_and(|name| name.starts_with("amq.")) || names.contains(&name.to_string())
+    };
+    let mut bindings = list("bindings");
+    bindings.retain(|it| {
+        let ends = if it["destination_type"] == "queue" { &queue_names } else { &exchange_names };
+        is_there(&it["source"], &exchange_names) && is_there(&it["destination"], ends)
+    });
+    let sorted = |mut list: Vec<Value>| {
+        list.iter_mut().for_each(|it| drop(it.as_object_mut().unwrap().remove("vhost")));
+        list.sort_by_key(ToString::to_string);
+        list
+    };
+    json!({
+        "queues": sorted(queues), "exchanges": sorted(exchanges), "bindings": sorted(bindings),
+        "policies": sorted(list("policies")),
+    })
+}
