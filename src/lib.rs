@@ -31,6 +31,8 @@ pub mod diff;
 
 pub mod plan;
 
+pub mod picture;
+
 pub mod broker;
 
 pub mod apply;

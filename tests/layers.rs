@@ -18,11 +18,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("lint", &["spec", "expand", "behaviour", "model"]),
     ("diff", &["model"]),
     ("plan", &["diff", "behaviour", "model"]),
+    ("picture", &["plan", "behaviour", "model"]),
     ("broker", &["plan", "behaviour", "model"]),
     ("apply", &["broker", "plan", "behaviour", "model"]),
     (
         "render",
-        &["model", "behaviour", "spec", "expand", "contract", "life", "collapse", "lint", "diff", "plan", "apply"],
+        &["model", "behaviour", "spec", "expand", "contract", "life", "collapse", "lint", "diff", "plan", "picture", "apply"],
     ),
     (
         "cli",
@@ -37,6 +38,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "lint",
             "diff",
             "plan",
+            "picture",
             "broker",
             "apply",
             "render",

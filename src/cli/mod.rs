@@ -15,6 +15,8 @@ mod exit;
 mod explain;
 mod failure;
 mod findings;
+mod graph;
+mod graph_arguments;
 mod input;
 mod interruption;
 mod locking;
@@ -63,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Graph(arguments) => graph::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
