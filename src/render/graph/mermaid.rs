@@ -129,27 +129,30 @@ impl Writer {
         self.arrows += 1;
     }
 
-    /// An arrow of each kind that is there, and a box for each mark.
+    /// A row with an arrow of each kind that is there, and one with a box for each mark. Not as a subgraph: Mermaid would
+    /// draw arrows behind it.
     fn legend(&mut self) {
         let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
-        if kinds.is_empty() && marks.is_empty() {
-            return;
-        }
-        self.text.push_str("  subgraph legend[\"Legend\"]\n");
-        self.text.push_str("  direction LR\n");
+        let dot = |writer: &mut Self| {
+            let id = writer.id();
+            let _ = writeln!(writer.text, "  {id}(( ))");
+            writer.classes.entry("legend").or_default().push(id.clone());
+            id
+        };
+        let mut before = (!kinds.is_empty()).then(|| dot(self));
         for kind in kinds {
-            let (from, to) = (self.id(), self.id());
-            let _ = writeln!(self.text, "  {from}[\" \"]\n  {to}[\"{}\"]", escaped(kind.as_str()));
-            self.classes.entry("legend").or_default().extend([from.clone(), to.clone()]);
+            let after = dot(self);
             let head = if kind == ArrowKind::Binding { "-->" } else { "-.->" };
-            self.line(&from, head, &to, kind, None);
+            let label = format!("{head}|\"{}\"|", escaped(kind.as_str()));
+            if let Some(before) = before.replace(after.clone()) {
+                self.line(&before, &label, &after, kind, None);
+            }
         }
         for mark in marks {
             let id = self.id();
-            let _ = writeln!(self.text, "  {id}[\"{}\"]", escaped(&signed(Some(mark), mark.as_str())));
+            let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&signed(Some(mark), mark.as_str())));
             self.classes.entry(palette::of_mark(mark).class).or_default().push(id);
         }
-        self.text.push_str("  end\n");
     }
 
     fn styles(&mut self) {
@@ -161,7 +164,7 @@ impl Writer {
             self.text.push_str("  classDef dashed stroke-dasharray:4 3\n");
         }
         if self.classes.contains_key("legend") {
-            self.text.push_str("  classDef legend fill:none,stroke:none\n");
+            self.text.push_str("  classDef legend fill:#a9b1bc,stroke:none\n");
         }
         for (class, ids) in &self.classes {
             let _ = writeln!(self.text, "  class {} {class}", ids.join(","));
@@ -173,16 +176,45 @@ impl Writer {
     }
 }
 
-/// A text between quotes: whatever could end it, or be Markdown, HTML or a comment, is a character reference.
+/// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
+/// Mermaid's own, with another meaning.
 fn escaped(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || " .-/:=,…×·→".contains(c);
     let mut escaped = String::new();
-    for c in text.chars() {
-        if is_plain(c) {
-            escaped.push(c);
-        } else {
-            let _ = write!(escaped, "#{};", u32::from(c));
-        }
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_before_space = chars.peek().is_none_or(|next| next.is_whitespace());
+        let reference = match c {
+            '"' => "quot",
+            '&' => "amp",
+            '<' => "lt",
+            '>' => "gt",
+            ';' => "semi",
+            // Without the space of no width, `\n` would end a line even so.
+            '\\' => "bsol;&ZeroWidthSpace",
+            '`' => "grave",
+            '%' => "percnt",
+            '*' => "ast",
+            '_' => "lowbar",
+            '~' => "tilde",
+            '|' => "vert",
+            '[' => "lsqb",
+            ']' => "rsqb",
+            '{' => "lcub",
+            '}' => "rcub",
+            '(' => "lpar",
+            ')' => "rpar",
+            '$' => "dollar",
+            // What begins headings and lists.
+            '#' if is_before_space => "num",
+            '+' if is_before_space => "plus",
+            '-' if is_before_space => "minus",
+            '.' if is_before_space => "period",
+            other => {
+                escaped.push(other);
+                continue;
+            }
+        };
+        let _ = write!(escaped, "&{reference};");
     }
     escaped
 }
