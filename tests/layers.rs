@@ -23,7 +23,20 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("apply", &["broker", "plan", "behaviour", "model"]),
     (
         "render",
-        &["model", "behaviour", "spec", "expand", "contract", "life", "collapse", "lint", "diff", "plan", "picture", "apply"],
+        &[
+            "model",
+            "behaviour",
+            "spec",
+            "expand",
+            "contract",
+            "life",
+            "collapse",
+            "lint",
+            "diff",
+            "plan",
+            "picture",
+            "apply",
+        ],
     ),
     (
         "cli",

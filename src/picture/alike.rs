@@ -40,7 +40,8 @@ pub(super) fn stacked(raw: Raw) -> Raw {
 /// Of each that is drawn with others, the one that is drawn.
 fn stands_for(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
     let neighbours = raw.neighbours();
-    let is_queue = |id: &ObjectId| raw.nodes.get(id).is_some_and(|node| matches!(node.kind, Kind::Queue | Kind::Stream));
+    let is_queue =
+        |id: &ObjectId| raw.nodes.get(id).is_some_and(|node| matches!(node.kind, Kind::Queue | Kind::Stream));
     // What only this queue is linked to.
     let is_own = |id: &ObjectId| !is_queue(id) && neighbours.get(id).is_some_and(|others| others.len() == 1);
     let mut links: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
@@ -59,7 +60,12 @@ fn stands_for(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
             ways.insert((is_out, link.kind, link.mark, shared, looks, other));
         }
         let own = ways.iter().filter(|way| way.3.is_none()).map(|way| way.5.clone()).collect();
-        (ways.into_iter().map(|(is_out, kind, mark, shared, looks, _)| (is_out, kind, mark, shared, looks)).collect(), own)
+        (
+            ways.into_iter()
+                .map(|(is_out, kind, mark, shared, looks, _)| (is_out, kind, mark, shared, looks))
+                .collect(),
+            own,
+        )
     };
     let mut groups: BTreeMap<(Looks<'_>, Ways<'_>), Vec<(&ObjectId, Vec<ObjectId>)>> = BTreeMap::new();
     for (id, node) in raw.nodes.iter().filter(|(id, _)| is_queue(id)) {

@@ -1,8 +1,8 @@
 //! What everything leads to would tie a large picture into one knot, and cross it with arrows. It is drawn several times
 //! instead: once beside each part that leads to it.
 
-use super::raw::{Link, Raw};
 use super::Node;
+use super::raw::{Link, Raw};
 use crate::model::{ExchangeName, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 

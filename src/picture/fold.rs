@@ -88,7 +88,8 @@ fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange])
     for change in changes {
         // A binding of the family that goes or comes is a change of it.
         let id = change.id();
-        let family = wanted.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
+        let family =
+            wanted.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
         let queue = family.map(|family| &family.queue).or(change.retires.as_ref());
         if let (Some(ObjectId::Binding(_)), Some(queue)) = (&id, queue) {
             marks.entry(ObjectId::Queue(queue.clone())).or_default().push(Some(Mark::of(change.kind)));

@@ -5,8 +5,8 @@
 mod alike;
 mod before;
 mod crowd;
-mod fold;
 mod focus;
+mod fold;
 mod label;
 pub mod layout;
 mod parts;
@@ -47,12 +47,7 @@ pub fn of_plan(plan: &VhostPlan, dialect: &Dialect, options: &Options) -> Option
     Some(picture)
 }
 
-fn drawn(
-    raw: Raw,
-    wanted: &Wanted,
-    changes: &[crate::plan::PlannedChange],
-    options: &Options,
-) -> Option<VhostPicture> {
+fn drawn(raw: Raw, wanted: &Wanted, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostPicture> {
     let folds = fold::folds(&raw, wanted, changes);
     let folded = fold::folded(&raw, &folds, wanted, changes);
     let near = match &options.focus {

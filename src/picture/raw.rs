@@ -184,7 +184,8 @@ impl<'a> Drawing<'a> {
                 let label = label.filter(|_| !self.families.contains_key(&id));
                 self.link(&id, &to, ArrowKind::DeadLetter, label);
             }
-            let mut notes: Vec<String> = families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
+            let mut notes: Vec<String> =
+                families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
             let ttl = holds.get("message-ttl").and_then(|it| duration(it.value.as_integer()?));
             notes.extend(ttl.map(|ttl| format!("ttl {ttl}")));
             let (kind, words) = self.kind(&id, queue);

@@ -13,7 +13,9 @@ const LONGEST: usize = 40;
 pub fn dot(picture: &Picture) -> String {
     let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "digraph topology {{");
-    writer.text.push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
+    writer
+        .text
+        .push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
     let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[described(picture)]));
     writer.text.push_str("  node [fontname=\"Helvetica\", fontsize=11, style=filled, shape=box]\n");
     writer.text.push_str("  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.7]\n");
@@ -47,7 +49,11 @@ impl Writer {
         let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
-            let is_after = vhost.nodes.get(arrow.from).and_then(|node| node.retries.as_ref()).is_some_and(|it| it.out == "rejected");
+            let is_after = vhost
+                .nodes
+                .get(arrow.from)
+                .and_then(|node| node.retries.as_ref())
+                .is_some_and(|it| it.out == "rejected");
             let from = if is_after && arrow.kind == ArrowKind::DeadLetter { &from.1 } else { &from.0 };
             self.arrow(from, &to.0, arrow, vhost);
         }
@@ -139,7 +145,11 @@ impl Writer {
         for kind in kinds {
             let (from, to) = (self.id(), self.id());
             let _ = writeln!(self.text, "  {from} [shape=point, style=invis]");
-            let _ = writeln!(self.text, "  {to} [shape=plaintext, style=\"\", label={}]", quoted(&[kind.as_str().to_owned()]));
+            let _ = writeln!(
+                self.text,
+                "  {to} [shape=plaintext, style=\"\", label={}]",
+                quoted(&[kind.as_str().to_owned()])
+            );
             self.line(&from, &to, kind, None, &[], &[]);
         }
         for mark in marks {

@@ -59,7 +59,11 @@ impl Writer {
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
             // Dead letters leave behind the last tier.
-            let is_after = vhost.nodes.get(arrow.from).and_then(|node| node.retries.as_ref()).is_some_and(|it| it.out == "rejected");
+            let is_after = vhost
+                .nodes
+                .get(arrow.from)
+                .and_then(|node| node.retries.as_ref())
+                .is_some_and(|it| it.out == "rejected");
             let from = if is_after && arrow.kind == ArrowKind::DeadLetter { &from.1 } else { &from.0 };
             self.arrow(from, &to.0, arrow);
         }

@@ -53,7 +53,11 @@ pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
 pub(super) fn name(node: &Node, most: usize) -> String {
     let shown = match node.alike.len() {
         0 => shortened(&node.name, most),
-        many => format!("{} × {}", number(u64::try_from(many).unwrap_or(u64::MAX)), shortened(&node.name, most.saturating_sub(6))),
+        many => format!(
+            "{} × {}",
+            number(u64::try_from(many).unwrap_or(u64::MAX)),
+            shortened(&node.name, most.saturating_sub(6))
+        ),
     };
     signed(node.mark, &shown)
 }
@@ -116,7 +120,8 @@ pub(super) fn heading(vhost: &VhostPicture) -> String {
 /// The whole picture in one line, for those who do not see it.
 pub(super) fn described(picture: &Picture) -> String {
     let parts: Vec<String> = picture.vhosts.iter().map(heading).collect();
-    let what = if picture.is_plan { "What a plan does to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
+    let what =
+        if picture.is_plan { "What a plan does to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
     format!("{what} {}", parts.join("; "))
 }
 
