@@ -5,16 +5,16 @@ use std::cmp::Ordering;
 
 /// Between parts.
 const GAP: f64 = 34.0;
-/// Between single boxes.
+/// Between low parts, and between single boxes.
 const SMALL_GAP: f64 = 18.0;
 /// How much wider than high a picture is to be.
 const ASPECT: f64 = 1.5;
 
 /// Places boxes and wires.
 pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
-    let parts = parts(boxes.len(), wires);
+    let (single, linked): (Vec<_>, Vec<_>) = parts(boxes.len(), wires).into_iter().partition(|part| part.len() == 1);
     let mut layouts: Vec<(Vec<usize>, Vec<usize>, Layout)> = Vec::new();
-    for part in parts {
+    for part in linked {
         let numbers: Vec<usize> = (0..wires.len()).filter(|it| part.binary_search(&wires[*it].from).is_ok()).collect();
         let place = |id: usize| part.binary_search(&id).unwrap_or_default();
         let own = |number: &usize| {
@@ -25,6 +25,12 @@ pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
         let own_boxes: Vec<Size> = part.iter().map(|it| boxes[*it]).collect();
         let layout = layered(&own_boxes, &own_wires);
         layouts.push((part, numbers, layout));
+    }
+    let single: Vec<usize> = single.into_iter().flatten().collect();
+    if !single.is_empty() {
+        let widest = layouts.iter().map(|(_, _, layout)| layout.size.width).fold(0.0, f64::max);
+        let layout = rows(&single.iter().map(|it| boxes[*it]).collect::<Vec<_>>(), widest);
+        layouts.push((single, Vec::new(), layout));
     }
     let corners = packed(&layouts.iter().map(|(_, _, layout)| layout.size).collect::<Vec<_>>());
     let mut all = Layout {
@@ -71,6 +77,25 @@ fn parts(count: usize, wires: &[Wire]) -> Vec<Vec<usize>> {
         parts.extend((!part.is_empty()).then_some(part));
     }
     parts
+}
+
+/// What is linked to nothing, side by side: in rows as wide as the widest part, or as a page of them would be.
+fn rows(sizes: &[Size], widest: f64) -> Layout {
+    let cell = sizes.iter().map(|size| size.width).fold(0.0, f64::max) + SMALL_GAP;
+    let area: f64 = sizes.iter().map(|size| cell * (size.height + SMALL_GAP)).sum();
+    let width = widest.max((area * ASPECT).sqrt());
+    let mut layout = Layout::default();
+    let mut corner = Point::default();
+    for size in sizes {
+        if corner.x > 0.0 && corner.x + cell > width + SMALL_GAP {
+            corner = Point { x: 0.0, y: layout.size.height + SMALL_GAP };
+        }
+        layout.boxes.push(corner);
+        layout.size.width = layout.size.width.max(corner.x + size.width);
+        layout.size.height = layout.size.height.max(corner.y + size.height);
+        corner.x += cell;
+    }
+    layout
 }
 
 /// The corners of the parts: the widest first, each into the first column that has room, so that a column has parts of

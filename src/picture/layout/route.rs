@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// Between two columns, and more where many lines change their height there.
 const GAP: f64 = 18.0;
-const GAP_AT_MOST: f64 = 60.0;
+const GAP_AT_MOST: f64 = 84.0;
 /// How far apart lines leave a box, at most.
 const PORTS: f64 = 9.0;
 
@@ -78,7 +78,7 @@ fn columns(graph: &Layered) -> Vec<(f64, f64)> {
         let climbs = layer.iter().flat_map(|stop| graph.right[*stop].iter().map(move |other| (stop, other)));
         let climb = climbs.map(|(one, other)| (graph.stops[*one].y - graph.stops[*other].y).abs()).fold(0.0, f64::max);
         if number + 1 < graph.layers.len() {
-            x += wide + (GAP + climb * 0.18).min(GAP_AT_MOST);
+            x += wide + (GAP + climb * 0.16).min(GAP_AT_MOST);
         }
     }
     columns

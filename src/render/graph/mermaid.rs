@@ -152,10 +152,16 @@ impl Writer {
                 self.line(&before, &label, &after, kind, None);
             }
         }
+        let mut before: Option<String> = None;
         for mark in marks {
             let id = self.id();
             let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&signed(Some(mark), mark.as_str())));
-            self.classes.entry(palette::of_mark(mark).class).or_default().push(id);
+            self.classes.entry(palette::of_mark(mark).class).or_default().push(id.clone());
+            if let Some(before) = before.replace(id.clone()) {
+                // Not drawn, and counted all the same.
+                let _ = writeln!(self.text, "  {before} ~~~ {id}");
+                self.arrows += 1;
+            }
         }
     }
 
@@ -199,7 +205,6 @@ fn escaped(text: &str) -> String {
             '%' => "percnt",
             '*' => "ast",
             '_' => "lowbar",
-            '~' => "tilde",
             '|' => "vert",
             '[' => "lsqb",
             ']' => "rsqb",

@@ -53,11 +53,10 @@ pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
 pub(super) fn name(node: &Node, most: usize) -> String {
     let shown = match node.alike.len() {
         0 => shortened(&node.name, most),
-        many => format!(
-            "{} × {}",
-            number(u64::try_from(many).unwrap_or(u64::MAX)),
-            shortened(&node.name, most.saturating_sub(6))
-        ),
+        many => {
+            let many = format!("{} like ", number(u64::try_from(many).unwrap_or(u64::MAX)));
+            format!("{many}{}", shortened(&node.name, most.saturating_sub(cells(&many))))
+        }
     };
     signed(node.mark, &shown)
 }

@@ -60,7 +60,7 @@ impl<'a> Drawn<'a> {
         let own = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
         let tiers = node.retries.as_ref().map(Tiers::of);
         let stack = if node.alike.is_empty() { 0.0 } else { 2.0 * STACK };
-        let beside = tiers.as_ref().map_or(stack, |tiers| BETWEEN + tiers.size.width);
+        let beside = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
         let height = tiers.as_ref().map_or(0.0, |tiers| tiers.size.height);
         let size = Size { width: own.width + beside, height: (own.height + stack).max(height) };
         Self { node, name, below, own, tiers, size }
@@ -101,7 +101,7 @@ impl<'a> Drawn<'a> {
         if let (Some(tiers), Some(retries)) = (&self.tiers, &node.retries) {
             self.ways(text, corner, retries, is_plan);
             let at = Point {
-                x: corner.x + self.own.width + BETWEEN,
+                x: corner.x + self.size.width - tiers.size.width,
                 y: corner.y + (self.size.height - tiers.size.height) / 2.0,
             };
             tiers.write(text, at, retries, is_plan);
@@ -144,7 +144,8 @@ impl<'a> Drawn<'a> {
 
     /// Out to the tiers, and back.
     fn ways(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
-        let (left, right) = (corner.x + self.own.width, corner.x + self.own.width + BETWEEN);
+        let right = corner.x + self.size.width - self.tiers.as_ref().map_or(0.0, |tiers| tiers.size.width);
+        let left = right - BETWEEN;
         let middle = corner.y + self.size.height / 2.0;
         let class = super::lines::class(ArrowKind::Retry, retries.mark, is_plan);
         let head = super::lines::head(ArrowKind::Retry, retries.mark, is_plan);

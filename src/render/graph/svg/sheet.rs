@@ -2,7 +2,7 @@
 
 use super::lines;
 use crate::picture::{ArrowKind, Picture};
-use crate::render::graph::palette::{self, PAINTS};
+use crate::render::graph::palette::{self, PAINTS, UNCHANGED};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -101,5 +101,7 @@ fn node(text: &mut String, class: &str, (fill, stroke, ink): (&str, &str, &str))
     let _ = writeln!(text, ".topo .{class}>.frame{{fill:none}}");
     let _ = writeln!(text, ".topo .{class}>.inner,.topo .{class}>.then,.topo path.to-be-{class}{{stroke:{stroke}}}");
     let _ = writeln!(text, ".topo .{class}>text{{fill:{ink}}}");
-    let _ = writeln!(text, ".topo text.to-be-{class},.topo .topo-{class} path{{fill:{stroke}}}");
+    // What stays as it is is drawn faintly, and is to be read all the same.
+    let words = if class == UNCHANGED.class { ink } else { stroke };
+    let _ = writeln!(text, ".topo text.to-be-{class}{{fill:{words}}}\n.topo .topo-{class} path{{fill:{stroke}}}");
 }
