@@ -13,6 +13,9 @@ use crate::render::graph::{dot, mermaid, svg};
 use crate::spec::closest;
 use std::path::Path;
 
+/// So many queues are suggested for a part of a name.
+const MOST_HINTS: usize = 5;
+
 pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     let options = Options {
         all: arguments.show.is_some(),
@@ -118,10 +121,14 @@ fn found<'a>(
 ) -> Result<Picture, Failure> {
     match &options.focus {
         Some(focus) if picture.vhosts.is_empty() => {
-            let failure = Failure::usage(format!("{who} no queue `{}`", focus.queue));
-            Err(match closest(focus.queue.as_str(), known) {
-                Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure,
+            let (asked, known): (&str, Vec<&str>) = (focus.queue.as_str(), known.into_iter().collect());
+            let failure = Failure::usage(format!("{who} no queue `{asked}`"));
+            let with_it: Vec<&str> =
+                known.iter().filter(|name| name.contains(asked)).take(MOST_HINTS).copied().collect();
+            Err(match (closest(asked, known.iter().copied()), with_it.is_empty()) {
+                (Some(near), _) => failure.hint(format!("did you mean `{near}`?")),
+                (None, false) => failure.hint(format!("did you mean one of `{}`?", with_it.join("`, `"))),
+                (None, true) => failure,
             })
         }
         Some(_) | None => Ok(picture),

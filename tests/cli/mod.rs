@@ -7,6 +7,7 @@ use crate::support::Output;
 
 mod contract;
 mod explain;
+mod graph;
 mod lint;
 mod running_works;
 mod screens;

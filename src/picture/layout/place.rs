@@ -3,7 +3,7 @@
 use super::layers::{Layered, Stop, StopKind};
 
 /// So often is everything drawn to what it is linked to.
-const ROUNDS: usize = 24;
+const ROUNDS: usize = 48;
 
 /// Sets the height of every stop.
 pub(super) fn place(graph: &mut Layered) {
@@ -16,7 +16,7 @@ pub(super) fn place(graph: &mut Layered) {
         for step in 0..count {
             let layer = if round % 2 == 0 { step } else { count - 1 - step };
             // Both sides at last, so that neither has the last word.
-            let sides = if round + 6 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
+            let sides = if round + 24 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
             let (wanted, weights) = wishes(graph, layer, sides);
             settle(graph, layer, &wanted, &weights);
         }
@@ -65,7 +65,7 @@ fn wishes(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f6
             let matters = match (own.kind == StopKind::Box, other.kind == StopKind::Box) {
                 (true, true) => 1.0,
                 (true, false) | (false, true) => 2.0,
-                (false, false) => 8.0,
+                (false, false) => 16.0,
             };
             sum += matters * other.y;
             weight += matters;

@@ -132,7 +132,7 @@ mod tests {
     fn long_names_lose_their_middle() {
         assert_eq!(shortened("orders.work", 11), "orders.work");
         assert_eq!(shortened("orders.work.created", 11), "orders…ated");
-        assert_eq!(shortened("日本語日本語", 7), "日…語");
+        assert_eq!(shortened("日本語日本語", 7), "日本…語");
         for most in 1..20 {
             assert!(cells(&shortened("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
         }
