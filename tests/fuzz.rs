@@ -143,9 +143,7 @@ fn offline(text: &str) -> bool {
                 }
             };
             let mut found = Diagnostics::new();
-            lint(&Subject { spec, expansion: &expansion, dialect: &dialect }, &Levels::new())
-                .iter()
-                .for_each(|it| found.push(it.into()));
+            lint(&Subject::new(spec, &expansion, &dialect), &Levels::new()).iter().for_each(|it| found.push(it.into()));
             told(&found);
             let promised = contracts(spec, &expansion, &dialect);
             assert!(!serde_json::to_string(&promised).unwrap().is_empty());

@@ -36,8 +36,8 @@ pub(super) fn plan(
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
     // Nobody knows how full the queues are: that is "some", not "none".
     let nobody_knows = Activity::default();
-    let parts = snapshots.iter().zip(&loaded.wanted);
-    let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, wanted, &nobody_knows, options)).collect();
+    let parts = snapshots.iter().zip(loaded.wanted());
+    let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, &wanted, &nobody_knows, options)).collect();
     let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.dialect.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
     let dialects = snapshots.into_iter().map(|snapshot| snapshot.dialect).collect();

@@ -98,7 +98,7 @@ async fn intent(
         planning::known_addresses(&seen)?;
         findings::beside(&loaded, &dialects, &seen, &Levels::new(), None).tell(&loaded, global);
         let again = again(arguments, &loaded.specs);
-        return Ok(Intent { wanted: loaded.wanted, seen, specs: loaded.specs, again });
+        return Ok(Intent { wanted: loaded.wanted(), seen, specs: loaded.specs, again });
     };
     let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
     let now = planning::plan(access, &wanted, &saved.options, progress).await?;

@@ -24,7 +24,7 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
     let dialect = Dialect::of(version);
     let mut diagnostics = Diagnostics::new();
     for (spec, expansion) in &loaded.expanded {
-        let found = lint(&Subject { spec, expansion, dialect: &dialect }, &levels);
+        let found = lint(&Subject::new(spec, expansion, &dialect), &levels);
         found.iter().for_each(|finding| diagnostics.push(finding.into()));
     }
     diagnostics
@@ -66,7 +66,7 @@ pub(super) fn beside(
     let mut beside = BesidePlan { version: dialects.first().map(|dialect| dialect.version), ..BesidePlan::default() };
     let parts = loaded.expanded.iter().zip(dialects).zip(&plan.vhosts);
     for (((spec, expansion), dialect), part) in parts {
-        for finding in lint(&Subject { spec, expansion, dialect }, levels) {
+        for finding in lint(&Subject::new(spec, expansion, dialect), levels) {
             beside.severities.push(finding.severity);
             if !is_news(&finding, part, plan, fail_on) {
                 continue;

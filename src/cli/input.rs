@@ -16,10 +16,9 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What the specs want, a vhost each.
+/// The specs, a vhost each.
 pub(super) struct Loaded {
-    pub(super) wanted: Vec<Wanted>,
-    /// What was written, and what it stands for, in the same order.
+    /// What was written, and what it stands for.
     pub(super) expanded: Vec<(Spec, Expansion)>,
     pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
@@ -60,8 +59,7 @@ pub(super) fn load_for(
         }
     }
     let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    let wanted = wanted(&expanded);
-    Ok(Loaded { wanted, expanded, files, specs: specs.join(" "), format })
+    Ok(Loaded { expanded, files, specs: specs.join(" "), format })
 }
 
 fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
@@ -76,10 +74,6 @@ fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<
     if findings.is_empty() { Ok(expanded) } else { Err(findings) }
 }
 
-fn wanted(expanded: &[(Spec, Expansion)]) -> Vec<Wanted> {
-    expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect()
-}
-
 impl Loaded {
     /// The vhosts, in order.
     pub(super) fn vhosts(&self) -> Vec<VhostName> {
@@ -91,8 +85,12 @@ impl Loaded {
         let specs = std::mem::take(&mut self.expanded).into_iter().enumerate();
         let expanded = expanded_for(specs.map(|(index, (spec, _))| (spec, dialect(index))));
         self.expanded = expanded.map_err(|found| refused(&found, &self.files, self.format))?;
-        self.wanted = wanted(&self.expanded);
         Ok(())
+    }
+
+    /// What the specs want, in the same order.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        self.expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect()
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn read(
     let snapshots = broker.read(&loaded.vhosts()).await?;
     let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
-    let plan = of(access, &snapshots, &loaded.wanted, options).await?;
+    let plan = of(access, &snapshots, &loaded.wanted(), options).await?;
     drop(reading);
     Ok(Planned { plan, dialects: snapshots.into_iter().map(|snapshot| snapshot.dialect).collect() })
 }

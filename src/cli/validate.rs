@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
 /// `typed` is the version that was asked for.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
-    for wanted in &loaded.wanted {
-        let topology = &wanted.topology;
+    for (_, expansion) in &loaded.expanded {
+        let topology = &expansion.topology;
         text.push_str(&format!(
             "{}: vhost {}: {}, {}, {}, {}\n",
             loaded.specs,

@@ -3,8 +3,8 @@
 
 use super::Subject;
 use crate::behaviour::governing::chosen;
-use crate::behaviour::{Effective, Fit, Governed, Policies, Source, effective};
-use crate::model::{Exchange, ObjectId, PolicyName, Queue};
+use crate::behaviour::{Effective, Fit, Governed, Source, effective};
+use crate::model::{Exchange, ObjectId, PolicyName, Queue, QueueName};
 use std::collections::BTreeMap;
 
 /// A queue or an exchange, with the policies whose patterns and kinds fit it, the highest priority first.
@@ -12,6 +12,8 @@ pub(super) struct Ruled<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a str,
     pub(super) kind: Kind<'a>,
+    /// The queue for whose retries it is generated, if it is.
+    pub(super) retries_of: Option<&'a QueueName>,
     pub(super) fits: Vec<Fit<'a>>,
 }
 
@@ -34,26 +36,21 @@ impl<'a> Ruled<'a> {
     }
 }
 
-impl<'a> Subject<'a> {
-    /// Every queue and exchange, generated ones among them.
-    pub(super) fn ruled(&self) -> Vec<Ruled<'a>> {
-        let topology = &self.expansion.topology;
-        let written = topology.policies.iter().filter(|(name, _)| self.spec.policies.contains_key(*name));
-        let policies = Policies::new(written, self.dialect.version);
-        let queues = topology.queues.iter().map(|(name, queue)| Ruled {
-            id: ObjectId::Queue(name.clone()),
-            name: name.as_str(),
-            kind: Kind::Queue(queue),
-            fits: policies.fitting(name.as_str(), Governed::from(queue)),
-        });
-        let exchanges = topology.exchanges.iter().map(|(name, exchange)| Ruled {
-            id: ObjectId::Exchange(name.clone()),
-            name: name.as_str(),
-            kind: Kind::Exchange(exchange),
-            fits: policies.fitting(name.as_str(), Governed::Exchange),
-        });
-        queues.chain(exchanges).collect()
-    }
+/// Every queue and exchange, with the written policies that fit it.
+pub(super) fn ruled<'a>(subject: &Subject<'a>) -> Vec<Ruled<'a>> {
+    let topology = &subject.expansion.topology;
+    let ruled = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
+        let mut fits = subject.routing().policies().fitting(name, governed);
+        fits.retain(|fit| subject.spec.policies.contains_key(fit.named.name));
+        Ruled { retries_of: subject.retries_of(&id), id, name, kind, fits }
+    };
+    let queues = topology.queues.iter().map(|(name, queue)| {
+        ruled(ObjectId::Queue(name.clone()), name.as_str(), Kind::Queue(queue), Governed::from(queue))
+    });
+    let exchanges = topology.exchanges.iter().map(|(name, exchange)| {
+        ruled(ObjectId::Exchange(name.clone()), name.as_str(), Kind::Exchange(exchange), Governed::Exchange)
+    });
+    queues.chain(exchanges).collect()
 }
 
 /// Whether a value is the object's own.

@@ -1,27 +1,30 @@
 //! What holds for a queue in the end: its arguments, and the policy of the spec that governs it.
 
 use super::{Finding, Rule, Subject};
-use crate::behaviour::{Effective, Governed, Policies, Source, effective};
+use crate::behaviour::{Effective, Governed, Source, effective};
 use crate::expand::Because;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, Location, QueueSpec};
-use std::collections::BTreeMap;
 
 /// A queue of which it is known what holds.
 pub(super) struct Settled<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a QueueName,
-    pub(super) queue: &'a Queue,
+    /// Its type; `None` is a plugin's.
+    pub(super) kind: Option<QueueType>,
+    /// The queue for whose retries it is generated, if it is.
+    pub(super) retries_of: Option<&'a QueueName>,
     /// How it is written; `None` for a tier.
     pub(super) written: Option<&'a QueueSpec>,
     pub(super) is_dead_letter_queue: bool,
-    holds: BTreeMap<String, Effective>,
+    /// A list, as it is a handful of keys, of very many queues.
+    holds: Box<[(String, Effective)]>,
 }
 
 impl Settled<'_> {
     /// What holds for a policy's key, and who says so.
     pub(super) fn get(&self, key: &str) -> Option<&Effective> {
-        self.holds.get(key)
+        self.holds.iter().find(|(known, _)| known == key).map(|(_, holds)| holds)
     }
 
     pub(super) fn integer(&self, key: &str) -> Option<i64> {
@@ -33,7 +36,7 @@ impl Settled<'_> {
     }
 
     pub(super) fn is_quorum(&self) -> bool {
-        self.queue.queue_type() == Some(QueueType::Quorum)
+        self.kind == Some(QueueType::Quorum)
     }
 
     /// The policy that says what holds for a key, if one does.
@@ -73,7 +76,7 @@ impl Settled<'_> {
     /// Its dead letters go nowhere, and nobody says that this is meant.
     pub(super) fn loses_in_silence(&self) -> bool {
         let is_meant = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|said| said.value == DeadLetter::Nowhere);
-        let can_die = self.queue.queue_type() != Some(QueueType::Stream);
+        let can_die = self.kind != Some(QueueType::Stream);
         can_die && !self.has_dead_letter_exchange() && self.written.is_some_and(|written| !is_meant(written))
     }
 
@@ -84,27 +87,28 @@ impl Settled<'_> {
     }
 }
 
-impl<'a> Subject<'a> {
-    /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
-    /// (policies of one priority, a pattern that cannot be read here): nothing should be said of them.
-    pub(super) fn settled(&self) -> Vec<Settled<'a>> {
-        let topology = &self.expansion.topology;
-        let policies = Policies::new(&topology.policies, self.dialect.version);
-        let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
-            let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
-            let dead_letter_queue = self.spec.dead_letter_queues.get(name);
-            Some(Settled {
-                id: ObjectId::Queue(name.clone()),
-                name,
-                queue,
-                written: self.spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
-                is_dead_letter_queue: dead_letter_queue.is_some(),
-                holds: effective(queue, policy, None, self.dialect),
-            })
-        };
-        topology.queues.iter().filter_map(settle).collect()
-    }
+/// The queues of which it is certain what holds.
+pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<Settled<'a>> {
+    let spec = subject.spec;
+    let policies = subject.routing().policies();
+    let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
+        let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
+        let dead_letter_queue = spec.dead_letter_queues.get(name);
+        let id = ObjectId::Queue(name.clone());
+        Some(Settled {
+            retries_of: subject.retries_of(&id),
+            id,
+            name,
+            kind: queue.queue_type(),
+            written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
+            is_dead_letter_queue: dead_letter_queue.is_some(),
+            holds: effective(queue, policy, None, subject.dialect).into_iter().collect(),
+        })
+    };
+    subject.expansion.topology.queues.iter().filter_map(settle).collect()
+}
 
+impl<'a> Subject<'a> {
     /// The queue for whose retries an object is generated, if it is.
     pub(super) fn retries_of(&self, id: &ObjectId) -> Option<&'a QueueName> {
         match &self.expansion.origins.get(id)?.because {

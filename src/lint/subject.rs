@@ -1,13 +1,17 @@
-//! What rules look at.
+//! What rules look at: a spec, and what several rules ask of it, worked out once.
 
 use super::place::{self, Place};
-use crate::behaviour::{Dialect, Ends};
-use crate::expand::Expansion;
-use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName, QueueType};
+use super::ruled::{self, Ruled};
+use super::settled::{self, Settled};
+use crate::behaviour::routing::{Arrivals, Keys};
+use crate::behaviour::{Dialect, Ends, Routing};
+use crate::expand::{Because, Expansion};
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::{PolicySpec, Spec};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 /// The spec of one vhost, what it stands for, and the broker that it is for.
-#[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// What was written.
     pub spec: &'a Spec,
@@ -15,18 +19,63 @@ pub struct Subject<'a> {
     pub expansion: &'a Expansion,
     /// How the broker behaves: the one that was asked, or one of the assumed version.
     pub dialect: &'a Dialect,
+    // A dozen rules ask each of these about every queue: without them most of `validate` is the same answers again.
+    settled: OnceCell<Vec<Settled<'a>>>,
+    ruled: OnceCell<Vec<Ruled<'a>>>,
+    routing: OnceCell<Routing<'a>>,
+    arrivals: OnceCell<Arrivals>,
 }
 
 impl<'a> Subject<'a> {
-    /// All that would be declared, generated objects among them.
-    pub(super) fn objects(&self) -> Vec<Object> {
+    /// What was written, what that stands for, and how the broker behaves.
+    pub fn new(spec: &'a Spec, expansion: &'a Expansion, dialect: &'a Dialect) -> Self {
+        let (settled, ruled) = (OnceCell::new(), OnceCell::new());
+        Self { spec, expansion, dialect, settled, ruled, routing: OnceCell::new(), arrivals: OnceCell::new() }
+    }
+
+    /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
+    /// (policies of one priority, a pattern that cannot be read here): nothing should be said of them.
+    pub(super) fn settled(&self) -> &[Settled<'a>] {
+        self.settled.get_or_init(|| settled::settled(self))
+    }
+
+    /// Every queue and exchange, generated ones among them.
+    pub(super) fn ruled(&self) -> &[Ruled<'a>] {
+        self.ruled.get_or_init(|| ruled::ruled(self))
+    }
+
+    /// Where messages go.
+    pub(super) fn routing(&self) -> &Routing<'a> {
+        let (topology, external) = (&self.expansion.topology, &self.expansion.scope.external);
+        self.routing.get_or_init(|| Routing::new(topology, [], external, self.dialect))
+    }
+
+    /// With which keys messages come to a queue.
+    pub(super) fn keys_at(&self, queue: &QueueName) -> BTreeSet<Keys> {
+        let arrivals = self.arrivals.get_or_init(|| Arrivals::new(self.routing(), self.generated_exchanges()));
+        arrivals.at_queue(self.routing(), queue)
+    }
+
+    /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with
+    /// the keys of that family.
+    fn generated_exchanges(&self) -> BTreeSet<ExchangeName> {
+        let origins = self.expansion.origins.iter();
+        let generated = origins.filter_map(|(id, origin)| match (id, &origin.because) {
+            (ObjectId::Exchange(name), Because::Retry(_)) => Some(name.clone()),
+            (_, _) => None,
+        });
+        generated.collect()
+    }
+
+    /// All that would be declared, generated objects among them; copies, so one by one.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
         let exchanges = topology.exchanges.iter().map(|(name, it)| Object::Exchange(name.clone(), it.clone()));
         let policies = topology.policies.iter().map(|(name, it)| Object::Policy(name.clone(), it.clone()));
         let queues = topology.queues.iter().map(|(name, it)| Object::Queue(name.clone(), it.clone()));
         let bindings = topology.bindings.iter().map(|it| Object::Binding(it.clone()));
-        vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings).collect()
+        vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings)
     }
 
     /// What the spec says of both ends of a binding; of external ones it says nothing.

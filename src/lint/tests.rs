@@ -45,7 +45,7 @@ fn lint_at(text: &str, dialect: &Dialect, levels: &Levels) -> Vec<Finding> {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\n{vhost}{text}") };
     let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
     let expansion = expand(&spec, dialect).unwrap_or_else(|found| panic!("{text}\n{found}"));
-    lint(&Subject { spec: &spec, expansion: &expansion, dialect }, levels)
+    lint(&Subject::new(&spec, &expansion, dialect), levels)
 }
 
 /// A line for each: where, how bad, which rule, what.

@@ -35,7 +35,7 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
             .hint("no spec needs that; the file is refused, not read");
     }
     if has(&["alias replay", "budget", "limit", "exceeded"]) {
-        return Diagnostic::error("too-large", "the aliases of this file stand for millions of values", at)
+        return Diagnostic::error("too-large", "the aliases of this file stand for far more than it says", at)
             .hint(format!("no spec needs that; the file is refused, not expanded ({sentence})"));
     }
     if line.contains("${") && has(&["flow"]) {

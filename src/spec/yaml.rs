@@ -19,11 +19,13 @@ pub(super) const DEEPEST: usize = 64;
 const MOST_NODES: usize = 50_000_000;
 /// A merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
+/// What aliases may stand for, in events of the library (a scalar is one), however large the file is.
+const MOST_REPLAYED: usize = 2_000_000;
 
 /// All documents of a file; `None` when it cannot be read, which is reported.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let text = source.text.as_str();
-    let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(duplicates));
+    let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, duplicates));
     let documents = match read(DuplicateKeyPolicy::Error) {
         Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
             // Read again with all of them, so that each is reported, and the other errors of the file, too.
@@ -56,7 +58,10 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
     Some(documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect())
 }
 
-fn options(duplicates: DuplicateKeyPolicy) -> Options {
+fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
+    // A bomb is a small file: one that is no bomb says something for what it stands for. Most of the time that a bomb takes
+    // is spent before it is refused.
+    let most_replayed = (100_000 + 64 * text.len()).min(MOST_REPLAYED);
     serde_yaml::options! {
         budget: serde_yaml::budget! {
             max_depth: DEEPEST,
@@ -72,7 +77,7 @@ fn options(duplicates: DuplicateKeyPolicy) -> Options {
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
-            max_total_replayed_events: 2_000_000,
+            max_total_replayed_events: most_replayed,
         },
         duplicate_keys: duplicates,
         strict_booleans: true,

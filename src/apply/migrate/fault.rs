@@ -13,6 +13,7 @@ pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback>
         // Its own consumer may drain it, and is the only one who can. An alarm is over when it is over.
         Fault::Exclusive { .. } | Fault::Blocked | Fault::Broker(BrokerError::Alarm { .. }) => Ok(fault),
         // A broker that is too busy to answer, or to start a shovel, may be less so in a moment.
+        Fault::NotStarted => Ok(fault),
         Fault::Broker(ref error) if error.is_transient() || matches!(error, BrokerError::NotVerified { .. }) => {
             Ok(fault)
         }

@@ -3,7 +3,7 @@
 use super::{Keys, Message, Route, Routing};
 use crate::behaviour::Governed;
 use crate::behaviour::effective::effective;
-use crate::model::{BrokerVersion, ExchangeName, QueueName};
+use crate::model::{BrokerVersion, ExchangeName, Queue, QueueName};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -76,8 +76,14 @@ impl Deaths {
 
 impl Routing<'_> {
     /// Where a queue sends its dead letters; `None` is nowhere. Several where it is not known which policy governs it.
-    pub fn dead_lettering(&self, name: &QueueName) -> Vec<Option<DeadLettering>> {
-        let Some(queue) = self.topology.queues.get(name) else { return Vec::new() };
+    pub fn dead_lettering(&self, name: &QueueName) -> &[Option<DeadLettering>] {
+        let all = self.dead_letterings.get_or_init(|| {
+            self.topology.queues.iter().map(|(name, queue)| (name, self.dead_lettering_of(name, queue))).collect()
+        });
+        all.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn dead_lettering_of(&self, name: &QueueName, queue: &Queue) -> Vec<Option<DeadLettering>> {
         let governed = Governed::from(queue);
         let users = self.policies.governing(name.as_str(), governed);
         let operators = self.operator_policies.governing(name.as_str(), governed);
@@ -131,10 +137,10 @@ impl Routing<'_> {
         queue: &QueueName,
         reason: Reason,
     ) -> BTreeMap<DeadLettering, Route> {
-        let ways = self.dead_lettering(queue).into_iter().flatten();
+        let ways = self.dead_lettering(queue).iter().flatten();
         ways.map(|to| {
-            let route = self.route(&to.exchange, &self.as_dead_letter(message, queue, reason, &to));
-            (to, route)
+            let route = self.route(&to.exchange, &self.as_dead_letter(message, queue, reason, to));
+            (to.clone(), route)
         })
         .collect()
     }

@@ -98,8 +98,8 @@ impl<'a> Routing<'a> {
             return Some(self.default_exchange(&message.keys));
         }
         let own: Vec<_> = self
-            .bindings_of(name)
-            .iter()
+            .candidates(name, kind, &message.keys)
+            .into_iter()
             .map(|binding| (binding.destination.clone(), self.is_taken(kind, binding, message)))
             .filter(|(_, certainty)| *certainty > Certainty::Never)
             .collect();

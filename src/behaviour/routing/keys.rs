@@ -24,7 +24,12 @@ impl Keys {
 
     /// Those that a topic exchange takes for a binding.
     pub fn of_topic(pattern: &str) -> Self {
-        if words(pattern).any(is_wildcard) { Self::Like(pattern.to_owned()) } else { Self::One(pattern.to_owned()) }
+        if Self::is_pattern(pattern) { Self::Like(pattern.to_owned()) } else { Self::One(pattern.to_owned()) }
+    }
+
+    /// Whether a topic exchange takes other keys than this one for it.
+    pub(super) fn is_pattern(key: &str) -> bool {
+        words(key).any(is_wildcard)
     }
 
     /// Whether they are this very key.
@@ -40,6 +45,9 @@ impl Keys {
     /// Whether a topic exchange takes them for a pattern.
     pub fn match_topic(&self, pattern: &str) -> Certainty {
         match self {
+            // These two are most of all that is asked.
+            Self::One(_) | Self::Like(_) if pattern == "#" => Certainty::Always,
+            Self::Like(own) if own == "#" && words(pattern).any(|word| word != "#") => Certainty::Perhaps,
             Self::One(key) => Certainty::of(takes(pattern, key)),
             Self::Like(own) => compared(own, pattern),
         }

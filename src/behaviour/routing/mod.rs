@@ -8,6 +8,7 @@ mod dead_letters;
 mod exchange;
 mod headers;
 mod keys;
+mod outgoing;
 mod route;
 
 pub use arrivals::Arrivals;
@@ -19,6 +20,8 @@ pub use route::{Answer, Route, Unclear};
 
 use super::{Dialect, Policies};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
+use outgoing::Outgoing;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of how many of the messages that are meant something is true.
@@ -69,8 +72,10 @@ pub struct Routing<'a> {
     external: &'a BTreeSet<ObjectId>,
     policies: Policies<'a>,
     operator_policies: Policies<'a>,
-    by_source: BTreeMap<&'a ExchangeName, Vec<&'a Binding>>,
+    by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
+    /// Those of all queues, made when the first is asked for: whoever follows messages asks again and again.
+    dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
 
 impl<'a> Routing<'a> {
@@ -81,12 +86,13 @@ impl<'a> Routing<'a> {
         external: &'a BTreeSet<ObjectId>,
         dialect: &'a Dialect,
     ) -> Self {
-        let mut by_source: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut by_source: BTreeMap<_, Outgoing<'_>> = BTreeMap::new();
         let mut by_destination: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for binding in &topology.bindings {
-            by_source.entry(&binding.source).or_default().push(binding);
+            by_source.entry(&binding.source).or_default().add(binding);
             by_destination.entry(&binding.destination).or_default().push(binding);
         }
+        by_source.values_mut().for_each(Outgoing::sort);
         Self {
             topology,
             dialect,
@@ -95,11 +101,21 @@ impl<'a> Routing<'a> {
             operator_policies: Policies::new(operator_policies, dialect.version),
             by_source,
             by_destination,
+            dead_letterings: OnceCell::new(),
         }
     }
 
+    /// The policies of the topology.
+    pub fn policies(&self) -> &Policies<'a> {
+        &self.policies
+    }
+
     fn bindings_of(&self, exchange: &ExchangeName) -> &[&'a Binding] {
-        self.by_source.get(exchange).map_or(&[], Vec::as_slice)
+        self.by_source.get(exchange).map_or(&[], Outgoing::all)
+    }
+
+    fn candidates(&self, exchange: &ExchangeName, kind: Kind, keys: &Keys) -> Vec<&'a Binding> {
+        self.by_source.get(exchange).map_or(Vec::new(), |outgoing| outgoing.candidates(kind, keys))
     }
 
     fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {

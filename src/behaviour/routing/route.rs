@@ -1,7 +1,7 @@
 //! The whole way of a message: hop by hop, each exchange once, as the broker does it.
 
 use super::exchange::Hop;
-use super::{Certainty, Message, Routing};
+use super::{Certainty, Kind, Message, Routing};
 use crate::model::{Destination, ExchangeName, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -101,6 +101,29 @@ impl Routing<'_> {
         // Only the order of several doubts decides which is told; there is one where anything is in doubt.
         let unclear = unclear.or_else(|| (reaches == Certainty::Perhaps).then(|| Unclear::Policy(exchange.clone())));
         Route { surely: of(Certainty::Always), perhaps: of(Certainty::Perhaps), reaches, unclear }
+    }
+
+    /// The queues to which an exchange may send anything, whatever it is; `None` is any queue.
+    pub fn within_reach(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut todo = vec![exchange.clone()];
+        while let Some(name) = todo.pop() {
+            if self.kind(&name) == Some(Kind::Default) {
+                return None;
+            }
+            for binding in self.bindings_of(&name) {
+                match &binding.destination {
+                    Destination::Queue(queue) => {
+                        found.insert(queue.clone());
+                    }
+                    Destination::Exchange(next) if seen.contains(next) => {}
+                    Destination::Exchange(next) => todo.push(next.clone()),
+                }
+            }
+            todo.extend(self.alternates(&name).into_iter().map(|(next, _)| next).filter(|next| !seen.contains(next)));
+            seen.insert(name);
+        }
+        Some(found)
     }
 
     fn hops(&self, exchange: &ExchangeName, message: &Message) -> Hops {

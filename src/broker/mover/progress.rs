@@ -112,6 +112,13 @@ pub enum Fault {
     /// There is no plugin for shovels on the node.
     #[error("the broker has no shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
     NoShovels,
+    /// The broker took the definition of a shovel, and starts none: it may be busy, or its plugin has stopped for good, as
+    /// it does when its one supervisor dies (`rabbit_shovel_sup` allows no restart; seen on 4.0.5).
+    #[error(
+        "the broker starts no shovel, although it took its definition; if it starts no other, the plugin has stopped: \
+         `rabbitmq-plugins disable rabbitmq_shovel_management rabbitmq_shovel`, then enable both"
+    )]
+    NotStarted,
     /// A shovel ended. The broker starts it again and again, until it is removed.
     #[error("the shovel ended: {reason}")]
     ShovelEnded {

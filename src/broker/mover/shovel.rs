@@ -272,10 +272,7 @@ impl ShovelMove {
             let status = self.mover.status(&self.name).await?;
             match progress(status.filter(|status| Some(status) != old.as_ref())).state {
                 State::Failed(fault) => return Err(fault),
-                State::Reconnecting if Instant::now() > deadline => {
-                    let object = format!("shovel {}", self.name);
-                    return Err(BrokerError::NotVerified { object, expected: true }.into());
-                }
+                State::Reconnecting if Instant::now() > deadline => return Err(Fault::NotStarted),
                 State::Reconnecting => sleep(PAUSE).await,
                 State::Moving | State::Rejected | State::Blocked | State::Stopped => return Ok(()),
             }

@@ -4,7 +4,7 @@
 use crate::behaviour::{Governed, Policies};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId, QueueType};
-use crate::spec::Severity;
+use crate::spec::{PolicySpec, Severity};
 use std::collections::BTreeSet;
 
 pub(super) static RULE: Rule = Rule {
@@ -37,13 +37,19 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             findings.push(RULE.about(subject, queue, "dead-letter-strategy", TEXT).hint(HINT));
         }
     }
-    let in_use = subject.governing();
-    for (id, policy) in subject.policies().filter(|(id, _)| !in_use.contains(id)) {
-        // It governs nothing that is declared here. What it governs may reject by itself.
+    let falls_back = |policy: &PolicySpec| {
         let set = |key: &str| policy.definition.get(key).map(|it| &it.value);
-        if is(set("dead-letter-strategy"), "at-least-once") && !is(set("overflow"), "reject-publish") {
-            findings.push(RULE.finding(subject, &id, "dead-letter-strategy", TEXT).hint(HINT));
-        }
+        is(set("dead-letter-strategy"), "at-least-once") && !is(set("overflow"), "reject-publish")
+    };
+    let policies: Vec<ObjectId> =
+        subject.policies().filter(|(_, policy)| falls_back(policy)).map(|(id, _)| id).collect();
+    if policies.is_empty() {
+        return findings;
+    }
+    // One that governs nothing that is declared here. What it governs may reject by itself.
+    let in_use = subject.governing();
+    for id in policies.iter().filter(|id| !in_use.contains(id)) {
+        findings.push(RULE.finding(subject, id, "dead-letter-strategy", TEXT).hint(HINT));
     }
     findings
 }

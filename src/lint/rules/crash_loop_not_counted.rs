@@ -37,7 +37,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         };
         let text = format!("a message that crashes its worker comes back for ever, uncounted by `{strategy}`: {why}");
         let at = queue.written.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
-        findings.extend(at.map(|at| RULE.at(subject, &queue, at, text).hint(hint)));
+        findings.extend(at.map(|at| RULE.at(subject, queue, at, text).hint(hint)));
     }
     findings
 }

@@ -22,7 +22,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let any = Message::with(Keys::any());
     let mut findings = Vec::new();
     for it in subject.ruled() {
-        let (Kind::Exchange(_), None) = (it.kind, subject.retries_of(&it.id)) else { continue };
+        let (Kind::Exchange(_), None) = (it.kind, it.retries_of) else { continue };
         let [(alternate, _)] = &routing.alternates(&ExchangeName::new(it.name))[..] else { continue };
         let text = if alternate.as_str() == it.name {
             "it is its own alternate exchange: what it cannot route is dropped".to_owned()
@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         };
         let hint = "bind a queue to the alternate exchange that takes every key, and look at what comes there";
-        findings.push(finding(subject, &it, text).hint(hint));
+        findings.push(finding(subject, it, text).hint(hint));
     }
     findings
 }

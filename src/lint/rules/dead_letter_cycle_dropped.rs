@@ -1,11 +1,11 @@
 //! Dead letters that would come back to the queue where they died, without a rejection in between: the broker drops them
 //! (`rabbit_dead_letter:detect_cycles`). Simulated, by TTLs alone; what cannot be told is not said.
 
-use crate::behaviour::routing::{Arrivals, Deaths, Message, Reason};
+use crate::behaviour::routing::{Deaths, Message, Reason};
 use crate::behaviour::{Routing, Source};
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::QueueName;
+use crate::model::{ExchangeName, QueueName};
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,21 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    let arrivals = Arrivals::new(&routing, subject.generated_exchanges());
     let settled = subject.settled();
     let by_name: BTreeMap<&QueueName, &Settled<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
+    let mut ways: BTreeMap<&ExchangeName, Way> = BTreeMap::new();
     // A circle of several queues is found from each of them, and told once.
     let mut told: BTreeSet<BTreeSet<QueueName>> = BTreeSet::new();
     for queue in settled.iter().filter(|queue| queue.has_dead_letter_exchange()) {
+        let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
+        let way = ways.entry(&to.exchange).or_insert_with(|| Way::of(&to.exchange, routing, &by_name));
+        if !way.may_lead_back_to(queue.name) {
+            continue;
+        }
         for (reason, key) in deaths(queue) {
-            let circles = arrivals.at_queue(queue.name).into_iter().map(Message::with).find_map(|message| {
-                let mut walk = Walk { subject, routing: &routing, by_name: &by_name, home: queue.name };
+            let circles = subject.keys_at(queue.name).into_iter().map(Message::with).find_map(|message| {
+                let mut walk = Walk { subject, routing, by_name: &by_name, home: queue.name };
                 walk.circle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
             });
             let Some(path) = circles else { continue };
@@ -50,6 +55,31 @@ fn deaths(queue: &Settled<'_>) -> Vec<(Reason, &'static str)> {
     expired.into_iter().chain(dropped).chain(limited.map(|_| (Reason::DeliveryLimit, "delivery-limit"))).collect()
 }
 
+/// Where an exchange leads, whatever the message: most dead letters stay where they come to, and need no simulation.
+struct Way {
+    /// `None` is anywhere.
+    queues: Option<BTreeSet<QueueName>>,
+    /// From one of them letters go on by themselves.
+    goes_on: bool,
+}
+
+impl Way {
+    fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &Settled<'_>>) -> Self {
+        let queues = routing.within_reach(exchange);
+        let goes_on = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| goes_on_from(it)));
+        Self { queues, goes_on }
+    }
+
+    fn may_lead_back_to(&self, queue: &QueueName) -> bool {
+        self.goes_on || self.queues.as_ref().is_none_or(|queues| queues.contains(queue))
+    }
+}
+
+/// Whether messages leave a queue with nobody's help: when their time is up.
+fn goes_on_from(queue: &Settled<'_>) -> bool {
+    queue.get("message-ttl").is_some()
+}
+
 /// The way of a dead letter, until it is home again.
 struct Walk<'w, 'a> {
     subject: &'w Subject<'a>,
@@ -68,7 +98,7 @@ impl Walk<'_, '_> {
         deaths: &Deaths,
         path: &mut Vec<QueueName>,
     ) -> Option<Vec<QueueName>> {
-        let [Some(to)] = &self.routing.dead_lettering(queue)[..] else { return None };
+        let [Some(to)] = self.routing.dead_lettering(queue) else { return None };
         let letter = self.routing.as_dead_letter(message, queue, reason, to);
         let mut deaths = deaths.clone();
         deaths.record(queue, reason, self.subject.dialect.version);
@@ -76,8 +106,7 @@ impl Walk<'_, '_> {
             if target == *self.home && deaths.is_cycle(&target) {
                 return Some(path.clone());
             }
-            // From there it goes on by itself only when its time is up.
-            let waits = self.by_name.get(&target).is_some_and(|it| it.get("message-ttl").is_some());
+            let waits = self.by_name.get(&target).is_some_and(|it| goes_on_from(it));
             if waits && target != *self.home && !path.contains(&target) {
                 path.push(target.clone());
                 let found = self.circle(&letter, &target, Reason::Expired, &deaths, path);

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let settled = subject.settled();
-    let beyond = beyond_dead_letters(subject, &settled);
+    let beyond = beyond_dead_letters(settled);
     // Of a policy that reaches too far, its own rule speaks.
     let holds = |queue: &Settled<'_>, key: &str| {
         queue.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))

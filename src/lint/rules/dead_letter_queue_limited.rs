@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let settled = subject.settled();
-    let beyond = beyond_dead_letters(subject, &settled);
+    let beyond = beyond_dead_letters(settled);
     for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue && queue.loses_in_silence()) {
         // Of a policy that reaches too far, its own rule speaks.
         let is_too_far = |key: &&str| queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name));

@@ -2,7 +2,7 @@
 //! messages come to the queue. What cannot be told is not said.
 
 use crate::behaviour::Routing;
-use crate::behaviour::routing::{Answer, Arrivals, DeadLettering, Keys, Message, Reason};
+use crate::behaviour::routing::{Answer, DeadLettering, Keys, Message, Reason};
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -23,22 +23,21 @@ const MOST_KEYS: usize = 3;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
-    let arrivals = Arrivals::new(&routing, subject.generated_exchanges());
     let mut findings = Vec::new();
     for queue in subject.settled() {
-        let [Some(to)] = &routing.dead_lettering(queue.name)[..] else { continue };
-        if subject.retries_of(&queue.id).is_some() {
+        let [Some(to)] = routing.dead_lettering(queue.name) else { continue };
+        if queue.retries_of.is_some() {
             continue;
         }
-        let keys = arrivals.at_queue(queue.name);
+        let keys = subject.keys_at(queue.name);
         let is_lost = |keys: &&Keys| {
             let message = Message::with((*keys).clone());
             // Whoever tells the reasons apart knows which of them they want.
-            REASONS.iter().all(|reason| reaches_nothing(&routing, &message, &queue, *reason, to))
+            REASONS.iter().all(|reason| reaches_nothing(routing, &message, queue, *reason, to))
         };
         let lost: Vec<&Keys> = keys.iter().filter(is_lost).collect();
         if !lost.is_empty() {
-            findings.push(finding(subject, &queue, to, &lost, lost.len() == keys.len()));
+            findings.push(finding(subject, queue, to, &lost, lost.len() == keys.len()));
         }
     }
     findings
@@ -122,18 +121,5 @@ fn shown(keys: &Keys) -> String {
         Keys::One(key) => format!("{key:?}"),
         Keys::Like(pattern) if pattern == "#" => "(any)".to_owned(),
         Keys::Like(pattern) => format!("(like `{pattern}`)"),
-    }
-}
-
-impl<'a> Subject<'a> {
-    pub(super) fn routing(&self) -> Routing<'a> {
-        Routing::new(&self.expansion.topology, [], &self.expansion.scope.external, self.dialect)
-    }
-
-    /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with
-    /// the keys of that family.
-    pub(super) fn generated_exchanges(&self) -> std::collections::BTreeSet<crate::model::ExchangeName> {
-        let names = self.expansion.topology.exchanges.keys();
-        names.filter(|name| self.retries_of(&ObjectId::Exchange((*name).clone())).is_some()).cloned().collect()
     }
 }

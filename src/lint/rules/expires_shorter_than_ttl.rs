@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for queue in subject.settled().iter().filter(|queue| subject.retries_of(&queue.id).is_none()) {
+    for queue in subject.settled().iter().filter(|queue| queue.retries_of.is_none()) {
         let (Some(expires), Some(ttl)) = (queue.integer("expires"), queue.integer("message-ttl")) else { continue };
         if expires >= ttl {
             continue;

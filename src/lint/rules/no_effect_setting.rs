@@ -146,6 +146,6 @@ fn of_key(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Re
 
 /// Whether the queue sets that, or any policy, which may be the one that governs it.
 fn has(subject: &Subject<'_>, queue: &Queue, key: &str) -> bool {
-    let in_policy = subject.expansion.topology.policies.values().any(|policy| policy.definition.contains_key(key));
-    queue.arguments.contains_key(&format!("x-{key}")) || in_policy
+    queue.arguments.contains_key(&format!("x-{key}"))
+        || subject.expansion.topology.policies.values().any(|policy| policy.definition.contains_key(key))
 }

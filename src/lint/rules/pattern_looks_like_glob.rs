@@ -19,8 +19,7 @@ pub(super) static RULE: Rule = Rule {
 const SIGNS: [char; 10] = ['\\', '[', ']', '(', ')', '{', '}', '|', '+', '$'];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let names: Vec<&str> =
-        subject.ruled().iter().filter(|it| subject.retries_of(&it.id).is_none()).map(|it| it.name).collect();
+    let names: Vec<&str> = subject.ruled().iter().filter(|it| it.retries_of.is_none()).map(|it| it.name).collect();
     let mut findings = Vec::new();
     for (name, policy) in &subject.spec.policies {
         let text = policy.pattern.value.as_str();

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let ruled = subject.ruled();
     let mut pairs: BTreeMap<(&PolicyName, &PolicyName), Vec<&str>> = BTreeMap::new();
-    for it in ruled.iter().filter(|it| subject.retries_of(&it.id).is_none()) {
+    for it in ruled.iter().filter(|it| it.retries_of.is_none()) {
         let mut fits = it.fits.iter().filter(|fit| fit.is_certain && fit.obstacle.is_none()).map(|fit| fit.named);
         let Some(first) = fits.next() else { continue };
         let equal = fits.take_while(|other| other.policy.priority == first.policy.priority);

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let ruled = subject.ruled();
     let mut by_policy: BTreeMap<&PolicyName, Vec<&Ruled<'_>>> = BTreeMap::new();
-    for it in &ruled {
+    for it in ruled {
         if let Some(name) = it.governing() {
             by_policy.entry(name).or_default().push(it);
         }

@@ -37,7 +37,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let used: BTreeSet<&PolicyName> = ruled.iter().flat_map(|it| it.fits.iter().map(|fit| fit.named.name)).collect();
     let names: Vec<(ObjectId, &str)> = ruled
         .iter()
-        .filter(|it| subject.retries_of(&it.id).is_none())
+        .filter(|it| it.retries_of.is_none())
         .map(|it| (it.id.clone(), it.name))
         .chain(subject.expansion.scope.external.iter().filter_map(|id| Some((id.clone(), id.name()?))))
         .collect();

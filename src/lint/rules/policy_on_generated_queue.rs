@@ -21,10 +21,10 @@ const KEYS: [&str; 6] = ["message-ttl", "expires", "max-length", "max-length-byt
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
-    let beyond = beyond_dead_letters(subject, &settled);
+    let beyond = beyond_dead_letters(settled);
     let mut findings = Vec::new();
-    for queue in &settled {
-        let is_tier = subject.retries_of(&queue.id).is_some();
+    for queue in settled {
+        let is_tier = queue.retries_of.is_some();
         if !is_tier && !queue.is_dead_letter_queue {
             continue;
         }
@@ -41,9 +41,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// The policies that also hold for queues which are neither tiers nor dead-letter queues.
-pub(super) fn beyond_dead_letters(subject: &Subject<'_>, settled: &[Settled<'_>]) -> BTreeSet<PolicyName> {
+pub(super) fn beyond_dead_letters(settled: &[Settled<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
-    for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && subject.retries_of(&queue.id).is_none()) {
+    for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retries_of.is_none()) {
         names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
     }
     names

@@ -33,7 +33,7 @@ fn governing<'a>(ruled: &[Ruled<'a>]) -> BTreeMap<&'a PolicyName, BTreeSet<Optio
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let governing = governing(&subject.ruled());
+    let governing = governing(subject.ruled());
     for (name, policy) in &subject.spec.policies {
         let all = governing.get(name).into_iter().flatten();
         let instead: Option<BTreeSet<&PolicyName>> = all.copied().collect();

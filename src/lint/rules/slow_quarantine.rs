@@ -32,7 +32,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             (Severity::Warning, text)
         };
         let hint = "3 to 5 retries tell a poison message from bad luck; longer waits outlast longer outages";
-        findings.push(RULE.at(subject, &queue, at, text).severity(severity).hint(hint));
+        findings.push(RULE.at(subject, queue, at, text).severity(severity).hint(hint));
     }
     findings
 }

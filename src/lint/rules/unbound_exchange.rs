@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         others.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
     }
     for name in topology.queues.keys() {
-        others.extend(routing.dead_lettering(name).into_iter().flatten().map(|to| to.exchange));
+        others.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
     }
     let any = Message::with(Keys::any());
     let leads_nowhere = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;

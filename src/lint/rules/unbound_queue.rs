@@ -49,5 +49,8 @@ fn named_by_dead_letters(subject: &Subject<'_>) -> BTreeSet<QueueName> {
     let routing = subject.routing();
     let topology = &subject.expansion.topology;
     let ways = topology.queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
-    ways.filter(|to| to.exchange.as_str().is_empty()).filter_map(|to| to.routing_key).map(QueueName::new).collect()
+    ways.filter(|to| to.exchange.as_str().is_empty())
+        .filter_map(|to| to.routing_key.as_deref())
+        .map(QueueName::new)
+        .collect()
 }

@@ -17,7 +17,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     // A dead-letter queue with a limit loses letters, a tier hands back too early.
     for queue in subject.settled().iter().filter(|it| !it.is_dead_letter_queue && it.written.is_some()) {
-        let is_stream = queue.queue.queue_type() == Some(QueueType::Stream);
+        let is_stream = queue.kind == Some(QueueType::Stream);
         if !is_stream && queue.limit().is_none() && queue.get("message-ttl").is_none() {
             let text =
                 "without consumers it grows until the broker has no memory or disk left, and blocks all publishers";

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled() {
-        let is_stream = queue.queue.queue_type() == Some(QueueType::Stream);
+        let is_stream = queue.kind == Some(QueueType::Stream);
         if is_stream && queue.get("max-age").is_none() && queue.get("max-length-bytes").is_none() {
             let text = "nothing is ever deleted from this stream: it grows until the disk is full";
             let finding = RULE.finding(subject, &queue.id, "name", text);

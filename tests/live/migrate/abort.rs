@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::super::ownership::objects;
 use super::killed::{killed_before, points, request_count};
 use super::stage::{Conversion, Q, QUORUM, Stage, TTL, at_once, expect_each_once, is_long, there_are_quorums, twice};
 use super::traffic::{Publisher, emptied};
-use crate::support::{Fault, writes};
+use crate::support::{Fault, deletes, writes};
 
 const MESSAGES: usize = 200;
 const HOLD: &str = "q.topo.hold";
@@ -100,4 +101,29 @@ fn what_is_not_under_way_cannot_be_undone() {
     let context = refused.expect_text("no migration of it is under way");
     stage.expect_as_before(&context);
     expect_each_once(emptied(&stage.vhost, Q), 3, &context);
+}
+
+/// What is held beside the queue would have nobody left to bring it back.
+#[test]
+fn a_queue_whose_migration_was_cut_short_is_not_deleted() {
+    let (mut stage, proxy) = Stage::new("cut-short", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(MESSAGES);
+    proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::HangBefore);
+    assert!(killed_before(1, &proxy, stage.start("amqp")), "before it is drained");
+    stage.unlock();
+    stage.directly();
+    let before = objects(&stage.vhost);
+    let exchange = "exchanges: {in: {type: topic}}\n";
+    let words = ["apply", "-y", "--prune", "--allow", "mass-delete,message-loss,routing-gap"];
+    for spec in [format!("{exchange}removed: {{queues: [{Q}]}}\n"), format!("owns: [\"**\"]\n{exchange}")] {
+        stage.topo.rewrite(&spec);
+        let refused = stage.topo.run(words).expect_code(3);
+        let context = refused.expect_text("was cut short").expect_text("and it is to be deleted");
+        assert_eq!(objects(&stage.vhost), before, "{context}");
+    }
+    stage.topo.rewrite(&stage.conversion.spec());
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    expect_each_once_or_killed(&stage, &publisher, &output.to_string());
 }

@@ -17,6 +17,19 @@ fn a_node_without_the_plugin() {
     assert_eq!(stage.move_all(By::Amqp, 10).moved, Some(10));
 }
 
+/// The definition is taken all the same.
+#[test]
+fn a_node_whose_plugin_has_stopped() {
+    let node = Node::start(Options::default());
+    let vhost = node.vhost("stopped");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    fill(&stage.amqp, &stage.old, 0..10, 0);
+    node.ctl(["eval", "exit(whereis(rabbit_shovel_dyn_worker_sup_sup), kill)."]);
+    assert_eq!(stage.refusal(By::Shovel), Fault::NotStarted);
+    assert!(shovels(&vhost).is_empty());
+    assert_eq!(stage.move_all(By::Amqp, 10).moved, Some(10));
+}
+
 #[test]
 fn a_shovel_of_a_killed_run_is_found_and_removed() {
     let vhost = Node::shared().vhost("leftover");
