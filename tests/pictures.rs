@@ -107,8 +107,9 @@ fn seen(svg: &str) -> Seen {
             "rect" | "polygon" if parent_is("pill") => seen.pills.push(area(&node)),
             "rect" | "polygon" => seen.boxes.push(area(&node)),
             "text" if parent_is("node") || parent_is("pill") => {
-                let shape = parent.unwrap().children().filter(|it| !has(it, "behind"));
-                let shape = shape.filter(|it| it.has_tag_name("rect") || it.has_tag_name("polygon")).next().unwrap();
+                let is_shape =
+                    |it: &Node| (it.has_tag_name("rect") || it.has_tag_name("polygon")) && !has(it, "behind");
+                let shape = parent.unwrap().children().find(is_shape).unwrap();
                 seen.inside.push((written(&node), area(&shape)));
             }
             "text" => seen.outside.push(written(&node)),

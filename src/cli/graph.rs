@@ -67,9 +67,10 @@ fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Picture, Fa
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
     let dialect = Dialect::of(version);
-    let vhosts = loaded.wanted.iter().filter_map(|wanted| of_spec(wanted, &dialect, options)).collect();
+    let wanted = loaded.wanted();
+    let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &dialect, options)).collect();
     let picture = Picture { vhosts, is_plan: false };
-    let known = loaded.wanted.iter().flat_map(|wanted| {
+    let known = wanted.iter().flat_map(|wanted| {
         let external = wanted.scope.external.iter().filter_map(queue_of);
         wanted.topology.queues.keys().chain(external).map(QueueName::as_str)
     });

@@ -11,10 +11,38 @@ const MANY: usize = 60;
 const LEAST_ALIKE: usize = 6;
 
 /// What a box looks like without its name.
-type Looks<'a> = (Kind, &'a str, &'a [String], Option<Mark>, Vec<(&'a str, Option<Mark>)>);
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Looks<'a> {
+    kind: Kind,
+    words: &'a str,
+    notes: &'a [String],
+    mark: Option<Mark>,
+    tiers: Vec<(&'a str, Option<Mark>)>,
+}
 
-/// What leads from it and to it, and where; nothing for what it has for itself.
-type Ways<'a> = Vec<(bool, ArrowKind, Option<Mark>, Option<&'a ObjectId>, Option<Looks<'a>>)>;
+/// One way that leads from it or to it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Way<'a> {
+    is_out: bool,
+    kind: ArrowKind,
+    mark: Option<Mark>,
+    other: Other<'a>,
+}
+
+/// What is at the other end.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Other<'a> {
+    /// What others are linked to, too.
+    Shared(&'a ObjectId),
+    /// What it has for itself.
+    Own(Looks<'a>),
+}
+
+/// A queue, and what it has for itself, in the order of its ways.
+struct Member<'a> {
+    id: &'a ObjectId,
+    own: Vec<&'a ObjectId>,
+}
 
 /// With one box for those that are alike.
 pub(super) fn stacked(raw: Raw) -> Raw {
@@ -50,34 +78,28 @@ fn stands_for(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
             links.entry(end).or_default().push(link);
         }
     }
-    let ways = |id: &ObjectId| -> (Ways<'_>, Vec<ObjectId>) {
-        let mut ways = BTreeSet::new();
-        for link in links.get(id).into_iter().flatten() {
-            let is_out = link.from == *id;
-            let other = if is_out { &link.to } else { &link.from };
-            let looks = raw.nodes.get(other).filter(|_| is_own(other)).map(looks);
-            let shared = looks.is_none().then_some(other);
-            ways.insert((is_out, link.kind, link.mark, shared, looks, other));
-        }
-        let own = ways.iter().filter(|way| way.3.is_none()).map(|way| way.5.clone()).collect();
-        (
-            ways.into_iter()
-                .map(|(is_out, kind, mark, shared, looks, _)| (is_out, kind, mark, shared, looks))
-                .collect(),
-            own,
-        )
-    };
-    let mut groups: BTreeMap<(Looks<'_>, Ways<'_>), Vec<(&ObjectId, Vec<ObjectId>)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Looks<'_>, Vec<Way<'_>>), Vec<Member<'_>>> = BTreeMap::new();
     for (id, node) in raw.nodes.iter().filter(|(id, _)| is_queue(id)) {
-        let (ways, own) = ways(id);
-        groups.entry((looks(node), ways)).or_default().push((id, own));
+        let way = |link: &&'_ Link| {
+            let is_out = link.from == *id;
+            let end = raw.nodes.get_key_value(if is_out { &link.to } else { &link.from })?;
+            let other = if is_own(end.0) { Other::Own(looks(end.1)) } else { Other::Shared(end.0) };
+            Some((Way { is_out, kind: link.kind, mark: link.mark, other }, end.0))
+        };
+        // Several bindings to one are as good as one.
+        let ways: BTreeSet<(Way<'_>, &ObjectId)> = links.get(id).into_iter().flatten().filter_map(way).collect();
+        let is_to_own = |(way, _): &&(Way<'_>, &ObjectId)| matches!(way.other, Other::Own(_));
+        let own = ways.iter().filter(is_to_own).map(|(_, end)| *end).collect();
+        let key = (looks(node), ways.into_iter().map(|(way, _)| way).collect());
+        groups.entry(key).or_default().push(Member { id, own });
     }
     let mut stands_for = BTreeMap::new();
     for group in groups.into_values().filter(|group| group.len() >= LEAST_ALIKE) {
-        let Some((first, first_own)) = group.first().cloned() else { continue };
-        for (id, own) in group {
-            stands_for.insert(id.clone(), first.clone());
-            stands_for.extend(own.into_iter().zip(first_own.iter().cloned()));
+        let Some(first) = group.first() else { continue };
+        for member in &group {
+            let pairs =
+                [(member.id, first.id)].into_iter().chain(member.own.iter().copied().zip(first.own.iter().copied()));
+            stands_for.extend(pairs.map(|(id, first)| (id.clone(), first.clone())));
         }
     }
     stands_for
@@ -85,5 +107,6 @@ fn stands_for(raw: &Raw) -> BTreeMap<ObjectId, ObjectId> {
 
 fn looks(node: &Node) -> Looks<'_> {
     let tiers = node.retries.iter().flat_map(|retries| &retries.tiers);
-    (node.kind, &node.words, &node.notes, node.mark, tiers.map(|tier| (tier.delay.as_str(), tier.mark)).collect())
+    let tiers = tiers.map(|tier| (tier.delay.as_str(), tier.mark)).collect();
+    Looks { kind: node.kind, words: &node.words, notes: &node.notes, mark: node.mark, tiers }
 }

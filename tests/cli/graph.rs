@@ -147,8 +147,8 @@ fn several_vhosts_are_apart() {
     let topo = Topo::offline().file("topology/a.yaml", SPEC).file("topology/b.yaml", &other);
     let mermaid = topo.run(["graph"]).expect_code(0);
     assert_eq!(mermaid.stdout.matches("  subgraph ").count(), 2, "{mermaid}");
-    let mermaid = mermaid.expect_text("vhost other: 5 exchanges, 9 queues");
-    mermaid.expect_text("vhost shop: 5 exchanges, 9 queues");
+    let mermaid = mermaid.expect_text("vhost other: 4 exchanges, 6 queues");
+    mermaid.expect_text("vhost shop: 4 exchanges, 6 queues");
     let one = topo.run(["graph", "--vhost", "other", "--format", "dot"]).expect_code(0);
     one.expect_text("vhost other").expect_no_text("vhost shop");
 }

@@ -17,7 +17,7 @@ fn drawn(seed: u64) -> (Vec<Size>, Vec<Wire>) {
     let mut wires = Vec::new();
     for _ in 0..next(&mut seed) % (2 * count) {
         let (from, to) = (next(&mut seed) % count, next(&mut seed) % count);
-        let label = (next(&mut seed) % 3 > 0).then(|| size(&mut seed));
+        let label = (!next(&mut seed).is_multiple_of(3)).then(|| size(&mut seed));
         if from != to {
             wires.push(Wire { from, to, label });
         }
