@@ -6,6 +6,7 @@
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
 //! contract says what workers must know, life what becomes of a message: both read spec + topology, as lint does.
+//! picture says what is drawn of a spec or a plan, and where it is.
 //! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
 //! ```
 //!
