@@ -112,9 +112,15 @@ fn every_format_says_the_same_of_a_broken_spec() {
         let annotated: Vec<_> = github.stdout.lines().map(annotation).collect();
         assert_eq!(annotated, text, "{case} as annotations");
     }
-    for (format, ending) in [("json", "json"), ("github", "github")] {
-        let output = topo.run(["validate", "--format", format, "mistakes-in-two-files"]).expect_code(65);
-        expect(&output.stdout, &format!("mistakes-in-two-files.{ending}.expected"), &mut wrong);
+    for (case, format) in [
+        ("mistakes-in-two-files", "json"),
+        ("mistakes-in-two-files", "github"),
+        // Each with a second place.
+        ("twice-in-two-files", "json"),
+        ("twice-in-two-files", "github"),
+    ] {
+        let output = topo.run(["validate", "--format", format, case]).expect_code(65);
+        expect(&output.stdout, &format!("{case}.{format}.expected"), &mut wrong);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -42,10 +42,10 @@ fn a_rule_is_two_files_and_its_lines() {
     }
     let list = read("src/lint/rules/mod.rs");
     assert!(
-        list.contains("    &lazy_mode::RULE,\n    &lonely_queue::RULE,\n    &mirrored_queue_policy::RULE,\n"),
+        list.contains("    &limit_too_small::RULE,\n    &lonely_queue::RULE,\n    &mirrored_queue_policy::RULE,\n"),
         "{list}"
     );
-    assert!(list.contains("mod lazy_mode;\nmod lonely_queue;\nmod mirrored_queue_policy;\n"), "{list}");
+    assert!(list.contains("mod limit_too_small;\nmod lonely_queue;\nmod mirrored_queue_policy;\n"), "{list}");
     let names = read("src/spec/rule_names.rs");
     let known: Vec<&str> = names.lines().filter(|line| line.starts_with("    (\"")).collect();
     assert!(known.is_sorted() && known.contains(&"    (\"lonely-queue\", \"nobody consumes the queue\"),"), "{names}");

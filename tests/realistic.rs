@@ -2,6 +2,7 @@
 //! `# finds: SEVERITY RULE, …` at the line of each finding. `# version: V` in a file says for which RabbitMQ it is.
 
 use crate::support::Topo;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A finding, and where.
@@ -51,6 +52,19 @@ fn the_rules_find_what_is_wrong_and_nothing_else() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_finds_something_in_one_of_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/realistic");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let texts: Vec<String> = std::fs::read_dir(folder).unwrap().map(read).collect();
+    let expected: BTreeSet<String> = texts.iter().flat_map(|text| expected(text)).map(|(_, said)| said).collect();
+    let is_found = |name: &str| expected.iter().any(|said| said.split_once(' ').is_some_and(|(_, rule)| rule == name));
+    let document = Topo::offline().run(["rules", "--format", "json"]).json();
+    let rules = document["rules"].as_array().unwrap();
+    let names = rules.iter().map(|rule| rule["name"].as_str().unwrap());
+    assert_eq!(names.filter(|name| !is_found(name)).collect::<Vec<_>>(), <[&str; 0]>::default());
 }
 
 #[test]

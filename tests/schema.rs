@@ -52,18 +52,39 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
     ),
     (
         "what retries need of the queue, and how many there are",
-        &["backoff-without-retries.yaml", "redeliver-on-classic.yaml", "retry-without-dead-letter.yaml"],
+        &[
+            "backoff-without-retries.yaml",
+            "jitter-without-republish.yaml",
+            "redeliver-on-classic.yaml",
+            "retries-alone-on-classic.yaml",
+            "retry-without-dead-letter.yaml",
+        ],
     ),
     (
         "the values of variables",
-        &["variable-default-of-the-wrong-type.yaml", "variable-not-closed.yaml", "variable-not-set.yaml"],
+        &[
+            "variable-default-of-the-wrong-type.yaml",
+            "variable-in-quotes-of-its-own.yaml",
+            "variable-not-closed.yaml",
+            "variable-not-set.yaml",
+        ],
     ),
     ("that 1.0 is not 1: to JSON it is", &["version-with-a-dot.yaml"]),
     ("which bytes the text was", &["utf-16.yaml"]),
+    ("how many bytes a text has: it counts characters", &["name-of-many-bytes.yaml"]),
+    ("how many bits a number needs: to JSON every one is a number", &["argument-larger-than-64-bits.yaml"]),
+    ("what comments say", &["allows-of-several-rules.yaml"]),
 ];
 
-/// What makes YAML readers expand or recurse without end, some of them; the parser refuses it.
-const BOMBS: &[&str] = &["alias-bomb.yaml", "alias-to-itself.yaml", "deep-nesting.yaml"];
+/// What makes YAML readers expand or recurse without end, some of them, or what they read in ways of their own; the parser
+/// refuses it.
+const BOMBS: &[&str] = &[
+    "alias-bomb.yaml",
+    "brackets-without-end.yaml",
+    "alias-to-itself.yaml",
+    "deep-nesting.yaml",
+    "key-is-a-list.yaml",
+];
 
 fn beyond() -> BTreeSet<&'static str> {
     BEYOND_A_SCHEMA.iter().flat_map(|(_, names)| *names).copied().collect()

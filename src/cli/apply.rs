@@ -92,7 +92,7 @@ async fn intent(
         return aborted(arguments, access, progress).await;
     }
     let Some(saved) = saved else {
-        let mut loaded = input::load(&arguments.spec)?;
+        let mut loaded = input::load(&arguments.spec, "topo apply")?;
         let options = planning::options(&arguments.planning);
         let Planned { plan: seen, dialects } = planning::read(access, &mut loaded, &options, progress).await?;
         planning::known_addresses(&seen)?;

@@ -2,13 +2,46 @@
 
 use super::environment;
 use super::exit::Exit;
+use super::explain;
 use super::failure::Failure;
 use super::offline_arguments::CompletionsArguments;
 use super::output;
+use crate::lint::RULES;
+use crate::plan::HazardKind;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ValueHint};
+use clap_complete::Shell;
 
 pub(super) fn run(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut environment::described(), "topo", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
+    let mut command = environment::completed(&with_values);
+    clap_complete::generate(arguments.shell, &mut command, "topo", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if matches!(arguments.shell, Shell::Fish) {
+        // The generator for fish leaves out what is no flag.
+        let names: Vec<&str> = explain::names().collect();
+        let condition = "__fish_topo_using_subcommand explain";
+        script.push_str(&format!("complete -c topo -n \"{condition}\" -a \"{}\"\n", names.join(" ")));
+    }
+    output::print(&script)?;
     Ok(Exit::Done)
+}
+
+/// An argument with the values that a shell can offer; where there are none, it is told to offer no files.
+fn with_values(argument: Arg) -> Arg {
+    let offered: Vec<String> = match argument.get_id().as_str() {
+        "levels" => RULES.iter().map(|rule| format!("{}=", rule.name)).collect(),
+        "allow" => HazardKind::ALL.map(HazardKind::as_str).map(str::to_owned).to_vec(),
+        "what" => explain::names().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    if !offered.is_empty() {
+        return argument.value_parser(PossibleValuesParser::new(offered)).value_hint(ValueHint::Other);
+    }
+    let names = argument.get_value_names().unwrap_or_default();
+    let is_path = names.iter().any(|name| name.contains("FILE") || name.contains("DIR"));
+    if is_path || !argument.get_possible_values().is_empty() {
+        return argument;
+    }
+    argument.value_hint(ValueHint::Other)
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
+    let loaded = input::load_for(&arguments.spec, "topo contract", FindingsFormat::Text, version)?;
     let found = read(&loaded, version, &arguments.queue)?;
     let text = match arguments.format {
         ContractFormat::Table => {

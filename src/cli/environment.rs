@@ -49,11 +49,22 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// The command line as its completions and man pages show it: without what the environment says now.
+/// The command line as man pages show it: without what the environment says now.
 pub(super) fn described() -> Command {
     let mut command = of_all(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
     command.build();
     command
+}
+
+/// The same for completions: without commands that are not shown, and with each argument as that says.
+pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
+    let command = of_all(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
+    // What is built once cannot be taken out again, and `help` would offer it.
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let about = command.get_about().cloned().unwrap_or_default();
+    let version = command.get_version().unwrap_or_default().to_owned();
+    let new = Command::new("topo").about(about).version(version).disable_version_flag(true);
+    new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 
 /// The flags that were typed; none when they make no sense, which the real parsing then says better.

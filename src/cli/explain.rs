@@ -6,14 +6,16 @@ use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
+use super::shell::quoted;
 use crate::behaviour::Dialect;
 use crate::life::{Story, story};
 use crate::lint::RULES;
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
 use crate::render::life_text::{self, View};
+use crate::render::page;
 use crate::render::style::for_version;
-use crate::spec::{closest, key_names, key_page};
+use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page};
 use serde_json::json;
 
 /// The version of the document's shape.
@@ -28,12 +30,19 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         return print(page, arguments.format);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
+    if !is_spec_named && !input::is_any(&arguments.spec) {
+        return match key_of(what).and_then(self::page) {
+            Some(page) => print(&page, arguments.format),
+            None => Err(unknown_without_spec(what)),
+        };
+    }
+    let command = format!("topo explain {}", quoted(what));
+    let loaded = input::load_for(&arguments.spec, &command, FindingsFormat::Text, version)?;
     let dialect = Dialect::of(version);
     let name = QueueName::new(what);
     let told = |(spec, expansion): &(_, _)| story(&name, spec, expansion, &dialect);
     let stories: Vec<Story> = loaded.expanded.iter().filter_map(told).collect();
-    match (&stories[..], page) {
+    match (&stories[..], page.or_else(|| key_of(what).and_then(self::page))) {
         ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown(&loaded, what)),
         ([_, ..], _) => {
@@ -69,7 +78,7 @@ struct Page {
     text: String,
 }
 
-/// The page of a rule, a hazard or a key, in this order.
+/// The page of a rule, a hazard, a key or a kind of error, in this order.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
@@ -80,12 +89,15 @@ fn page(what: &str) -> Option<Page> {
             format!("To let it pass: `--allow {hazard}@ADDRESS`, as the plan prints it; with `:N` up to N messages.");
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
     }
-    new("key", "", key_page(what)?)
+    if let Some(text) = key_page(what) {
+        return new("key", "", text);
+    }
+    new("error", "", code_page(what)?)
 }
 
 fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     output::print(&match format {
-        ExplainFormat::Text => page.text.clone(),
+        ExplainFormat::Text => page::folded(&page.text, output::width()),
         ExplainFormat::Json => {
             let mut told = json!({ "kind": page.kind, "page": page.text });
             told[page.kind] = page.name.as_str().into();
@@ -96,6 +108,22 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
         }
     })?;
     Ok(Exit::Done)
+}
+
+/// The names of all pages.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let rules = RULES.iter().map(|rule| rule.name);
+    rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names())
+}
+
+/// Nothing that can be explained, and no spec that may have a queue of that name.
+fn unknown_without_spec(what: &str) -> Failure {
+    let failure = Failure::usage(format!("no lint rule, hazard, key or error has the name `{what}`"));
+    let failure = match closest(what, names()) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure,
+    };
+    failure.hint(format!("if it is a queue, say in which spec: topo explain {} FILE", quoted(what)))
 }
 
 /// Nothing that can be explained.
@@ -112,13 +140,13 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
             "queue `{what}` is external: the spec says nothing of what becomes of its messages"
         ));
     }
-    let failure =
-        Failure::usage(format!("the spec declares no queue `{what}`, and no lint rule, hazard or key has that name"));
+    let failure = Failure::usage(format!(
+        "the spec declares no queue `{what}`, and no lint rule, hazard, key or error has that name"
+    ));
     let own = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
-    match closest(
-        what,
-        own.chain(RULES.iter().map(|rule| rule.name)).chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()),
-    ) {
+    let mut known: Vec<&str> = names().collect();
+    known.extend(own);
+    match closest(what, known) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     }

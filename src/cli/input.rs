@@ -1,9 +1,10 @@
-//! Reads specs, variables and saved plans; what a spec stands for depends on the broker that it is for.
+//! Reads specs and saved plans; what a spec stands for depends on the broker that it is for.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
+use super::variables;
 use crate::behaviour::Dialect;
 use crate::expand::{Because, Expansion, Origin, expand};
 use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
@@ -11,10 +12,13 @@ use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Spec, Variables, parse};
+use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Spec, parse};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// The name of what has none.
+const STDIN: &str = "<stdin>";
 
 /// The specs, a vhost each.
 pub(super) struct Loaded {
@@ -23,25 +27,31 @@ pub(super) struct Loaded {
     pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
+    /// The specs as people are shown them.
+    pub(super) names: String,
     format: FindingsFormat,
 }
 
 /// Reads, parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what
 /// is wrong there is wrong on every one, so it is said before any is asked.
-pub(super) fn load(arguments: &SpecArguments) -> Result<Loaded, Failure> {
-    load_for(arguments, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
+///
+/// `command` is what is typed in front of the specs.
+pub(super) fn load(arguments: &SpecArguments, command: &str) -> Result<Loaded, Failure> {
+    load_for(arguments, command, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
 }
 
 /// The same for that version, with the findings in a format: other than text, they are the result and go to standard
 /// output.
 pub(super) fn load_for(
     arguments: &SpecArguments,
+    command: &str,
     format: FindingsFormat,
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
-    let paths = paths(arguments)?;
+    let paths = paths(arguments, command)?;
     let (files, unreadable) = files(&paths)?;
-    let variables = variables(arguments)?;
+    let variables = variables::variables(arguments)?;
+    variables::are_used(arguments, &files)?;
     let parsed = match parse(&files, &variables) {
         Ok(parsed) if unreadable.is_empty() => parsed,
         Ok(_) => return Err(refused(&unreadable, &files, format)),
@@ -59,7 +69,9 @@ pub(super) fn load_for(
         }
     }
     let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    Ok(Loaded { expanded, files, specs: specs.join(" "), format })
+    let shown = |path: &PathBuf| if path.as_os_str() == "-" { STDIN.to_owned() } else { path.display().to_string() };
+    let names: Vec<String> = paths.iter().map(shown).collect();
+    Ok(Loaded { expanded, files, specs: specs.join(" "), names: names.join(" "), format })
 }
 
 fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
@@ -107,8 +119,13 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
     printed.err().unwrap_or(silent)
 }
 
+/// Whether there is any spec to read, named or not.
+pub(super) fn is_any(arguments: &SpecArguments) -> bool {
+    paths(arguments, "").is_ok()
+}
+
 /// The paths that were given, or the ones that everybody uses.
-fn paths(arguments: &SpecArguments) -> Result<Vec<PathBuf>, Failure> {
+fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !given.is_empty() {
         return Ok(given);
@@ -119,7 +136,7 @@ fn paths(arguments: &SpecArguments) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     Err(Failure::usage("there is no spec: no file was named, and there is no topology.yaml and no topology/ here")
-        .hint("name one: topo plan FILE")
+        .hint(format!("name one: {command} FILE"))
         .hint("or write one; the README begins with an example"))
 }
 
@@ -127,17 +144,22 @@ fn paths(arguments: &SpecArguments) -> Result<Vec<PathBuf>, Failure> {
 fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     let mut files = Vec::new();
     let mut diagnostics = Diagnostics::new();
+    let mut read = BTreeSet::new();
     for path in paths {
+        // What is named twice is read once: it would contradict itself.
+        if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+            continue;
+        }
         if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| unreadable(Path::new("<stdin>"), &error))?;
-            let source = source("<stdin>".to_owned(), bytes, files.len(), &mut diagnostics);
+            read.map_err(|error| unreadable(Path::new(STDIN), &error))?;
+            let source = source(STDIN.to_owned(), bytes, files.len(), &mut diagnostics);
             files.push(source);
         } else if path.is_dir() {
             let before = files.len();
-            folder(path, &mut files, &mut diagnostics)?;
-            if files.len() == before {
+            folder(path, &mut read, &mut files, &mut diagnostics)?;
+            if files.len() == before && !is_any_read_in(path, &read) {
                 return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
             }
         } else {
@@ -149,8 +171,19 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     Ok((files, diagnostics))
 }
 
+/// Whether a file below the folder was named before it.
+fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    read.iter().any(|file| *file != folder && file.starts_with(&folder))
+}
+
 /// All YAML files of a folder and its folders, by name; hidden ones are not read.
-fn folder(path: &Path, files: &mut Vec<SourceFile>, diagnostics: &mut Diagnostics) -> Result<(), Failure> {
+fn folder(
+    path: &Path,
+    read: &mut BTreeSet<PathBuf>,
+    files: &mut Vec<SourceFile>,
+    diagnostics: &mut Diagnostics,
+) -> Result<(), Failure> {
     let failure = |error: std::io::Error| unreadable(path, &error);
     let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
         .map_err(failure)?
@@ -165,8 +198,8 @@ fn folder(path: &Path, files: &mut Vec<SourceFile>, diagnostics: &mut Diagnostic
         let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // A link to a folder is not followed: it may lead back here.
         if entry.is_dir() && !entry.is_symlink() {
-            folder(&entry, files, diagnostics)?;
-        } else if yaml && entry.is_file() {
+            folder(&entry, read, files, diagnostics)?;
+        } else if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
             let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
             let source = source(entry.display().to_string(), bytes, files.len(), diagnostics);
             files.push(source);
@@ -194,35 +227,6 @@ fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnost
     diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));
     let text = String::from_utf8_lossy(if is_utf_16 { &bytes[..start] } else { &bytes }).into_owned();
     SourceFile { name, text }
-}
-
-/// The environment first, then files, then flags: the last one that says a name holds.
-fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
-    let mut variables = Variables::new();
-    for (name, value) in std::env::vars_os() {
-        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
-            variables.set(name, value);
-        }
-    }
-    for path in &arguments.var_file {
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match line.split_once('=') {
-                Some((name, value)) if !name.trim().is_empty() => variables.set(name.trim(), value.trim()),
-                Some(_) | None => {
-                    return Err(Failure::usage(format!("{}:{}: write NAME=VALUE", path.display(), index + 1)));
-                }
-            }
-        }
-    }
-    for (name, value) in &arguments.variables {
-        variables.set(name, value);
-    }
-    Ok(variables)
 }
 
 /// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
@@ -278,7 +282,7 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     serde_json::from_str(&text).map_err(wrong)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
 }
 

@@ -33,6 +33,7 @@ mod shell;
 mod typed;
 mod typed_version;
 mod validate;
+mod variables;
 
 use arguments::Command;
 use clap::error::ErrorKind;

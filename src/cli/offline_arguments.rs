@@ -12,8 +12,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Findings")]
 pub(super) struct LintArguments {
-    /// Another level for a lint rule: RULE=off|info|warning|error; may be repeated
-    #[arg(long = "lint", value_name = "RULE=LEVEL", value_parser = level, env = "TOPO_LINT")]
+    /// Another level for a lint rule: RULE=off|info|warning|error; may be repeated, or several with commas
+    #[arg(long = "lint", value_name = "RULE=LEVEL", value_delimiter = ',', value_parser = level, env = "TOPO_LINT")]
     pub(super) levels: Vec<(String, Level)>,
     /// Exit with 1 when a finding is as bad as that, or worse: error, warning or info [default: error for validate,
     /// none for plan]

@@ -24,7 +24,9 @@ pub(super) fn tell(text: &str) {
 /// The columns of the screen: `COLUMNS`, else the terminal's, else 100. Never below 60, where nothing is readable.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
-    let from_terminal = || dialoguer::console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    // What is said besides the result is read on a terminal, too, when the result goes elsewhere.
+    let terminals = [dialoguer::console::Term::stdout(), dialoguer::console::Term::stderr()];
+    let from_terminal = || terminals.iter().find_map(|it| it.size_checked()).map(|(_, columns)| usize::from(columns));
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
 }
 

@@ -13,7 +13,7 @@ use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
-    let mut loaded = input::load(&arguments.spec)?;
+    let mut loaded = input::load(&arguments.spec, "topo plan")?;
     let options = planning::options(&arguments.planning);
     let allowed = planning::allowances(&arguments.planning);
     let Planned { plan, dialects } = match &arguments.against {

@@ -27,6 +27,7 @@ fn told(rule: &Rule) -> Value {
     json!({
         "name": rule.name,
         "severity": rule.severity.as_str(),
+        "otherSeverities": rule.sometimes.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
         "isOptional": rule.is_optional,
         "summary": rule.summary,
     })
@@ -36,8 +37,7 @@ fn text(width: usize) -> String {
     let longest = RULES.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
     let mut text = String::new();
     for rule in RULES {
-        let severity = rule.severity.as_str();
-        let level = if rule.is_optional { format!("off ({severity})") } else { severity.to_owned() };
+        let level = rule.level();
         let words: Vec<String> = rule.summary.split(' ').map(str::to_owned).collect();
         let summary = wrap(&words, " ", width.saturating_sub(INDENT.len())).join(&format!("\n{INDENT}"));
         text.push_str(&format!("{:longest$}  {level}\n{INDENT}{summary}\n", rule.name));

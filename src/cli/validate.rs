@@ -16,7 +16,7 @@ use crate::spec::{Diagnostics, Severity};
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
     let typed = arguments.broker_version.as_ref();
     let version = typed.map_or(BrokerVersion::NEWEST_KNOWN, |typed| typed.version);
-    let loaded = input::load_for(&arguments.spec, arguments.format, version)?;
+    let loaded = input::load_for(&arguments.spec, "topo validate", arguments.format, version)?;
     let found = findings::for_version(&loaded, version, &arguments.lint);
     match arguments.format {
         FindingsFormat::Json => output::print(&json(&found, &loaded.files, Some(version)))?,
@@ -24,6 +24,9 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
         FindingsFormat::Text => {
             output::tell(&diagnostics(&found, &loaded.files, true, output::width()));
             if !global.quiet {
+                if !found.is_empty() {
+                    output::tell("\n");
+                }
                 if let Some(note) = findings::too_new(version) {
                     output::tell(&note);
                 }
@@ -45,7 +48,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         let topology = &expansion.topology;
         text.push_str(&format!(
             "{}: vhost {}: {}, {}, {}, {}\n",
-            loaded.specs,
+            clean(&loaded.names),
             clean(topology.vhost.as_str()),
             count(topology.exchanges.len() as u64, "exchange"),
             count(topology.queues.len() as u64, "queue"),

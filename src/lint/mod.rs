@@ -9,10 +9,12 @@ pub mod reference;
 mod rule;
 mod ruled;
 mod rules;
+mod said;
 mod settled;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod topic_index;
 
 pub use finding::Finding;
 pub use rule::Rule;

@@ -4,7 +4,7 @@ use super::Subject;
 use crate::expand::Because;
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName};
 use crate::spec::{
-    DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SaidBy, Setting, Spec,
+    BindingSpec, DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SaidBy, Setting, Spec,
 };
 
 /// A place, with others that belong to it.
@@ -36,7 +36,7 @@ pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> 
         ObjectId::Exchange(name) => exchange(spec, name, because, setting),
         ObjectId::Policy(name) => policy(spec, name, because, setting),
         ObjectId::Binding(binding) => match (spec.bindings.get(binding), because) {
-            (Some(written), _) => Some(written.at.into()),
+            (Some(written), _) => Some(of_binding(written, setting).into()),
             (None, Some(Because::DeadLetterBinding(queue))) => {
                 dead_letter_queue(spec, queue).map(|it| it.queue.at.into())
             }
@@ -75,6 +75,13 @@ fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
         Some((at, SaidBy::RetryPolicy | SaidBy::Defaults | SaidBy::Vhost)) => {
             Place { at, also: vec![(queue.at, "it holds for this queue".to_owned())] }
         }
+    }
+}
+
+fn of_binding(binding: &BindingSpec, setting: &str) -> Location {
+    match setting {
+        "routing_key" => binding.key_at,
+        argument => binding.arguments.get(argument).copied().unwrap_or(binding.at),
     }
 }
 

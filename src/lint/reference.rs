@@ -7,8 +7,8 @@ const INTRODUCTION: &str = "\
 # Rules
 
 What `topo validate` finds in a spec that is correct, and what `topo plan` says of it beside the plan. This page is written from the rules
-themselves. An error stops `validate`; a warning is probably not what was meant; an info is good to know. A rule can be milder or stricter
-for a version of RabbitMQ, or for the way in which a thing is said: its page says so.
+themselves. An error stops `validate`; a warning is probably not what was meant; an info is good to know. Some rules are
+milder or stricter for a version of RabbitMQ, or for the way in which a thing is said: their pages say when.
 
 | rule | severity | what it finds |
 |---|---|---|
@@ -20,9 +20,7 @@ pub fn reference() -> String {
     for rule in RULES {
         let file = rule.name.replace('-', "_");
         let link = format!("[{}](../src/lint/rules/{file}.md)", rule.name);
-        let severity = rule.severity.as_str();
-        let level = if rule.is_optional { format!("off ({severity})") } else { severity.to_owned() };
-        let _ = writeln!(page, "| {link} | {level} | {} |", rule.summary);
+        let _ = writeln!(page, "| {link} | {} | {} |", rule.level(), rule.summary);
     }
     page
 }

@@ -11,6 +11,8 @@ pub struct Rule {
     pub name: &'static str,
     /// How bad what it finds is, as a rule; a version can make it better or worse.
     pub severity: Severity,
+    /// What else a finding of it can be, the worst first.
+    pub sometimes: &'static [Severity],
     /// Whether it is silent until a spec or a flag gives it a level: a matter of taste, or of what no spec says.
     pub is_optional: bool,
     /// What it finds, in one sentence without a full stop.
@@ -22,6 +24,16 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// How bad what it finds is, for people: `warning`, `warning, sometimes info` or `off (info)`.
+    pub fn level(&self) -> String {
+        let sometimes: Vec<&str> = self.sometimes.iter().map(|severity| severity.as_str()).collect();
+        let severity = match sometimes.is_empty() {
+            true => self.severity.as_str().to_owned(),
+            false => format!("{}, sometimes {}", self.severity.as_str(), sometimes.join(" or ")),
+        };
+        if self.is_optional { format!("off ({severity})") } else { severity }
+    }
+
     /// Something found: about that object, at the place where the setting is written, which is an argument, a property
     /// or a policy's key in RabbitMQ's words.
     pub(super) fn finding(

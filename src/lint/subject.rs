@@ -3,7 +3,7 @@
 use super::place::{self, Place};
 use super::ruled::{self, Ruled};
 use super::settled::{self, Settled};
-use crate::behaviour::routing::{Arrivals, Keys};
+use crate::behaviour::routing::{Arrivals, DeadLettering, Keys};
 use crate::behaviour::{Dialect, Ends, Routing};
 use crate::expand::{Because, Expansion};
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType};
@@ -54,6 +54,13 @@ impl<'a> Subject<'a> {
     pub(super) fn keys_at(&self, queue: &QueueName) -> BTreeSet<Keys> {
         let arrivals = self.arrivals.get_or_init(|| Arrivals::new(self.routing(), self.generated_exchanges()));
         arrivals.at_queue(self.routing(), queue)
+    }
+
+    /// With which keys messages come to a queue that may die there. Where dead letters get a key, it does not matter with which
+    /// they came, and whether topo sees how.
+    pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
+        let keys = self.keys_at(queue);
+        if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys }
     }
 
     /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with

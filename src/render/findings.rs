@@ -12,8 +12,14 @@ use std::fmt::Write;
 /// One document with all of them, and the version of RabbitMQ that they are about, if they are about one.
 pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<BrokerVersion>) -> String {
     let json_place = |at: Location| {
-        let source = source(at, files);
-        json!({ "file": source.file, "line": source.line, "column": source.column })
+        let (source, end) = (source(at, files), end(at, files));
+        json!({
+            "file": source.file,
+            "line": source.line,
+            "column": source.column,
+            "endLine": end.0,
+            "endColumn": end.1,
+        })
     };
     let one = |diagnostic: &Diagnostic| {
         json!({
@@ -87,10 +93,12 @@ fn place(at: Location, files: &[SourceFile]) -> String {
 pub fn github(diagnostics: &Diagnostics, files: &[SourceFile]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics.iter() {
-        let hint = diagnostic.hint.as_ref().map_or_else(String::new, |hint| format!("\n{hint}"));
-        let message = format!("{}{hint}", diagnostic.message);
-        let at = source(diagnostic.primary, files);
-        annotate(&mut text, level(diagnostic.severity), Some(&at), diagnostic.code, &message);
+        let mut lines = vec![diagnostic.message.clone()];
+        // An annotation has one place: the others are told.
+        lines.extend(diagnostic.secondary.iter().map(|(at, label)| format!("{}: {label}", place(*at, files))));
+        lines.extend(diagnostic.hint.clone());
+        let at = (source(diagnostic.primary, files), end(diagnostic.primary, files));
+        annotate(&mut text, level(diagnostic.severity), Some((&at.0, Some(at.1))), diagnostic.code, &lines.join("\n"));
     }
     text
 }
@@ -101,6 +109,15 @@ fn level(severity: Severity) -> &'static str {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Info => "notice",
+    }
+}
+
+/// The line and column behind a place, both from 1.
+fn end(at: Location, files: &[SourceFile]) -> (usize, usize) {
+    let said = files.get(at.file).and_then(|file| file.text.get(at.start..at.end)).unwrap_or_default();
+    match said.rsplit_once('\n') {
+        Some((before, last)) => (at.line + before.matches('\n').count() + 1, last.chars().count() + 1),
+        None => (at.line, at.column + said.chars().count()),
     }
 }
 

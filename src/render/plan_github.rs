@@ -22,16 +22,28 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
                 ChangeKind::Delete => "is deleted",
                 ChangeKind::Conflict => continue,
             };
-            annotate(&mut text, "notice", Some(source), "topo plan", &format!("{} {verb}", change.address));
+            annotate(&mut text, "notice", Some((source, None)), "topo plan", &format!("{} {verb}", change.address));
         }
         for note in &part.unfinished {
-            annotate(&mut text, "warning", source(&note.address).as_ref(), "unfinished", &note.text);
+            annotate(
+                &mut text,
+                "warning",
+                source(&note.address).as_ref().map(|it| (it, None)),
+                "unfinished",
+                &note.text,
+            );
         }
         for hazard in &part.hazards {
             let open = obstacles.hazards.contains(hazard);
             let message = if open { format!("{} ({})", hazard.text, hazard.flag()) } else { hazard.text.clone() };
             let level = if open { "error" } else { "warning" };
-            annotate(&mut text, level, source(&hazard.address).as_ref(), hazard.kind.as_str(), &message);
+            annotate(
+                &mut text,
+                level,
+                source(&hazard.address).as_ref().map(|it| (it, None)),
+                hazard.kind.as_str(),
+                &message,
+            );
         }
         for block in &part.blocks {
             let change = part.changes.iter().find(|change| change.address == block.address);
@@ -44,7 +56,13 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
             if ways.is_empty() {
                 lines.extend(block.lift.as_ref().map(|lift| format!("To lift it: {lift}")));
             }
-            annotate(&mut text, "error", source(&block.address).as_ref(), "conflict", &lines.join("\n"));
+            annotate(
+                &mut text,
+                "error",
+                source(&block.address).as_ref().map(|it| (it, None)),
+                "conflict",
+                &lines.join("\n"),
+            );
         }
     }
     let level = if obstacles.is_empty() { "notice" } else { "error" };
@@ -52,12 +70,21 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
     text
 }
 
+/// The line and column behind a place.
+pub type End = (usize, usize);
+
 /// One workflow command. Data and properties are escaped as the runner unescapes them.
-pub fn annotate(text: &mut String, level: &str, source: Option<&Source>, title: &str, message: &str) {
+pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>)>, title: &str, message: &str) {
     let data = |value: &str| value.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |value: &str| data(value).replace(':', "%3A").replace(',', "%2C");
-    let place = source.map_or_else(String::new, |source| {
-        format!("file={},line={},col={},", property(&source.file), source.line, source.column)
+    let place = at.map_or_else(String::new, |(source, end)| {
+        let end = match end {
+            // Columns are of use within one line only.
+            Some((line, column)) if line == source.line => format!("endLine={line},endColumn={column},"),
+            Some((line, _)) => format!("endLine={line},"),
+            None => String::new(),
+        };
+        format!("file={},line={},col={},{end}", property(&source.file), source.line, source.column)
     });
     let message: Vec<String> = message.lines().map(clean).collect();
     let _ = writeln!(text, "::{level} {place}title={}::{}", property(title), data(&message.join("\n")));
@@ -72,7 +99,7 @@ mod tests {
     fn what_the_runner_reads_is_escaped() {
         let mut text = String::new();
         let source = Source { file: "a,b.yaml".into(), line: 3, column: 7, part_of: None, places: Places::new() };
-        annotate(&mut text, "error", Some(&source), "a: b", "100%\nlost");
-        assert_eq!(text, "::error file=a%2Cb.yaml,line=3,col=7,title=a%3A b::100%25%0Alost\n");
+        annotate(&mut text, "error", Some((&source, Some((3, 9)))), "a: b", "100%\nlost");
+        assert_eq!(text, "::error file=a%2Cb.yaml,line=3,col=7,endLine=3,endColumn=9,title=a%3A b::100%25%0Alost\n");
     }
 }

@@ -10,6 +10,7 @@ fn migrated(one: &Migrated) -> Value {
     json!({
         "queue": one.queue,
         "undone": one.is_undone,
+        "cutShort": one.is_cut_short,
         "returned": one.returned,
         "maybeTwice": one.maybe_twice,
         "overtaken": one.overtaken,

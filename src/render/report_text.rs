@@ -117,12 +117,17 @@ fn taken_back(text: &mut String, report: &Report) {
 
 /// One line a migration: what it did, and what whoever reads the queue should know.
 fn migrations(text: &mut String, reports: &[Report]) {
-    for Migrated { queue, is_undone, returned, maybe_twice, overtaken, gap, consumers } in
+    for Migrated { queue, is_undone, is_cut_short, returned, maybe_twice, overtaken, gap, consumers } in
         reports.iter().flat_map(|it| &it.migrated)
     {
-        let verb = if *is_undone { "Undone: the migration of queue" } else { "Migrated: queue" };
+        let verb = match (is_undone, is_cut_short) {
+            (true, _) => "Undone: the migration of queue",
+            (false, true) => "Cut short: the migration of queue",
+            (false, false) => "Migrated: queue",
+        };
         let mut parts = vec![match returned {
             Some(returned) => format!("{} came back", count(*returned, "message")),
+            None if *is_cut_short => "the next run brings its messages back".to_owned(),
             None => "its messages came back".to_owned(),
         }];
         if let Some(gap) = gap {

@@ -91,7 +91,12 @@ fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Al
     if !is_rule(rule) {
         let message =
             if rule.is_empty() { "it does not say which rule".to_owned() } else { format!("`{rule}` is no rule") };
-        let hint = match closest(rule, lint_keys::rules()) {
+        let plain = rule.trim_end_matches([',', ':', ';']);
+        let hint = match closest(plain, lint_keys::rules()) {
+            Some(_) if is_rule(plain) && rest.split([',', ' ']).filter(|word| is_rule(word)).count() > 1 => {
+                "each rule has a comment of its own, on lines above".to_owned()
+            }
+            Some(_) if is_rule(plain) => format!("write `# topo: allow {plain} reason`"),
             Some(near) => format!("did you mean `{near}`?"),
             None => "`topo rules` lists them".to_owned(),
         };

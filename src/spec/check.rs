@@ -3,11 +3,13 @@
 //! is one error; what names mean together is left to `read` and `references`.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::hints;
 use super::keys::POLICY_KEYS;
-use super::node::{Entry, Node, Value};
+use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
 use super::shape::{Object, Shape};
-use super::suggest::{closest, listed};
+use super::suggest::listed;
+use super::unknown_keys::{no_policy_key, unknown_key};
 use super::value;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
@@ -25,7 +27,7 @@ pub(crate) fn check(
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
         Shape::List(inner) | Shape::Filled(inner) => {
             let Value::List(items) = &node.value else {
-                value::wrong(node, subject, "a list", no_list(node), at, diagnostics);
+                value::wrong(node, subject, "a list", hints::no_list(node, *inner), at, diagnostics);
                 return None;
             };
             if items.is_empty() && matches!(shape, Shape::Filled(_)) {
@@ -43,7 +45,8 @@ pub(crate) fn check(
             (Value::Table(_), _) => either(node, tables, subject, at, diagnostics),
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
-                value::wrong(node, subject, "a name or a table", value::quoted(&node.value), at, diagnostics);
+                let hint = tables.first().and_then(|table| hints::name_or_table(node, table));
+                value::wrong(node, subject, "a name or a table", hint, at, diagnostics);
                 None
             }
         },
@@ -66,18 +69,9 @@ pub(crate) fn check(
     }
 }
 
-/// How to make a list of something that is none.
-fn no_list(node: &Node) -> Option<String> {
-    match &node.value {
-        Value::Text(text) => Some(format!("write [{text}]")),
-        Value::Table(_) => Some("put `- ` before each entry, or brackets around all: [{…}]".to_owned()),
-        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => None,
-    }
-}
-
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table", no_table(node), at, diagnostics);
+        value::wrong(node, subject, "a table", hints::no_table(node, kind), at, diagnostics);
         return None;
     }
     if kind.name == "Document" && is_of_another_version(node, diagnostics) {
@@ -86,10 +80,11 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     let keys = (kind.keys)();
     let is_external = !kind.external.is_empty() && node.get("external").is_some_and(Node::is_true);
     let mut suggested = Vec::new();
+    let mut is_listed = false;
     let mut checked = Vec::new();
     for entry in node.entries() {
         let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
-            if let Some(name) = unknown_key(entry, kind, diagnostics) {
+            if let Some(name) = unknown_key(entry, node, kind, &mut is_listed, diagnostics) {
                 suggested.push(name);
                 if node.get(name).is_none() {
                     checked.push(wrong_entry(name, entry));
@@ -133,62 +128,9 @@ fn is_of_another_version(document: &Node, diagnostics: &mut Diagnostics) -> bool
     is_other && check(&entry.node, Shape::Version, "`version`", entry.at, diagnostics).is_none()
 }
 
-/// What was meant by something that is no table.
-fn no_table(node: &Node) -> Option<String> {
-    let text = node.text()?;
-    let (key, value) = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty())?;
-    Some(format!("put a space behind the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
-}
-
 /// A key that was said, and said wrong: nothing stands there, so that nobody reports it as missing.
 fn wrong_entry(key: &str, entry: &Entry) -> Entry {
-    Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(false)) }
-}
-
-/// Reports a key that the table does not have, and returns the one that was probably meant.
-fn unknown_key(entry: &Entry, kind: &Object, diagnostics: &mut Diagnostics) -> Option<&'static str> {
-    let keys = (kind.keys)();
-    let names = || keys.iter().map(|key| key.name);
-    let by_argument =
-        KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
-    let suggestion = by_argument.or_else(|| closest(&entry.key, names())).or_else(|| meant(&entry.key, kind));
-    let is_of_retries = ["retry", "maxRetries"].contains(&entry.key.as_str());
-    let hint = match suggestion {
-        Some(name) => format!("did you mean `{name}`?"),
-        None if is_of_retries && kind.name == "QueueDefaults" => {
-            format!("write `{}` under `defaults:`, beside `queue`", entry.key)
-        }
-        None if is_of_retries && kind.name == "DeadLetterQueue" => {
-            "a dead-letter queue is where the retries end: nothing in it is tried again".to_owned()
-        }
-        None if keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true))) && entry.key.starts_with("x-") => {
-            "an argument that topo does not know goes under `arguments:`".to_owned()
-        }
-        None => format!("{} has {}", kind.what, names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
-    };
-    let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
-    diagnostics.push(diagnostic.label("unknown key").hint(hint));
-    suggestion
-}
-
-/// The key that is meant by a word from elsewhere: RabbitMQ's definitions, or the list of another kind of binding.
-fn meant(word: &str, kind: &Object) -> Option<&'static str> {
-    let words: &[(&str, &str)] = &[
-        ("source", "exchange"),
-        ("exchange", "source"),
-        ("queue", "destination"),
-        ("key", "routingKey"),
-        ("vhost", "name"),
-        ("ttl", "messageTtl"),
-        ("dlx", "deadLetter"),
-        ("dlq", "deadLetter"),
-        ("priority", "maxPriority"),
-        ("retries", "maxRetries"),
-        ("kind", "type"),
-    ];
-    let keys = (kind.keys)();
-    let found = words.iter().filter(|(known, _)| *known == word.to_lowercase());
-    found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
+    Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Said)) }
 }
 
 fn either(
@@ -302,26 +244,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
     for entry in node.entries() {
         let subject = format!("`{}`", entry.key);
         let known = POLICY_KEYS.iter().find(|known| known.key == entry.key || known.name == entry.key);
-        let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
-            known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
-        });
-        if let Some(argument) = unsettable {
-            let message = format!("a policy cannot set {subject}");
-            let hint = format!("only the queue itself can: write `{}` there", argument.key);
-            diagnostics.push(Diagnostic::error("unknown-key", message, entry.at).hint(hint));
-            continue;
-        }
-        if known.is_none() && entry.key.contains(|c: char| c.is_uppercase() || c == '_') || entry.key.starts_with("x-")
-        {
-            let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
-                Some(key) => format!("did you mean `{key}`?"),
-                None => {
-                    "a key that topo does not know is written as RabbitMQ does, for example `federation-upstream-set`"
-                        .to_owned()
-                }
-            };
-            let diagnostic = Diagnostic::error("unknown-key", format!("a policy has no key {subject}"), entry.at);
-            diagnostics.push(diagnostic.label("unknown key").hint(hint));
+        if no_policy_key(entry, diagnostics) {
             continue;
         }
         let (key, node) = match known {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// The codes after which nothing else is said of the same place: there is no value to judge.
-const UNKNOWN_VALUE: &[&str] = &["encoding", "variable", "too-large"];
+const UNKNOWN_VALUE: &[&str] = &["encoding", "syntax", "variable", "too-large"];
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +110,11 @@ impl Diagnostics {
         }
     }
 
+    /// Takes back what was said of the value at a place, because its key turned out to be wrong.
+    pub(crate) fn take_back(&mut self, at: Location) {
+        self.0.retain(|it| it.primary != at);
+    }
+
     /// Adds all of another collection.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
@@ -142,9 +147,10 @@ impl Diagnostics {
             return Ok(value);
         }
         // What is wrong with a value that could not be made out is nobody's mistake.
-        let unknown: BTreeSet<Location> =
-            self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(|it| it.primary).collect();
-        self.0.retain(|it| UNKNOWN_VALUE.contains(&it.code) || !unknown.contains(&it.primary));
+        let start = |it: &Diagnostic| (it.primary.file, it.primary.start);
+        let unknown: BTreeSet<(usize, usize)> =
+            self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(start).collect();
+        self.0.retain(|it| UNKNOWN_VALUE.contains(&it.code) || !unknown.contains(&start(it)));
         self.0.sort_by(|a, b| (a.primary, a.code).cmp(&(b.primary, b.code)));
         self.0.dedup_by(|a, b| a.primary == b.primary && a.code == b.code && a.message == b.message);
         Err(self)

@@ -49,6 +49,15 @@ pub fn key_page(name: &str) -> Option<String> {
     Some(page)
 }
 
+/// The key that another spelling stands for: `x-message-ttl`, `message-ttl`, or a whole path such as `queues.NAME.retry`.
+pub fn key_of(text: &str) -> Option<&'static str> {
+    let names = key_names();
+    let known = KNOWN_ARGUMENTS.iter().find(|known| known.name == text || known.policy_key == Some(text));
+    let is_path = text.split_once('.').is_some_and(|(first, _)| names.contains(first));
+    let last = text.rsplit('.').next().filter(|_| is_path).and_then(|last| names.get(last).copied());
+    known.map(|known| known.key).filter(|key| names.contains(key)).or(last)
+}
+
 /// The names of all keys.
 pub fn key_names() -> BTreeSet<&'static str> {
     all().into_iter().map(|it| it.key.name).collect()
@@ -132,6 +141,10 @@ mod tests {
         assert!(
             page.contains("`x-message-ttl`, of queues of type classic, quorum. A policy says it with `message-ttl`"),
             "{page}"
+        );
+        assert_eq!(
+            ["x-message-ttl", "dead-letter-exchange", "queues.NAME.retry", "orders.retry"].map(key_of),
+            [Some("messageTtl"), Some("deadLetter"), Some("retry"), None]
         );
         assert!(key_page("onConflict").unwrap_or_default().contains("One of `refuse`"));
     }

@@ -7,12 +7,15 @@
 
 mod allow;
 mod check;
+mod codes;
 mod diagnostic;
 mod explained;
+mod hints;
 mod keys;
 mod level;
 mod lint_keys;
 mod node;
+mod notation;
 mod position;
 mod queue;
 mod queue_keys;
@@ -30,16 +33,20 @@ mod suggest;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod unit_hints;
 mod units;
+mod unknown_keys;
 mod value;
 mod variables;
 mod written;
 mod yaml;
 
 pub use allow::Allow;
+pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use explained::{key_names, key_page};
+pub use explained::{key_names, key_of, key_page};
 pub use level::Level;
+pub use notation::Notation;
 pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
@@ -70,6 +77,7 @@ struct OfVhost {
     declared: Declared,
     documents: Vec<Node>,
     allows: Vec<Allow>,
+    notation: Notation,
 }
 
 /// Reads files into one spec a vhost, in the order of the vhosts' names; or everything that is wrong with them.
@@ -103,17 +111,18 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
                 let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
                 let of_vhost = vhosts.entry(name).or_default();
                 of_vhost.declared.add(&document);
+                of_vhost.notation.add(&document, &file.text);
                 of_vhost.documents.push(checked);
                 of_vhost.allows.extend(its_own);
             }
         }
     }
     let mut specs = Vec::new();
-    for OfVhost { mut declared, documents, allows } in vhosts.into_values() {
+    for OfVhost { mut declared, documents, allows, notation } in vhosts.into_values() {
         if !is_all_known {
             declared.set_unknown();
         }
-        let mut spec = Spec { allows, ..empty_spec(files, &documents, &mut diagnostics) };
+        let mut spec = Spec { allows, notation, ..empty_spec(files, &documents, &mut diagnostics) };
         // First, because a queue may use one that stands in a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
@@ -157,6 +166,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
         policies: BTreeMap::new(),
         lint: BTreeMap::new(),
         allows: Vec::new(),
+        notation: Notation::default(),
     }
 }
 

@@ -11,15 +11,15 @@ pub(crate) struct Node {
     pub(crate) at: Location,
     /// Where it is used, when that is elsewhere: the alias, or the merge key.
     pub(crate) used_at: Option<Location>,
-    /// Whether the whole text came from a variable, so that it takes the type that its position wants.
-    pub(crate) is_variable: bool,
+    /// How it is written, where its value does not say it: `1.0`, `007`, or a text with variables.
+    pub(crate) written: Option<Box<str>>,
 }
 
 /// What a node is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing; `true` when a comment stands where a value was meant (`routingKey: #.x`).
-    Null(bool),
+    /// Nothing, and why.
+    Null(Absent),
     /// `true` or `false`.
     Boolean(bool),
     /// An integer.
@@ -32,6 +32,19 @@ pub(crate) enum Value {
     List(Vec<Node>),
     /// A table, in the order of the file.
     Table(Vec<Entry>),
+}
+
+/// Why nothing stands where a value may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is said, or nothing is.
+    Said,
+    /// What was meant is a comment: `routingKey: #.x`.
+    Comment,
+    /// What was meant is an anchor: `routingKey: &x`.
+    Anchor,
+    /// What was meant is a tag: `routingKey: !x`.
+    Tag,
 }
 
 /// A key of a table with its value.
@@ -48,7 +61,7 @@ pub(crate) struct Entry {
 impl Node {
     /// The same place with another value.
     pub(crate) fn with(&self, value: Value) -> Self {
-        Self { value, at: self.at, used_at: self.used_at, is_variable: self.is_variable }
+        Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
 
     /// Its entries; none when it is no table.
@@ -115,7 +128,17 @@ impl Node {
 
     /// Whether it is `true`, also by a variable.
     pub(crate) fn is_true(&self) -> bool {
-        self.boolean() == Some(true) || self.is_variable && self.text() == Some("true")
+        self.boolean() == Some(true) || self.is_variable() && self.text() == Some("true")
+    }
+
+    /// Its text before the variables in it were replaced, if it had some.
+    pub(crate) fn template(&self) -> Option<&str> {
+        self.written.as_deref().filter(|written| written.contains("${"))
+    }
+
+    /// Whether the whole text came from a variable, so that it takes the type that its position wants.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))
     }
 
     /// What it is, for people: `the number 5`, `a list`.
@@ -123,7 +146,10 @@ impl Node {
         match &self.value {
             Value::Null(_) => "nothing".to_owned(),
             Value::Boolean(value) => format!("the boolean `{value}`"),
-            Value::Integer(value) => format!("the number {value}"),
+            Value::Integer(value) => match &self.written {
+                Some(written) if self.template().is_none() => format!("the number {written}"),
+                Some(_) | None => format!("the number {value}"),
+            },
             // `5.0` is not 5: the broker tells them apart.
             Value::Float(value) => format!("the number {value:?}"),
             Value::Text(text) if text.len() <= 40 => format!("the text {text:?}"),

@@ -2,7 +2,7 @@
 //! vhost's default type. A default applies only where the queue's type carries it.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::{Entry, Node};
+use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::read::{on_conflict, value_of};
 use super::retry::{RetryKeys, RetrySpec};
@@ -28,6 +28,8 @@ pub(crate) struct QueueKeys {
     in_arguments: BTreeSet<String>,
     /// A type was said, but wrong; so nothing can be said about the type.
     is_type_wrong: bool,
+    /// Arguments whose value is wrong, and where it stands.
+    wrong: BTreeMap<String, Location>,
 }
 
 impl QueueKeys {
@@ -75,6 +77,8 @@ impl QueueKeys {
                 node.text().and_then(QueueType::named).map(|value| Setting { value, at: entry.at, said_by });
             keys.is_type_wrong = keys.queue_type.is_none();
         }
+        let is_wrong = |(_, (_, node)): &(&&str, &(&Entry, &Node))| matches!(node.value, Value::Null(_));
+        keys.wrong = said.iter().filter(is_wrong).map(|(name, (_, node))| ((*name).to_owned(), node.at)).collect();
         let settings = said
             .into_iter()
             .map(|(name, (entry, node))| (name.to_owned(), Setting { value: value_of(node), at: entry.at, said_by }));
@@ -164,7 +168,8 @@ impl QueueKeys {
             durable: self.durable.or_else(|| defaults.durable.clone().filter(|_| can_be_transient)),
             auto_delete: self.auto_delete.or_else(|| defaults.auto_delete.clone().filter(|_| can_be_transient)),
             arguments,
-            dead_letter: self.dead_letter.or(default_dead_letter),
+            // Where a type takes none, that is all there is to say of it.
+            dead_letter: self.dead_letter.filter(|_| takes("x-dead-letter-exchange")).or(default_dead_letter),
             retry,
             places,
             on_conflict: self.on_conflict.or_else(|| defaults.on_conflict.clone()),
@@ -224,6 +229,10 @@ impl QueueKeys {
         let mut refuse = |known: &KnownArgument, at: Location| {
             if known.support_for(kind).is_some() {
                 return;
+            }
+            // What is wrong with the value of a key that goes away is no second mistake.
+            if let Some(value) = self.wrong.get(known.name) {
+                diagnostics.take_back(*value);
             }
             let message = format!("queue `{name}` is a {}, which takes no `{}`", shown(kind), known.key);
             let others = listed(known.queue_types().map(QueueType::as_str));

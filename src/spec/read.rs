@@ -251,7 +251,7 @@ fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnosti
             routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
             arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
         };
-        let written = BindingSpec { at: source.at, source_at: source.at, destination_at: entry.at };
+        let written = written(item, source.at, entry.at);
         add_binding(binding, written, item, spec, diagnostics);
     }
 }
@@ -270,7 +270,18 @@ fn binding(item: &Node) -> Option<(Binding, BindingSpec)> {
         routing_key: item.get("routingKey").and_then(Node::text).unwrap_or_default().to_owned(),
         arguments: entries(item, "arguments").map(|it| (it.key.clone(), value_of(&it.node))).collect(),
     };
-    Some((binding, BindingSpec { at: source.at, source_at: source.at, destination_at: destination.at }))
+    Some((binding, written(item, source.at, destination.at)))
+}
+
+fn written(item: &Node, source_at: Location, destination_at: Location) -> BindingSpec {
+    let arguments = entries(item, "arguments").map(|it| (it.key.clone(), it.node.at));
+    BindingSpec {
+        at: source_at,
+        source_at,
+        destination_at,
+        key_at: item.get("routingKey").map_or(source_at, |key| key.at),
+        arguments: arguments.collect(),
+    }
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {

@@ -2,6 +2,7 @@
 //! taken from the tree as it was written, so that an object with a mistake in it does not make its bindings dangle.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
+use super::hints::is_nothing;
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::suggest::closest;
@@ -167,6 +168,7 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
+            _ if is_nothing(name) => "write `none` if they go nowhere, on purpose".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };
@@ -180,6 +182,7 @@ impl Check<'_> {
         }
         let known = self.declared.retry_policies.keys().map(String::as_str);
         let hint = match (self.closest(name, known), Strategy::named(name)) {
+            (_, _) if is_nothing(name) => "write `none` to take retries away, or remove the key".to_owned(),
             (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
             (None, Some(strategy)) => format!("to choose a strategy, write `retry: {{strategy: {strategy}}}`"),
             (None, None) => {

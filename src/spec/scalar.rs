@@ -1,12 +1,12 @@
 //! The YAML 1.2 core schema: which plain scalar is which value. The library's reading is of an older YAML in places
 //! (`010` a float, `1_000` a number), so plain scalars are read again from the source.
 
-use super::node::Value;
+use super::node::{Absent, Value};
 
 /// What a plain scalar is.
 pub(crate) fn resolve(text: &str) -> Value {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null(false),
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null(Absent::Said),
         "true" | "True" | "TRUE" => return Value::Boolean(true),
         "false" | "False" | "FALSE" => return Value::Boolean(false),
         _ => {}
@@ -78,7 +78,7 @@ mod tests {
             ("y", text("y")),
             ("True", Value::Boolean(true)),
             ("12:30:45", text("12:30:45")),
-            ("~", Value::Null(false)),
+            ("~", Value::Null(Absent::Said)),
             (".inf", text(".inf")),
         ] {
             assert_eq!(resolve(plain), expected, "{plain}");

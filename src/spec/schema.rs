@@ -56,7 +56,7 @@ impl Transform for Markdown {
 
 impl Object {
     /// The keys of this table, for a type of queue where that decides.
-    fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
+    pub(super) fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
         let takes = |key: &Key| match (queue_type, known(key.name)) {
             (Some(QueueType::Stream), None) => !key.not_of_streams,
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// A text that starts with a variable: its value is not known to an editor.
 const VARIABLE: &str = r"^\$\{";
 
+/// No time at all, in whatever units.
+const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
+
 /// What the words of lists of words mean, for who chooses one.
 const WORDS: &[(&str, &str)] = &[
     ("classic", "Not replicated; priorities, transient and exclusive queues."),
@@ -46,7 +49,11 @@ pub(super) fn version() -> Value {
 pub(super) fn duration(least: i64, most: i64) -> Value {
     let mut number = integer(least, most);
     number["title"] = "milliseconds".into();
-    or_variable(vec![with_unit(), number])
+    let mut text = with_unit();
+    if least > 0 {
+        text["pattern"] = format!("^(?!{NO_TIME}){}", DURATION_PATTERN.trim_start_matches('^')).into();
+    }
+    or_variable(vec![text, number])
 }
 
 /// A duration that needs its unit.

@@ -7,12 +7,17 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         // `message-ttl` and `MessageTTL` are `messageTtl` in another style.
         if plain(candidate) == plain(word) { 0 } else { strsim::damerau_levenshtein(candidate, word) }
     };
-    known
-        .into_iter()
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = known
+        .iter()
+        .copied()
         .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).clamp(1, 4))
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .map(|(_, candidate)| candidate);
+    // `warn` is the beginning of one word only.
+    let mut longer = known.into_iter().filter(|candidate| word.len() >= 3 && candidate.starts_with(word));
+    near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
 /// Words for people: `` `a`, `b` or `c` ``.
@@ -37,6 +42,8 @@ mod tests {
         assert_eq!(closest("max_length_bytes", known), Some("maxLengthBytes"));
         assert_eq!(closest("tpye", known), Some("type"));
         assert_eq!(closest("colour", known), None);
+        assert_eq!(closest("mess", known), Some("messageTtl"));
+        assert_eq!(closest("max", known), None);
         assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
         assert_eq!(listed(["a"]), "`a`");
     }

@@ -5,6 +5,9 @@ use super::diagnostic::Diagnostic;
 use super::position::Location;
 use super::yaml::DEEPEST;
 
+/// A key without `? ` in front, in characters, by YAML's own words.
+const LONGEST_KEY: usize = 1024;
+
 /// The diagnostic for what the library says of a place.
 pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnostic {
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
@@ -30,19 +33,26 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
     if has(&["recursive references"]) {
         return error("this alias refers to itself").hint("an alias cannot stand inside of its own anchor");
     }
-    if has(&["Depth"]) {
+    if has(&["Depth", "recursion limit"]) {
         return Diagnostic::error("too-large", format!("tables and lists are nested more than {DEEPEST} deep"), at)
             .hint("no spec needs that; the file is refused, not read");
     }
     if has(&["alias replay", "budget", "limit", "exceeded"]) {
         return Diagnostic::error("too-large", "the aliases of this file stand for far more than it says", at)
-            .hint(format!("no spec needs that; the file is refused, not expanded ({sentence})"));
+            .hint("no spec needs that; the file is refused, not expanded");
     }
     if line.contains("${") && has(&["flow"]) {
         return Diagnostic::error("syntax", sentence, at).hint("put \"${NAME}\" in quotes inside `{ }` and `[ ]`");
     }
     if has(&["`%'", "`@'", "``'"]) {
-        return Diagnostic::error("syntax", sentence, at).hint("put text that starts with this character in quotes");
+        let at = word(text, at);
+        let sign = text.get(at.start..=at.start).unwrap_or_default();
+        let message = if sign == "`" {
+            "a backtick starts no text in YAML".to_owned()
+        } else {
+            format!("`{sign}` starts no text in YAML")
+        };
+        return Diagnostic::error("syntax", message, at).hint("put text that starts with this character in quotes");
     }
     if has(&["unexpected character"]) && has(&["{0}"]) {
         return error("there is a NUL in the file").hint("is it a text file, in UTF-8?");
@@ -65,13 +75,53 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
         return error("`<<` takes a table, and this is none")
             .hint("put the anchor before a table: `&name {type: quorum}`");
     }
-    if has(&["unclosed bracket", "did not find expected ',' or"]) {
+    if let Some(key) = long_key(text, at).filter(|_| has(&["unclosed bracket", "expected ',' or", "simple key"])) {
+        return Diagnostic::error("syntax", format!("this key is longer than {LONGEST_KEY} characters"), key)
+            .hint("YAML knows no longer keys, and RabbitMQ no name of more than 255 bytes");
+    }
+    // A list's `-` shows up behind a bracket that is open still.
+    let is_dash_inside = has(&["only valid inside a block"]) && open_brackets(text, at).is_some();
+    if is_dash_inside || has(&["unclosed bracket", "did not find expected ',' or"]) {
         return bracket(text, at);
+    }
+    if has(&["only valid inside a block"]) {
+        return error("a `- ` where no list can be")
+            .hint("indent it like the list it belongs to, or put the text in quotes");
+    }
+    if has(&["expected string scalar"]) {
+        return error("a key is a text, and this is a list or a table").hint("remove `? `, or put the key in quotes");
     }
     if has(&["block mapping, did not find expected key", "block collection, did not find expected '-'"]) {
         return error("this line is indented like nothing above it").hint("indent it like its neighbours");
     }
     Diagnostic::error("syntax", sentence, at)
+}
+
+/// The text without what is wrong there, so that the rest of the file can be read: a character of the same length stands where
+/// one is that starts no text. `None` where that would make something else of the file.
+pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String> {
+    let is_start = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
+    let is_sign = text.get(at.start..).is_some_and(|rest| rest.starts_with(['*', '&', '%', '@', '`']));
+    let is_merge = text.get(..at.start).is_some_and(|before| before.trim_end().ends_with("<<:"));
+    if !is_start.clone().any(|known| sentence.contains(known)) || !is_sign || is_merge {
+        return None;
+    }
+    let mut text = text.to_owned();
+    text.replace_range(at.start..=at.start, "_");
+    Some(text)
+}
+
+/// A key before that place which is longer than YAML's may be.
+fn long_key(text: &str, at: Location) -> Option<Location> {
+    let rest = text.get(at.start..)?;
+    let before = text.get(..at.start)?;
+    let back = before.trim_end_matches(|c: char| !c.is_whitespace() && !"{[,".contains(c)).len();
+    let start = if rest.starts_with([',', '}', ']', ':']) || rest.is_empty() { back } else { at.start };
+    let word = text.get(start..)?.split(|c: char| c.is_whitespace() || ":{}[],".contains(c)).next()?;
+    let line = before[..start.min(before.len())].matches('\n').count() + 1;
+    let column = text[..start].rsplit('\n').next()?.chars().count() + 1;
+    let key = Location { file: at.file, start, end: start + word.len(), line, column };
+    (word.chars().count() > LONGEST_KEY).then_some(key)
 }
 
 /// The place up to the end of the word that starts there.

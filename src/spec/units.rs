@@ -1,4 +1,7 @@
-//! Durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes, and a hint for units that look right and are not.
+//! Durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes; what looks like one and is
+//! none is `unit_hints`' affair.
+
+use super::unit_hints;
 
 /// A unit and its length in milliseconds or bytes.
 type Units = &'static [(&'static str, i64)];
@@ -32,18 +35,18 @@ pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     let mut total = 0_i64;
     let mut rest = text;
     while !rest.is_empty() {
-        let (part, behind) = part(rest, DURATION).ok_or_else(|| duration_hint(text))?;
+        let (part, behind) = part(rest, DURATION).ok_or_else(|| unit_hints::duration(text))?;
         total = total.checked_add(part).ok_or(None)?;
         rest = behind;
     }
-    if text.is_empty() { Err(duration_hint(text)) } else { Ok(total) }
+    if text.is_empty() { Err(unit_hints::duration(text)) } else { Ok(total) }
 }
 
 /// `64KiB` in bytes; else a hint, if there is one to give.
 pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     match part(text, SIZE) {
         Some((bytes, "")) => Ok(bytes),
-        Some(_) | None => Err(size_hint(text)),
+        Some(_) | None => Err(unit_hints::size(text)),
     }
 }
 
@@ -57,19 +60,7 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
             _ => {}
         }
     }
-    let (number, unit) = number_and_unit(text);
-    let known = match unit.to_ascii_lowercase().as_str() {
-        "w" | "week" | "weeks" => number.parse::<i64>().ok().map(|weeks| format!("{}D", weeks * 7)),
-        "y" | "year" | "years" => Some(format!("{number}Y")),
-        "month" | "months" => Some(format!("{number}M")),
-        "day" | "days" => Some(format!("{number}D")),
-        "h" | "hour" | "hours" => Some(format!("{number}h")),
-        "min" | "mins" | "minute" | "minutes" => Some(format!("{number}m")),
-        "sec" | "secs" | "second" | "seconds" => Some(format!("{number}s")),
-        _ if duration(text).is_ok() => return Err(Some("it has one number and one unit, such as 90m".to_owned())),
-        _ => None,
-    };
-    Err(known.filter(|_| !number.is_empty()).map(|known| format!("write {known}")))
+    Err(unit_hints::max_age(text))
 }
 
 /// A number with its unit at the start of the text, and what is behind it.
@@ -80,45 +71,6 @@ fn part(text: &str, units: Units) -> Option<(i64, &str)> {
     let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
     let (_, length) = units.iter().find(|(unit, _)| *unit == &rest[..letters])?;
     Some((number.checked_mul(*length)?, &rest[letters..]))
-}
-
-fn number_and_unit(text: &str) -> (&str, &str) {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    (&text[..digits], text[digits..].trim())
-}
-
-fn duration_hint(text: &str) -> Option<String> {
-    let (number, unit) = number_and_unit(text);
-    if unit.starts_with(['.', ',']) && unit.len() > 1 && !number.is_empty() {
-        return Some("there are no fractions of a unit: write 1h30m or 90m".to_owned());
-    }
-    let unit = match unit.to_ascii_lowercase().as_str() {
-        _ if number.is_empty() => return None,
-        "m" => return Some(format!("`m` is minutes; there are no months: write {number}m or days")),
-        "y" | "year" | "years" | "month" | "months" => return Some("the longest unit is `w`; write days".to_owned()),
-        "msec" | "millis" | "milliseconds" => "ms",
-        "s" | "sec" | "secs" | "second" | "seconds" => "s",
-        "min" | "mins" | "minute" | "minutes" => "m",
-        "h" | "hr" | "hrs" | "hour" | "hours" => "h",
-        "d" | "day" | "days" => "d",
-        "w" | "week" | "weeks" => "w",
-        _ => return None,
-    };
-    // Nothing is wrong with the unit when the number is too large.
-    Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")))
-}
-
-fn size_hint(text: &str) -> Option<String> {
-    let (number, unit) = number_and_unit(text);
-    let letter = unit.chars().next()?.to_ascii_uppercase();
-    let is_close = matches!(unit.to_ascii_lowercase().as_str().get(1..), Some("" | "b" | "ib"));
-    match letter {
-        'K' | 'M' | 'G' | 'T' if is_close && !number.is_empty() => {
-            Some(format!("write {number}{letter}iB (powers of 1024) or {number}{letter}B (powers of 1000)"))
-        }
-        'B' if !number.is_empty() => Some(format!("write {number}B")),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -142,7 +94,7 @@ mod tests {
             ("30sec", Some("write 30s")),
             ("5 minutes", Some("write 5m")),
             ("7D", Some("write 7d")),
-            ("2M", Some("`m` is minutes; there are no months: write 2m or days")),
+            ("2M", Some("write 2m for minutes; there are no months: write days, such as 30d")),
             ("1y", Some("the longest unit is `w`; write days")),
             ("soon", None),
             ("", None),

@@ -6,7 +6,7 @@ use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::shape::Shape;
 use super::suggest::{closest, listed};
-use super::{scalar, units};
+use super::{hints, scalar, units};
 use crate::model::names::LONGEST_NAME;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
@@ -32,18 +32,10 @@ pub(crate) fn wrong(
     diagnostics: &mut Diagnostics,
 ) {
     let hint = match node.value {
-        Value::Null(true) => Some("`#` starts a comment in YAML: put the value in quotes".to_owned()),
-        Value::Null(false) if hint.is_none() => {
-            let empty = if expected.contains("table") { "; {} is an empty table" } else { "" };
-            Some(format!("remove the key, or say what it is{empty}"))
+        Value::Null(why) => hints::of_nothing(why, hint, expected),
+        Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => {
+            hint
         }
-        Value::Null(false)
-        | Value::Boolean(_)
-        | Value::Integer(_)
-        | Value::Float(_)
-        | Value::Text(_)
-        | Value::List(_)
-        | Value::Table(_) => hint,
     };
     let message = format!("{subject} wants {expected}, but there is {}", node.describe());
     report("wrong-type", message, node, &format!("expected {expected}"), hint, key_at, diagnostics);
@@ -59,6 +51,10 @@ fn report(
     diagnostics: &mut Diagnostics,
 ) {
     let at = if node.at.start == node.at.end { key_at } else { node.at };
+    let message = match node.template() {
+        Some(template) => format!("{message} (from `{template}`)"),
+        None => message,
+    };
     let mut diagnostic = Diagnostic::error(code, message, at).label(label).maybe_hint(hint);
     if let Some(used_at) = node.used_at {
         diagnostic = diagnostic.also(used_at, "used here");
@@ -77,7 +73,7 @@ pub(crate) fn check(
     let retyped;
     let node = match (&node.value, wants_text(shape)) {
         // A value that is only a variable takes the type that its position wants.
-        (Value::Text(text), false) if node.is_variable => {
+        (Value::Text(text), false) if node.is_variable() => {
             retyped = node.with(scalar::resolve(text));
             &retyped
         }
@@ -119,16 +115,7 @@ fn wants_text(shape: Shape) -> bool {
 fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
     match (shape, &node.value) {
         (Shape::Boolean, Value::Boolean(_)) => Ok(node.value.clone()),
-        (Shape::Boolean, Value::Text(text)) => {
-            let hint = match text.to_ascii_lowercase().as_str() {
-                "yes" | "on" | "y" => Some("YAML 1.2 knows `true` and `false` only: write true"),
-                "no" | "off" | "n" => Some("YAML 1.2 knows `true` and `false` only: write false"),
-                "true" | "false" => Some("remove the quotes"),
-                _ => None,
-            };
-            Err(kind("`true` or `false`", hint.map(str::to_owned)))
-        }
-        (Shape::Boolean, _) => Err(kind("`true` or `false`", None)),
+        (Shape::Boolean, value) => Err(kind("`true` or `false`", hints::boolean(value))),
         (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
         (Shape::Delay, Value::Integer(number)) => {
             let hint = format!("a bare number would be milliseconds: write {number}s for seconds, or {number}ms");
@@ -186,14 +173,10 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             }
             let message =
                 format!("{subject} cannot be {text:?}").replace('"', if text.contains('\n') { "\"" } else { "`" });
-            let hint = if words.contains(&text.trim()) {
-                Some("there is space or a line break around it: write it without `|` or quotes".to_owned())
-            } else {
-                closest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"))
-            };
-            Err(bad("wrong-value", message, &format!("expected {}", listed(words.iter().copied())), hint))
+            let label = format!("expected {}", listed(words.iter().copied()));
+            Err(bad("wrong-value", message, &label, hints::other_word(text, words)))
         }
-        (Shape::OneOf(words), _) => Err(kind(&listed(words.iter().copied()), None)),
+        (Shape::OneOf(words), value) => Err(kind(&listed(words.iter().copied()), hints::no_word(value, words))),
         (Shape::ExchangeType, Value::Text(text)) => {
             if EXCHANGE_TYPES.contains(&text.as_str()) || text.starts_with("x-") {
                 return Ok(node.value.clone());
@@ -204,8 +187,8 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let label = format!("expected {}, or the `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
             Err(bad("wrong-value", format!("there are no exchanges of type `{text}`"), &label, hint))
         }
-        (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, value) => {
-            Err(kind("text", quoted(value)))
+        (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, _) => {
+            Err(kind("text", hints::text(node, shape)))
         }
         (
             Shape::Arguments(_)
@@ -270,7 +253,7 @@ fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
         let hint = format!("write {digits}");
         return Some(bad("number-as-text", format!("{subject} is text to YAML"), "`_` is of no number", Some(hint)));
     }
-    let hint = format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments");
+    let hint = hints::number_as_text(text, subject);
     Some(bad("number-as-text", format!("{subject} is text that holds a number"), "this is text", Some(hint)))
 }
 
@@ -286,17 +269,6 @@ fn routing_key(text: &str) -> Result<(), Problem> {
         return Err(bad("routing-key", message, "", Some(hint.to_owned())));
     }
     Ok(())
-}
-
-/// How to make text of what YAML takes for something else.
-pub(crate) fn quoted(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::Boolean(value) => value.to_string(),
-        Value::Integer(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => return None,
-    };
-    Some(format!("put it in quotes if it is text: \"{text}\""))
 }
 
 /// Why a text cannot be a name; `None` when it can.

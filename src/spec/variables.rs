@@ -38,8 +38,7 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
     match &mut node.value {
         Value::Text(text) => {
             if let Some(replaced) = replace(text, at, variables, diagnostics) {
-                node.is_variable = is_only_a_variable(text);
-                *text = replaced;
+                node.written = Some(std::mem::replace(text, replaced).into());
             }
         }
         Value::List(items) => items.iter_mut().for_each(|item| substitute(item, variables, diagnostics)),
@@ -53,10 +52,6 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
         }
         Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) => {}
     }
-}
-
-fn is_only_a_variable(text: &str) -> bool {
-    text.starts_with("${") && text.find('}') == Some(text.len() - 1)
 }
 
 /// The text with its variables replaced; `None` when it has none.

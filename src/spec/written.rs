@@ -2,6 +2,7 @@
 
 use super::allow::Allow;
 use super::level::Level;
+use super::notation::Notation;
 use super::position::{Keyed, Location, Sourced};
 use super::retry::{RetryPolicySpec, RetrySpec};
 use crate::model::{
@@ -47,6 +48,8 @@ pub struct Spec {
     pub lint: BTreeMap<String, Sourced<Level>>,
     /// The findings that are allowed, in comments.
     pub allows: Vec<Allow>,
+    /// How some of it is written.
+    pub notation: Notation,
 }
 
 /// A value, and who said it.
@@ -172,7 +175,7 @@ pub struct DeadLetterQueueSpec {
 }
 
 /// Where a binding is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BindingSpec {
     /// The binding.
     pub at: Location,
@@ -180,6 +183,10 @@ pub struct BindingSpec {
     pub source_at: Location,
     /// The name of its destination.
     pub destination_at: Location,
+    /// Its routing key; the binding where it says none.
+    pub key_at: Location,
+    /// The values of its arguments.
+    pub arguments: BTreeMap<String, Location>,
 }
 
 /// A policy.

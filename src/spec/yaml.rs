@@ -3,7 +3,7 @@
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
-use super::node::{Entry, Node, Value};
+use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
 use super::{scalar, syntax};
 use serde::Deserialize;
@@ -22,40 +22,72 @@ const MOST_ALIASES: usize = 1_000_000;
 /// What aliases may stand for, in events of the library (a scalar is one), however large the file is.
 const MOST_REPLAYED: usize = 2_000_000;
 
+/// How often a file is read at most: once more for each mistake that is looked past.
+const MOST_READ: usize = 20;
+
 /// All documents of a file; `None` when it cannot be read, which is reported.
+///
+/// What can be taken out of what is no YAML is taken out and reported, so that one unquoted routing key does not hide all else
+/// that is wrong; and keys that stand twice are read all the same.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
-    let text = source.text.as_str();
-    let read = |duplicates| serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, duplicates));
-    let documents = match read(DuplicateKeyPolicy::Error) {
-        Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
-            // Read again with all of them, so that each is reported, and the other errors of the file, too.
-            let again = read(DuplicateKeyPolicy::LastWins);
-            let mut found = Diagnostics::new();
-            let mut trees: Vec<Node> =
-                again.into_iter().flatten().map(|raw| node(file, text, raw, &mut found)).collect();
-            let others = found.iter().len();
-            trees.iter_mut().for_each(|tree| keep_first(tree, &mut found));
-            if found.iter().len() == others {
-                // Two numbers that are one key, such as 1 and 01.
-                let (at, _) = place(file, text, &error);
-                found.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
+    let mut mended: Option<String> = None;
+    let mut duplicate: Option<Location> = None;
+    let (mut last_line, mut forgotten) = (0, Vec::new());
+    for _ in 0..MOST_READ {
+        let text = mended.as_deref().unwrap_or(&source.text);
+        let policy = if duplicate.is_some() { DuplicateKeyPolicy::LastWins } else { DuplicateKeyPolicy::Error };
+        let error = match serde_yaml::from_multiple_with_options::<Spanned<Raw>>(text, options(text, policy)) {
+            Ok(documents) => {
+                let mut trees = trees(file, source, text, documents, duplicate, diagnostics);
+                trees.iter_mut().for_each(|tree| forget(tree, &forgotten));
+                return Some(trees);
             }
-            diagnostics.extend(found);
-            return Some(trees);
+            Err(error) => error,
+        };
+        let (at, sentence) = place(file, text, &error);
+        if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) && duplicate.is_none() {
+            duplicate = Some(at);
+            continue;
         }
-        Err(error) => {
-            let (at, sentence) = place(file, text, &error);
+        let without = syntax::without(text, at, &sentence);
+        // What goes wrong on a line that was changed may come of the change.
+        if without.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, sentence));
-            return None;
         }
-        Ok(documents) => documents,
-    };
+        if let (None, Some(at)) = (&without, duplicate) {
+            diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
+        }
+        last_line = at.line;
+        forgotten.push(at.start);
+        mended = Some(without?);
+    }
+    None
+}
+
+/// The documents as trees, with one of each key.
+fn trees(
+    file: usize,
+    source: &SourceFile,
+    text: &str,
+    documents: Vec<Spanned<Raw>>,
+    duplicate: Option<Location>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Node> {
     if documents.is_empty() {
         let message = format!("`{}` says nothing", source.name);
         let hint = "a spec starts with `version: 1` and `vhost: NAME`";
         diagnostics.push(Diagnostic::error("empty", message, Location::start_of(file)).hint(hint));
     }
-    Some(documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect())
+    let mut trees: Vec<Node> = documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect();
+    if let Some(at) = duplicate {
+        let others = diagnostics.iter().len();
+        trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
+        if diagnostics.iter().len() == others {
+            // Two numbers that are one key, such as 1 and 01.
+            diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
+        }
+    }
+    trees
 }
 
 fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
@@ -164,7 +196,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     let used_at = location(file, text, &raw.referenced);
     let source = text.get(at.start..at.end).unwrap_or_default();
     let value = match raw.value {
-        Raw::Plain => plain(source, at, is_before_comment(text, at.end), diagnostics),
+        Raw::Plain => plain(source, at, diagnostics),
         Raw::Text(content) => Value::Text(content),
         Raw::List(items) => Value::List(items.into_iter().map(|item| node(file, text, item, diagnostics)).collect()),
         Raw::Table(entries) => Value::Table(
@@ -173,20 +205,23 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                 .map(|(key, value)| {
                     let at = location(file, text, &key.defined);
                     let mut node = node(file, text, value, diagnostics);
-                    if let Value::Null(is_comment) = &mut node.value {
+                    if let Value::Null(why) = &mut node.value
+                        && node.at.start == node.at.end
+                    {
                         // Such a null has no place of its own.
-                        *is_comment |= is_before_comment(text, at.end);
+                        *why = instead(text, at.end);
                     }
                     Entry { key: key.value, at, node }
                 })
                 .collect(),
         ),
     };
-    Node { value, at, used_at: (used_at != at).then_some(used_at), is_variable: false }
+    let written = is_other(&value, source).then(|| source.into());
+    Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
 /// A plain scalar, as it is written.
-fn plain(source: &str, at: Location, is_comment: bool, diagnostics: &mut Diagnostics) -> Value {
+fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     let value = scalar::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
@@ -194,12 +229,28 @@ fn plain(source: &str, at: Location, is_comment: bool, diagnostics: &mut Diagnos
         let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is text";
         diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
     }
-    if matches!(value, Value::Null(_)) { Value::Null(is_comment) } else { value }
+    value
 }
 
-/// Whether what follows on the line is a comment: `routingKey: #.x` is null to YAML.
-fn is_before_comment(text: &str, end: usize) -> bool {
-    text.get(end..).is_some_and(|rest| rest.trim_start_matches([' ', '\t', ':']).starts_with('#'))
+/// Whether a number or a boolean is written in another way than it is shown.
+fn is_other(value: &Value, source: &str) -> bool {
+    match value {
+        Value::Boolean(value) => source != value.to_string(),
+        Value::Integer(value) => source != value.to_string(),
+        Value::Float(value) => source != value.to_string(),
+        Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_) => false,
+    }
+}
+
+/// What stands behind a key that has no value: `routingKey: #.x` is null to YAML.
+fn instead(text: &str, end: usize) -> Absent {
+    let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
+    match rest.chars().next() {
+        Some('#') => Absent::Comment,
+        Some('&') => Absent::Anchor,
+        Some('!') => Absent::Tag,
+        Some(_) | None => Absent::Said,
+    }
 }
 
 fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Location {
@@ -222,6 +273,21 @@ fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
     let sentence = error.to_string();
     (at, sentence.split(" at line ").next().unwrap_or_default().to_owned())
+}
+
+/// Makes nothing of the values that begin at these places: what stands there is not what was meant.
+fn forget(node: &mut Node, places: &[usize]) {
+    if places.is_empty() {
+        return;
+    }
+    if places.contains(&node.at.start) && node.text().is_some() {
+        node.value = Value::Null(Absent::Said);
+    }
+    match &mut node.value {
+        Value::Table(entries) => entries.iter_mut().for_each(|entry| forget(&mut entry.node, places)),
+        Value::List(items) => items.iter_mut().for_each(|item| forget(item, places)),
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {}
+    }
 }
 
 /// Reports every key that stands twice in a table, and takes the later ones out.

@@ -102,7 +102,7 @@ fn other_names_are_answered() {
     let unknown = at("80", &["orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
-    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("there is no spec");
+    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("no lint rule, hazard, key or error");
     Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE|HAZARD|KEY");
 }
 
@@ -148,4 +148,27 @@ fn machines_read_the_same() {
     assert_eq!(story["letter"]["xDeath"][0]["count"], 3);
     let tier = at("80", &["orders.work.retry.1.5s", "--format", "json"]).expect_code(0).json();
     assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
+}
+
+/// Pages are found by the names that RabbitMQ and specs have for a key, and by near ones, without a spec.
+#[test]
+fn pages_need_no_spec() {
+    let explain = |what: &str| Topo::offline().env("COLUMNS", "80").run(["explain", what]);
+    for what in ["message-ttl", "x-message-ttl", "messageTtl", "queues.NAME.messageTtl"] {
+        explain(what).expect_code(0).expect_text("# messageTtl\n");
+    }
+    explain("wrong-type").expect_code(0).expect_text("A value of the wrong kind");
+    explain("unbond-queue")
+        .expect_code(64)
+        .expect_text("did you mean `unbound-queue`?")
+        .expect_text("topo explain unbond-queue FILE");
+    explain("zzz").expect_code(64).expect_no_text("did you mean");
+    for page in ["unbound-queue", "messageTtl", "wrong-type"] {
+        let output = explain(page);
+        let mut is_code = false;
+        for line in output.stdout.lines() {
+            is_code ^= line.starts_with("```");
+            assert!(is_code || line.chars().count() <= 80, "{page}: {line}");
+        }
+    }
 }

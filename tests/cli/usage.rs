@@ -221,6 +221,42 @@ fn variables_come_from_flags_files_and_the_environment() {
     topo.write("vars", "SHOP\n");
     topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE");
     topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
+    // What a shell would read in another way, and what would set nothing.
+    for (line, error, hint) in [
+        ("export SHOP=a", "vars:1: the name of a variable has no blanks", "write SHOP=a"),
+        ("SHOP=\"a\"", "vars:1: the quotes would be part of the value", "write SHOP=a"),
+        ("SHOP='a'", "vars:1: the quotes would be part of the value", "write SHOP=a"),
+    ] {
+        topo.write("vars", line);
+        topo.run(["validate", "--var-file", "vars"]).expect_code(64).expect_error(error).expect_text(hint);
+    }
+    let typo = topo.run(["validate", "--var", "SHPO=a"]).expect_code(64);
+    typo.expect_error("no spec has a variable `SHPO`").expect_text("did you mean `SHOP`?");
+    topo.env("TOPO_VAR", "OTHER=a").run(["validate"]).expect_code(0);
+}
+
+#[test]
+fn what_is_named_twice_is_read_once() {
+    let topo = topo().file("more/a.yaml", "version: 1\nvhost: more\nqueues: {q: {type: classic}}\n");
+    topo.run(["validate", "topology.yaml", "./topology.yaml"]).expect_code(0);
+    topo.run(["validate", "more/a.yaml", "more", "more/../more"]).expect_code(0).expect_text("1 queue");
+    let topo = topo.input("version: 1\nvhost: typed\n");
+    topo.run(["validate", "-", "-"]).expect_code(0).expect_text("<stdin> <stdin>: vhost typed:");
+}
+
+#[test]
+fn a_command_without_a_spec_says_how_to_name_one() {
+    for (line, command) in [("validate", "validate"), ("plan", "plan"), ("apply -y", "apply"), ("contract", "contract")]
+    {
+        let output = Topo::offline().run(words(line)).expect_code(64);
+        output.expect_text(&format!("name one: topo {command} FILE"));
+    }
+}
+
+#[test]
+fn several_levels_fit_into_the_environment() {
+    let topo = topo().env("TOPO_LINT", "unbounded-queue=error,no-dead-letter=off");
+    topo.run(["validate"]).expect_code(1).expect_text("error[unbounded-queue]").expect_no_text("[no-dead-letter]");
 }
 
 #[test]

@@ -89,7 +89,8 @@ fn a_person_sees_the_line_and_what_to_do() {
     );
     assert_eq!(
         output.stderr,
-        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: 3.10.25 keeps it and does nothing
+        r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since
+                            RabbitMQ 4.3: 3.10.25 keeps it and does nothing
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
@@ -97,7 +98,8 @@ fn a_person_sees_the_line_and_what_to_do() {
   |
   = help: take `delayedRetryType` out until the broker is 4.3
 
-warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since RabbitMQ 4.3: 3.10.25 keeps it and does nothing
+warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since
+                            RabbitMQ 4.3: 3.10.25 keeps it and does nothing
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
@@ -105,7 +107,8 @@ warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-r
   |
   = help: take `delayedRetryMin` out until the broker is 4.3
 
-warning[unknown-argument]: queue `orders.mail`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
+warning[unknown-argument]: queue `orders.mail`: no broker knows the argument `x-mesage-ttl`: it is
+                           kept, and does nothing
   --> topology.yaml:11:61
    |
 11 |   orders.mail: {type: classic, queueMode: lazy, arguments: {x-mesage-ttl: 60000}}
@@ -113,7 +116,8 @@ warning[unknown-argument]: queue `orders.mail`: no broker knows the argument `x-
    |
    = help: did you mean `x-message-ttl`? In a spec it is `messageTtl`
 
-info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor exclusive are deprecated from RabbitMQ 3.13 on, and refused by default from 4.3 on
+info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor exclusive are
+                       deprecated from RabbitMQ 3.13 on, and refused by default from 4.3 on
   --> topology.yaml:12:31
    |
 12 |   orders.tmp: {type: classic, durable: false}
@@ -121,7 +125,8 @@ info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor e
    |
    = help: make it durable, with `expires` if it shall go by itself
 
-warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
+warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated, and RabbitMQ 4.0
+                                refuses `ha-mode`
   --> topology.yaml:15:45
    |
 15 |   ha-all: {pattern: '^orders', definition: {ha-mode: all}}
@@ -129,13 +134,15 @@ warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated,
    |
    = help: take the `ha-` keys out, and use `type: quorum` for queues that must be replicated
 
-error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12, this is 3.10.25
+error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12,
+                          this is 3.10.25
   --> topology.yaml:16:41
    |
 16 |   limits: {pattern: '^orders', applyTo: quorum_queues, definition: {maxLength: 1000}}
    |                                         ^^^^^^^^^^^^^
    |
    = help: apply it to queues
+
 "
     );
 }
@@ -158,7 +165,12 @@ fn the_assumed_version_is_said() {
     let lazy = Topo::offline().spec("queues: {orders: {type: classic, queueMode: lazy}}\n");
     lazy.run(["validate"]).expect_code(0).expect_text("Valid, with 1 warning. Checked for");
     let output = lazy.run(["validate", "--format", "github"]).expect_code(0);
-    assert!(output.stdout.starts_with("::warning file=topology.yaml,line=3,col=34,title=lazy-mode::queue"), "{output}");
+    assert!(
+        output
+            .stdout
+            .starts_with("::warning file=topology.yaml,line=3,col=34,endLine=3,endColumn=43,title=lazy-mode::queue"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -207,7 +219,10 @@ fn a_plan_has_the_warnings_beside_it() {
     let markdown = topo().run(line.into_iter().chain(["--format", "markdown"])).expect_code(0);
     assert!(markdown.stdout.contains("\n- **lazy-mode** topology.yaml:11: queue \\`orders.mail\\`: "), "{markdown}");
     let github = topo().run(line.into_iter().chain(["--format", "github"])).expect_code(0);
-    assert!(github.stdout.contains("::warning file=topology.yaml,line=11,col=32,title=lazy-mode::"), "{github}");
+    assert!(
+        github.stdout.contains("::warning file=topology.yaml,line=11,col=32,endLine=11,endColumn=41,title=lazy-mode::"),
+        "{github}"
+    );
     // The document of a plan is the plan.
     let plan = topo().run(line.into_iter().chain(["--format", "json"])).expect_code(0);
     assert!(plan.stderr.contains("warning[lazy-mode]"), "{plan}");

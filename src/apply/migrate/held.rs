@@ -1,7 +1,7 @@
 //! Why messages do not get on, in words.
 
-use crate::broker::QueueState;
 use crate::broker::mover::Fault;
+use crate::broker::{LockedBroker, QueueState};
 use crate::model::QueueName;
 use crate::model::count::number;
 use crate::plan::QueueActivity;
@@ -31,7 +31,21 @@ pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fa
 }
 
 /// Why a queue takes no messages, if its members are the reason.
-pub(super) fn takes_none(queue: &QueueName, state: &QueueState) -> Option<String> {
+pub(super) async fn takes_none(broker: &LockedBroker, queue: &QueueName) -> Option<String> {
+    let (broker, vhost) = (broker.broker(), broker.vhost());
+    let state = broker.queue_state(vhost, queue).await.ok().flatten();
+    if let Some(reason) = state.and_then(|state| has_no_leader(queue, &state)) {
+        return Some(reason);
+    }
+    broker.members_are_gone(vhost, queue).await.map(|said| {
+        format!(
+            "queue {queue} takes no messages: none of its members runs ({said}); unless a node that is down comes back \
+             with it, delete it, and apply again"
+        )
+    })
+}
+
+fn has_no_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
     if state.members.is_empty() || state.leader.is_some() {
         return None;
     }
@@ -58,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_queue_without_a_leader() {
-        let said = |state| takes_none(&"q".into(), &state);
+        let said = |state| has_no_leader(&"q".into(), &state);
         assert_eq!(said(state(Some("a"), &["a", "b"], &["a"])), None);
         assert_eq!(said(state(None, &[], &[])), None, "a classic queue has no members");
         assert_eq!(

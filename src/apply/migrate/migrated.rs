@@ -10,8 +10,10 @@ pub struct Migrated {
     pub queue: QueueName,
     /// Whether all was put back into the old queue.
     pub is_undone: bool,
-    /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them (a
-    /// shovel before 4.2).
+    /// Whether it is neither done nor undone: the next run goes on.
+    pub is_cut_short: bool,
+    /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them: a
+    /// shovel before 4.2, and one whose messages were rejected.
     pub returned: Option<u64>,
     /// How many of them may come twice, because a connection was lost.
     pub maybe_twice: u64,
@@ -34,6 +36,15 @@ pub struct Consumers {
 
 impl Migrated {
     pub(super) fn new(queue: QueueName) -> Self {
-        Self { queue, is_undone: false, returned: Some(0), maybe_twice: 0, overtaken: None, gap: None, consumers: None }
+        Self {
+            queue,
+            is_undone: false,
+            is_cut_short: false,
+            returned: Some(0),
+            maybe_twice: 0,
+            overtaken: None,
+            gap: None,
+            consumers: None,
+        }
     }
 }

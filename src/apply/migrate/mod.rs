@@ -155,6 +155,7 @@ pub(super) async fn migrate(
     migrated.overtaken = moving.overtaken();
     // A way back that was not gone to its end is none: then it is not as it was.
     migrated.is_undone = is_over && ended.goal == Goal::PutBack;
+    migrated.is_cut_short = !is_over;
     let is_undone = migrated.is_undone && migration.goal == Goal::Recreate;
     Ended { done, failed, is_undone, migrated }
 }

@@ -1,5 +1,7 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
+mod switch;
+
 use super::fault::setback;
 use super::held::{held_by, takes_none};
 use super::pace::{Pace, prefetch};
@@ -28,8 +30,6 @@ const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 /// Between two looks at what leads to a queue that does not get empty.
 const BINDINGS: Duration = Duration::from_secs(2);
-/// What a mover may have under way where next to nothing is left.
-const FEW: usize = 3;
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
 /// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
@@ -336,57 +336,21 @@ impl<'a> Moving<'a> {
             }
             match until {
                 // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-                Level::NearlyEmpty if pace.is_not_falling() => {
+                Level::NearlyEmpty if pace.is_not_falling() && takes_none(self.broker, into).await.is_none() => {
                     self.overtaken = live.messages;
                     return Ok(());
                 }
-                Level::Empty | Level::NearlyEmpty if pace.has_stood_still_for(longest) => {
-                    let state = self.broker.broker().queue_state(self.broker.vhost(), into).await.ok().flatten();
-                    let reason = state.and_then(|state| takes_none(into, &state));
+                // A shovel counts as moved what is rejected, and tries it again: what counts is that it gets less.
+                Level::Empty | Level::NearlyEmpty if pace.has_not_fallen_for(longest) => {
+                    if self.is_shovel() {
+                        self.returned = None;
+                    }
+                    let reason = takes_none(self.broker, into).await;
                     let reason = reason.unwrap_or_else(|| held_by(&live, &[], refused.as_ref()));
                     return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
                 }
                 Level::Empty | Level::NearlyEmpty => sleep(POLL).await,
             }
-        }
-    }
-
-    /// Watches a mover of our own for a while: whether it has got all there was. It knows that before any total does.
-    ///
-    /// Where messages still come, the moment counts: from when the tap is bound again, what comes to the queue must not
-    /// overtake what is under way. So it is bound in the moment in which the last message is confirmed, over the same
-    /// connection: with 300 messages a second the next one is mostly some milliseconds off.
-    async fn is_idle(&mut self, until: Level, switch: Option<&Binding>) -> Result<bool, BrokerError> {
-        let amqp = self.amqp().cloned();
-        let (Some(Current { since, handle: Move::Amqp(moving), .. }), Some(amqp)) = (&mut self.current, amqp) else {
-            return Ok(false);
-        };
-        let quiet = |progress: &Progress| progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
-        let deadline = Instant::now() + POLL;
-        if until == Level::NearlyEmpty {
-            let binder = amqp.binder().await?;
-            let is_idle = moving.until_idle(POLL).await;
-            let progress = moving.progress();
-            let never_began = progress.last_moved.is_none() && quiet(&progress) >= IDLE;
-            // Only where no such moment comes: what is not delivered yet is not under way, and nobody sees it.
-            let is_low = progress.state == State::Moving && progress.in_flight <= FEW && since.elapsed() >= LONG_ENOUGH;
-            if !is_idle && !is_low && !never_began {
-                return Ok(false);
-            }
-            if let Some(switch) = switch {
-                binder.bind(switch).await?;
-            }
-            return Ok(true);
-        }
-        loop {
-            let progress = moving.progress();
-            if progress.state == State::Moving && progress.in_flight == 0 && quiet(&progress) >= IDLE {
-                return Ok(true);
-            }
-            if progress.state.is_over() || Instant::now() >= deadline {
-                return Ok(false);
-            }
-            sleep(POLL / 10).await;
         }
     }
 

@@ -94,17 +94,18 @@ impl Pace {
         self.begun.elapsed() >= self.patience / 2
     }
 
+    /// Whether nothing was moved, and nothing got less, for all that time.
     pub(super) fn is_over(&self) -> bool {
-        self.has_stood_still_for(self.patience)
-    }
-
-    /// Whether nothing was moved, and nothing got less, for so long.
-    pub(super) fn has_stood_still_for(&self, time: Duration) -> bool {
-        self.went_on.elapsed() >= time
+        self.went_on.elapsed() >= self.patience
     }
 
     pub(super) fn is_not_falling(&self) -> bool {
-        self.fell.elapsed() >= self.patience
+        self.has_not_fallen_for(self.patience)
+    }
+
+    /// Whether there was not less than ever before for so long, whatever was moved.
+    pub(super) fn has_not_fallen_for(&self, time: Duration) -> bool {
+        self.fell.elapsed() >= time
     }
 
     pub(super) fn is_empty_for(&self, settled: Duration) -> bool {

@@ -39,12 +39,21 @@ impl AmqpMover {
     /// How many consume from a queue in this moment: its own answer, not a statistic. A quorum queue that answers too late
     /// says 0 (`rabbit_quorum_queue:stat`).
     pub async fn consumers(&self, name: &QueueName) -> Result<u32, BrokerError> {
+        Ok(self.passive(name).await?.consumer_count())
+    }
+
+    /// How many messages are ready in a queue in this moment: its own answer, not a statistic.
+    pub async fn ready(&self, name: &QueueName) -> Result<u32, BrokerError> {
+        Ok(self.passive(name).await?.message_count())
+    }
+
+    async fn passive(&self, name: &QueueName) -> Result<lapin::Queue, BrokerError> {
         let channel = self.0.channel().await?;
         let passive = QueueDeclareOptions { passive: true, ..Default::default() };
         let declare = channel.queue_declare(short(name.as_str()), passive, FieldTable::default());
         let queue = self.0.answer(&format!("queue.declare of {name}"), declare).await?;
         close(&channel).await;
-        Ok(queue.consumer_count())
+        Ok(queue)
     }
 
     /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal

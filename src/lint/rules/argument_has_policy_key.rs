@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "argument-has-policy-key",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: true,
     summary: "the argument is fixed for the life of the queue, and a policy's key would not be",
     check,

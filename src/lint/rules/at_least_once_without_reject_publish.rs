@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "at-least-once-without-reject-publish",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "dead letters are said to go at least once, and go at most once",
     check,

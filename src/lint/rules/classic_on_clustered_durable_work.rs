@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "classic-on-clustered-durable-work",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: true,
     summary: "the work in a classic queue is gone with its node",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "crash-loop-not-counted",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "a message that crashes its worker is delivered again for ever",
     check,

@@ -9,6 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dangling-alternate-exchange",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the alternate exchange leads to no queue",
     check,

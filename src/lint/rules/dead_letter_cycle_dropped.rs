@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-cycle-dropped",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "dead letters that come back without a rejection are dropped by the broker",
     check,

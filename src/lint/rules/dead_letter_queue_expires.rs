@@ -10,6 +10,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-queue-expires",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "dead letters are deleted by time alone",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letter-queue-limited",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "a dead-letter queue loses letters when it is full",
     check,

@@ -11,6 +11,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "dead-letters-reach-nothing",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the dead-letter exchange leads to no queue",
     check,
@@ -29,7 +30,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if queue.retries_of.is_some() {
             continue;
         }
-        let keys = subject.keys_at(queue.name);
+        let keys = subject.keys_of_dead_letters(queue.name, to);
         let is_lost = |keys: &&Keys| {
             let message = Message::with((*keys).clone());
             // Whoever tells the reasons apart knows which of them they want.

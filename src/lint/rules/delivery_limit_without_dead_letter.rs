@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "delivery-limit-without-dead-letter",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "messages that are delivered too often are deleted",
     check,

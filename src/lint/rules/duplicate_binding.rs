@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "duplicate-binding",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "two bindings are one to their exchange",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "expires-on-delayed",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the queue can be deleted while its messages wait for a retry",
     check,

@@ -9,6 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "ladder-near-delivery-limit",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the delivery limit can end a ladder before its last retry",
     check,

@@ -6,6 +6,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "lazy-mode",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "`queueMode` has no effect since RabbitMQ 3.12",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "mirrored-queue-policy",
     severity: Severity::Error,
+    sometimes: &[Severity::Warning],
     is_optional: false,
     summary: "the policy mirrors queues, which RabbitMQ 4.0 and later do not do",
     check,

@@ -3,6 +3,7 @@
 mod argument_has_policy_key;
 mod at_least_once_without_reject_publish;
 mod classic_on_clustered_durable_work;
+mod comment_in_key;
 mod crash_loop_not_counted;
 mod dangling_alternate_exchange;
 mod dead_letter_cycle_dropped;
@@ -11,11 +12,14 @@ mod dead_letter_queue_limited;
 mod dead_letters_reach_nothing;
 mod delivery_limit_without_dead_letter;
 mod duplicate_binding;
+mod duration_looks_like_seconds;
 mod expires_on_delayed;
 mod expires_shorter_than_ttl;
+mod glob_looks_like_pattern;
 mod headers_without_x_match;
 mod ladder_near_delivery_limit;
 mod lazy_mode;
+mod limit_too_small;
 mod mirrored_queue_policy;
 mod name_with_whitespace;
 mod no_dead_letter;
@@ -29,9 +33,11 @@ mod policy_matches_nothing;
 mod policy_on_generated_queue;
 mod policy_shadowed;
 mod policy_skipped_by_unsupported_key;
+mod protect_misspelt;
 mod prune_reaches_undeclared;
 mod quorum_even_size;
 mod refused_by_broker;
+mod reject_comes_straight_back;
 mod reject_publish_with_tiers;
 mod secret_in_spec;
 mod slow_quarantine;
@@ -44,8 +50,12 @@ mod unbound_queue;
 mod unbounded_queue;
 mod unbounded_stream;
 mod unknown_argument;
+mod unreachable_exchange;
 mod unused_allow;
+mod unused_entry;
+mod wildcard_inside_word;
 mod wildcard_on_direct;
+mod wildcard_on_fanout;
 
 pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
 
@@ -59,6 +69,7 @@ pub static RULES: &[&Rule] = &[
     &argument_has_policy_key::RULE,
     &at_least_once_without_reject_publish::RULE,
     &classic_on_clustered_durable_work::RULE,
+    &comment_in_key::RULE,
     &crash_loop_not_counted::RULE,
     &dangling_alternate_exchange::RULE,
     &dead_letter_cycle_dropped::RULE,
@@ -67,11 +78,14 @@ pub static RULES: &[&Rule] = &[
     &dead_letters_reach_nothing::RULE,
     &delivery_limit_without_dead_letter::RULE,
     &duplicate_binding::RULE,
+    &duration_looks_like_seconds::RULE,
     &expires_on_delayed::RULE,
     &expires_shorter_than_ttl::RULE,
+    &glob_looks_like_pattern::RULE,
     &headers_without_x_match::RULE,
     &ladder_near_delivery_limit::RULE,
     &lazy_mode::RULE,
+    &limit_too_small::RULE,
     &mirrored_queue_policy::RULE,
     &name_with_whitespace::RULE,
     &no_dead_letter::RULE,
@@ -85,9 +99,11 @@ pub static RULES: &[&Rule] = &[
     &policy_on_generated_queue::RULE,
     &policy_shadowed::RULE,
     &policy_skipped_by_unsupported_key::RULE,
+    &protect_misspelt::RULE,
     &prune_reaches_undeclared::RULE,
     &quorum_even_size::RULE,
     &refused_by_broker::RULE,
+    &reject_comes_straight_back::RULE,
     &reject_publish_with_tiers::RULE,
     &secret_in_spec::RULE,
     &slow_quarantine::RULE,
@@ -100,6 +116,10 @@ pub static RULES: &[&Rule] = &[
     &unbounded_queue::RULE,
     &unbounded_stream::RULE,
     &unknown_argument::RULE,
+    &unreachable_exchange::RULE,
     &unused_allow::RULE,
+    &unused_entry::RULE,
+    &wildcard_inside_word::RULE,
     &wildcard_on_direct::RULE,
+    &wildcard_on_fanout::RULE,
 ];

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "name-with-whitespace",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "a blank in a name that is hard to see",
     check,
@@ -32,7 +33,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // A blank inside of a key is seen, and nothing else to the broker.
         if let Some((what, Severity::Warning)) = problem(&binding.routing_key) {
             let id = ObjectId::Binding(binding.clone());
-            findings.push(RULE.finding(subject, &id, "name", format!("its key {what}")).hint(HINT));
+            let finding = RULE.finding(subject, &id, "routing_key", format!("its key {what}"));
+            findings.push(finding.hint("take it out, unless publishers write the very same key"));
         }
     }
     findings

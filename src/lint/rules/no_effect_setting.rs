@@ -3,12 +3,13 @@
 use crate::behaviour::refusals;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument};
-use crate::model::{ArgumentValue, BrokerVersion, Object, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, Object, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
     name: "no-effect-setting",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the broker takes the setting and does nothing with it",
     check,
@@ -41,7 +42,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for (id, policy) in subject.policies() {
         for (key, it) in &policy.definition {
-            if let Some((text, hint)) = of_key(key, &it.value, subject.dialect.version) {
+            let nobody_reads = || of_key(key, &it.value, subject.dialect.version);
+            if let Some((text, hint)) = of_others(key, policy.apply_to.value).or_else(nobody_reads) {
                 findings.push(RULE.finding(subject, &id, key, text).hint(hint));
             }
         }
@@ -115,6 +117,25 @@ fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> Reaso
         }
         None => (format!("RabbitMQ {version} does not read `{name}` any more"), OUT.to_owned()),
     }
+}
+
+/// Of a policy's key that is for queues, in a policy for exchanges, or the other way around.
+fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
+    let is_of_queues = || key.starts_with("ha-") || KNOWN_ARGUMENTS.iter().any(|known| known.policy_key == Some(key));
+    let (not_read_by, read_by) = match apply_to {
+        ApplyTo::All => return None,
+        ApplyTo::Exchanges if is_of_queues() => ("exchanges", "queues"),
+        ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams
+            if key == "alternate-exchange" =>
+        {
+            ("queues", "exchanges")
+        }
+        ApplyTo::Exchanges | ApplyTo::Queues | ApplyTo::ClassicQueues | ApplyTo::QuorumQueues | ApplyTo::Streams => {
+            return None;
+        }
+    };
+    let text = format!("{not_read_by} do not read `{key}`, and the policy is for {not_read_by} alone");
+    Some((text, format!("put it into a policy with `applyTo: {read_by}`")))
 }
 
 /// Of a policy's key, which may be for several types of queues.

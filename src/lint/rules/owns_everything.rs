@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "owns-everything",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "`owns` covers every name in the vhost",
     check,

@@ -9,6 +9,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "pattern-looks-like-glob",
     severity: Severity::Warning,
+    sometimes: &[Severity::Error],
     is_optional: false,
     summary: "the pattern is a regular expression, and looks like a glob",
     check,

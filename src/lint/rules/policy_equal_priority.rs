@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "policy-equal-priority",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "two policies of the same priority match one object",
     check,

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "policy-loses-to-argument",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "what the policy says holds nowhere, because arguments win",
     check,

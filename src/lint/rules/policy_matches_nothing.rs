@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "policy-matches-nothing",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "the policy matches nothing that the spec declares",
     check,

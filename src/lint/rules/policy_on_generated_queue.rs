@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "policy-on-generated-queue",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "a policy changes what a tier or a dead-letter queue does",
     check,

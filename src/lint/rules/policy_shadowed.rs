@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) static RULE: Rule = Rule {
     name: "policy-shadowed",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "another policy governs all that this one matches",
     check,

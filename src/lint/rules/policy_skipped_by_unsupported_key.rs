@@ -10,6 +10,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "policy-skipped-by-unsupported-key",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the policy is skipped for a queue whose type does not take one of its keys",
     check,

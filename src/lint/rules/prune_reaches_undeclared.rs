@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "prune-reaches-undeclared",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "`--prune` would delete queues that the spec itself counts on",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "quorum-even-size",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "an even number of replicas survives no more than one less",
     check,

@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "refused-by-broker",
     severity: Severity::Error,
+    sometimes: &[],
     is_optional: false,
     summary: "the broker refuses to declare it",
     check,

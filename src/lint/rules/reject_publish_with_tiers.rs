@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "reject-publish-with-tiers",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "a retry that comes back to a full queue waits up to three minutes",
     check,

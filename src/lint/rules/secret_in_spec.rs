@@ -7,6 +7,7 @@ use crate::spec::{Location, Severity};
 pub(super) static RULE: Rule = Rule {
     name: "secret-in-spec",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "a value looks like a password, and everybody can read it",
     check,

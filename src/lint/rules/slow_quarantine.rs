@@ -6,6 +6,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "slow-quarantine",
     severity: Severity::Warning,
+    sometimes: &[Severity::Info],
     is_optional: false,
     summary: "a message that always fails is tried more than 20 times",
     check,

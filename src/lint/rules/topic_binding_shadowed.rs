@@ -1,6 +1,7 @@
 //! Topic bindings that another one of the same queue covers: whatever fits the narrow one fits the wide one, too.
 
 use crate::behaviour::routing::{Certainty, Keys, Kind};
+use crate::lint::topic_index::TopicIndex;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId};
 use crate::spec::{BindingSpec, Severity};
@@ -9,14 +10,12 @@ use std::collections::BTreeMap;
 pub(super) static RULE: Rule = Rule {
     name: "topic-binding-shadowed",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "a wider topic binding covers this one",
     check,
     page: include_str!("topic_binding_shadowed.md"),
 };
-
-/// So many bindings of one queue are compared: each with each of those that have a wildcard.
-const MOST_COMPARED: usize = 500;
 
 type Written<'a> = (&'a Binding, &'a BindingSpec);
 
@@ -28,31 +27,41 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             ways.entry((&binding.source, &binding.destination)).or_default().push((binding, written));
         }
     }
+    ways.into_values().flat_map(|bindings| of_one_way(subject, bindings)).collect()
+}
+
+/// Of the bindings between the same two.
+fn of_one_way(subject: &Subject<'_>, mut bindings: Vec<Written<'_>>) -> Vec<Finding> {
+    bindings.sort_by_key(|(_, written)| written.at);
+    let mut index = TopicIndex::new();
+    bindings.iter().enumerate().for_each(|(number, (binding, _))| index.add(&binding.routing_key, number));
     let mut findings = Vec::new();
-    for bindings in ways.values_mut() {
-        bindings.sort_by_key(|(_, written)| written.at);
-        bindings.truncate(MOST_COMPARED);
-        for (index, (binding, _)) in bindings.iter().enumerate() {
-            let wider = bindings.iter().enumerate().find(|(other, (wide, _))| {
-                let covers = |wide: &Binding, narrow: &Binding| {
-                    Keys::of_topic(&narrow.routing_key).match_topic(&wide.routing_key) == Certainty::Always
-                };
-                // Of two that are as wide as each other, the first stays; two of one key are duplicates.
-                let is_other = *other != index && wide.routing_key != binding.routing_key;
-                is_other && covers(wide, binding) && !(index < *other && covers(binding, wide))
-            });
-            if let Some((_, (wide, written))) = wider {
-                let to = match binding.destination {
-                    Destination::Queue(_) => "queue",
-                    Destination::Exchange(_) => "exchange",
-                };
-                let key = &wide.routing_key;
-                let text = format!("it adds nothing: the {to} gets all that fits it by `{key}` already");
-                let finding = RULE.finding(subject, &ObjectId::Binding((*binding).clone()), "name", text);
-                let hint = format!("take it out; or take `{key}` out, if it was to be replaced");
-                findings.push(finding.also(written.at, "the wider one").hint(hint));
-            }
+    for (own, (binding, _)) in bindings.iter().enumerate() {
+        let is_wider = |other: &usize| {
+            let wide = bindings[*other].0;
+            // Of two that are as wide as each other, the first stays; two of one key are duplicates.
+            let is_other = wide.routing_key != binding.routing_key && covers(wide, binding);
+            is_other && !(own < *other && covers(binding, wide))
+        };
+        if let Some(other) = index.candidates(&binding.routing_key).into_iter().find(is_wider) {
+            findings.push(finding(subject, binding, bindings[other]));
         }
     }
     findings
+}
+
+fn covers(wide: &Binding, narrow: &Binding) -> bool {
+    Keys::of_topic(&narrow.routing_key).match_topic(&wide.routing_key) == Certainty::Always
+}
+
+fn finding(subject: &Subject<'_>, binding: &Binding, (wide, written): Written<'_>) -> Finding {
+    let to = match binding.destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    };
+    let key = &wide.routing_key;
+    let text = format!("it adds nothing: the {to} gets all that fits it by `{key}` already");
+    let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
+    let hint = format!("take it out; or take `{key}` out, if it was to be replaced");
+    finding.also(written.key_at, "the wider one").hint(hint)
 }

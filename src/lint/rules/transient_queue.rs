@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "transient-queue",
     severity: Severity::Warning,
+    sometimes: &[Severity::Error, Severity::Info],
     is_optional: false,
     summary: "the queue is neither durable nor exclusive, which RabbitMQ is giving up",
     check,

@@ -6,6 +6,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "trigger-happy",
     severity: Severity::Info,
+    sometimes: &[Severity::Warning],
     is_optional: false,
     summary: "the first failure makes a dead letter of a message",
     check,

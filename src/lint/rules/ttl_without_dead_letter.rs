@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "ttl-without-dead-letter",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "messages that expire are deleted, and nobody says that this is meant",
     check,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "unbound-exchange",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "the exchange leads to no queue",
     check,

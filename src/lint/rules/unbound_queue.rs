@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 pub(super) static RULE: Rule = Rule {
     name: "unbound-queue",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: false,
     summary: "nothing is bound to the queue, though other queues are",
     check,

@@ -7,6 +7,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "unbounded-queue",
     severity: Severity::Info,
+    sometimes: &[],
     is_optional: true,
     summary: "the queue has no limit",
     check,

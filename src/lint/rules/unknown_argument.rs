@@ -11,6 +11,7 @@ use crate::spec::{Severity, closest};
 pub(super) static RULE: Rule = Rule {
     name: "unknown-argument",
     severity: Severity::Warning,
+    sometimes: &[Severity::Error],
     is_optional: false,
     summary: "no broker knows the argument, or the policy's key",
     check,

@@ -7,6 +7,7 @@ use crate::spec::{Allow, Severity};
 pub(in crate::lint) static RULE: Rule = Rule {
     name: "unused-allow",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "a comment allows what is not found",
     check: |_| Vec::new(),

@@ -8,6 +8,7 @@ use crate::spec::Severity;
 pub(super) static RULE: Rule = Rule {
     name: "wildcard-on-direct",
     severity: Severity::Warning,
+    sometimes: &[],
     is_optional: false,
     summary: "the key of a direct exchange has a wildcard, which is plain text there",
     check,
@@ -23,7 +24,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let text = format!("`{}` is plain text to a direct exchange: no message fits it", binding.routing_key);
-        let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "name", text);
+        let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
         findings.push(finding.hint("let the exchange be a topic exchange, or a fanout if every message is meant"));
     }
     findings

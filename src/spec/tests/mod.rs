@@ -2,6 +2,7 @@
 
 mod agreement;
 mod broken;
+mod codes;
 mod retry;
 mod text;
 

@@ -25,8 +25,9 @@ fn what_every_document_needs() {
 #[test]
 fn yaml_that_is_none_has_a_position_and_a_hint() {
     assert_eq!(errors("queues:\n\ta: {}\n"), "4:2: error[syntax]: a tab cannot indent YAML\n");
-    let star = "bindings:\n  - {source: amq.topic, destination: q, routingKey: *.x}\n";
-    assert_eq!(errors(star), "4:53: error[syntax]: this alias has no anchor\n");
+    let star =
+        "bindings:\n  - {source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: *.x}\n";
+    assert_eq!(errors(star), "4:89: error[syntax]: this alias has no anchor\n");
     assert!(hints(star)[0].contains("put text in quotes, \"*.x\""));
     let hash = "queues:\n  q:\n    type: quorum\n    bindings:\n      - exchange: amq.topic\n        routingKey: #.x\n";
     assert_eq!(errors(hash), "8:9: error[wrong-type]: `routingKey` wants text, but there is nothing\n");

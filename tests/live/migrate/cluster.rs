@@ -25,6 +25,15 @@ enum Victim {
     Topos,
 }
 
+/// Ends what waits for it, whatever happens.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One node is killed when topo has sent so many requests that change something.
 fn one_dies(victim: Victim, mover: &str, after: usize) {
     let [topos, applications, third] = Node::cluster();
@@ -41,8 +50,10 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
     publisher.fill(MESSAGES);
     let full = AtomicBool::new(false);
     let what = format!("{victim:?} dies after request {after}, by {mover}");
-    let (outputs, was_in_time) = std::thread::scope(|scope| {
+    let (mut outputs, was_in_time) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
+        // Also when the run fails the test: the publisher would go on for ever.
+        let _over = Over(&full);
         let mut running = stage.start(mover);
         until("so many requests", || (proxy.count(&writes()) >= after || running.is_over()).then_some(()));
         let was_in_time = !running.is_over();
@@ -62,9 +73,15 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
         (outputs, was_in_time)
     });
     assert!(was_in_time, "{what}: it was over before");
-    let last = outputs.last().unwrap();
     stage.directly();
     publisher.expect_all_taken();
+    if since(4, 0) && outputs.last().unwrap().says("none of its members runs") {
+        // A queue that was deleted by halves: what topo says is done, and then it goes on.
+        stage.vhost.http().delete(&stage.vhost.path("queues", &[Q])).expect_status(204);
+        outputs.push(stage.migrate(mover, &LOCK));
+        println!("{what}: {Q} was deleted by halves");
+    }
+    let last = outputs.last().unwrap();
     if last.code != Some(0) {
         // Up to 3.x a queue whose declaration was cut off by the death of a node never gets a leader, and the broker says
         // that it is there. Then topo says so, and everything is still held.

@@ -1,0 +1,89 @@
+//! The values of variables: from the environment, from files of `NAME=VALUE` lines, from flags.
+
+use super::arguments::SpecArguments;
+use super::failure::Failure;
+use super::input::unreadable;
+use crate::spec::{SourceFile, Variables, closest};
+use std::path::Path;
+
+/// The environment first, then files, then flags: the last one that says a name holds.
+pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
+    let mut variables = Variables::new();
+    for (name, value) in std::env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+            variables.set(name, value);
+        }
+    }
+    for path in &arguments.var_file {
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        for (index, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, value) = read(line).map_err(|wrong| wrong.at(path, index))?;
+            variables.set(name, value);
+        }
+    }
+    for (name, value) in &arguments.variables {
+        variables.set(name, value);
+    }
+    Ok(variables)
+}
+
+/// What is wrong with a line of a file.
+struct Wrong {
+    what: &'static str,
+    hint: Option<String>,
+}
+
+impl Wrong {
+    fn at(self, path: &Path, line: usize) -> Failure {
+        let failure = Failure::usage(format!("{}:{line}: {}", path.display(), self.what));
+        match self.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+/// A line as it stands. What only a shell would take for something else is refused: it would be part of the value, and seen by
+/// nobody.
+fn read(line: &str) -> Result<(&str, &str), Wrong> {
+    let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
+        return Err(Wrong { what: "write NAME=VALUE", hint: None });
+    };
+    if name.contains(char::is_whitespace) {
+        let last = name.split_whitespace().last().unwrap_or_default();
+        let hint = Some(format!("write {last}={value}"));
+        return Err(Wrong { what: "the name of a variable has no blanks; this is no shell script", hint });
+    }
+    let inner = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    match inner {
+        Some(inner) => {
+            let hint = Some(format!("write {name}={inner}"));
+            Err(Wrong { what: "the quotes would be part of the value; this is no shell script", hint })
+        }
+        None => Ok((name, value)),
+    }
+}
+
+/// Refuses flags for variables that no spec has: a typo would leave the default in force, and nobody would see it. What the
+/// environment says may be for others.
+pub(super) fn are_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
+    let by_environment = std::env::var("TOPO_VAR").ok();
+    let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));
+    let names: Vec<&str> = files.iter().flat_map(|file| names(&file.text)).collect();
+    let mut typed = arguments.variables.iter().filter(|(name, value)| is_typed(name, value)).map(|(name, _)| name);
+    let Some(unused) = typed.find(|name| !names.contains(&name.as_str())) else { return Ok(()) };
+    let failure = Failure::usage(format!("no spec has a variable `{unused}`, which --var sets"));
+    Err(match closest(unused, names) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure,
+    })
+}
+
+/// The names of all variables of a text.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split("${").skip(1).map(|behind| behind.split(['}', ':']).next().unwrap_or_default())
+}

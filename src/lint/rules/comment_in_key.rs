@@ -1,0 +1,27 @@
+//! Routing keys that end at a ` #`, where a comment begins to YAML: `routingKey: order. #` is `order.`.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::{Location, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    name: "comment-in-key",
+    severity: Severity::Warning,
+    sometimes: &[],
+    is_optional: false,
+    summary: "the rest of a routing key may be a comment to YAML",
+    check,
+    page: include_str!("comment_in_key.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    subject.spec.notation.behind_keys.iter().map(|(at, comment)| finding(subject, *at, comment)).collect()
+}
+
+fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
+    let text = format!("the key ends before `{comment}`, which is a comment to YAML");
+    let hint = "put the key in quotes, if that belongs to it; in a comment, put a blank behind the `#`";
+    let binding = subject.spec.bindings.iter().find(|(_, written)| written.key_at == at);
+    let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
+    Finding { objects, ..RULE.found(ObjectId::Vhost, at, text) }.hint(hint)
+}

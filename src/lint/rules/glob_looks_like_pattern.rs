@@ -1,0 +1,131 @@
+//! Globs of `owns`, `protect` and `ignore` that were written as regular expressions or as topic patterns: they match nothing,
+//! and what was to be protected is not.
+
+use super::protect_misspelt::names;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "glob-looks-like-pattern",
+    severity: Severity::Warning,
+    sometimes: &[],
+    is_optional: false,
+    summary: "the name is a glob, and looks like a regular expression or a topic pattern",
+    check,
+    page: include_str!("glob_looks_like_pattern.md"),
+};
+
+/// What only regular expressions have, or the globs of shells.
+const SIGNS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
+const GLOBS: &str = "a glob has `*` for any text and `?` for one character, and all else is itself";
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    let lists = [("owns", &spec.owns), ("protect", &spec.protect), ("ignore", &spec.ignore)];
+    let mut findings = Vec::new();
+    for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
+        let text = glob.value.as_str();
+        let Some(names_with) = problem(text) else { continue };
+        // Somebody has such names.
+        if names(subject).into_iter().any(|name| glob.value.matches(name)) {
+            continue;
+        }
+        let what = format!("`{key}: [{text:?}]` is a glob: it is for {names_with} alone");
+        findings.push(RULE.found(ObjectId::Vhost, glob.at, what).hint(hint(key, text)));
+    }
+    findings
+}
+
+/// The names that it matches, where nobody has such names.
+fn problem(text: &str) -> Option<String> {
+    let is_between = |edge: char| text.len() > 2 && text.starts_with(edge) && text.ends_with(edge);
+    if text.is_empty() {
+        return Some("the empty name".to_owned());
+    }
+    if is_between('/') {
+        return Some("names between two `/`".to_owned());
+    }
+    if text.starts_with(".*") {
+        return Some("names that begin with a dot".to_owned());
+    }
+    if text == "#" || text.ends_with(".#") {
+        return Some("names that end with a `#`".to_owned());
+    }
+    text.chars().find(|c| SIGNS.contains(c)).map(|sign| format!("names with a `{sign}` in them"))
+}
+
+fn hint(key: &str, text: &str) -> String {
+    if text.is_empty() {
+        return format!("take it out; {GLOBS}");
+    }
+    let meant = meant(text);
+    if meant.is_empty() || meant.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
+        return GLOBS.to_owned();
+    }
+    let globs: Vec<String> = meant.iter().map(|glob| format!("{glob:?}")).collect();
+    format!("as a glob that is `{key}: [{}]`", globs.join(", "))
+}
+
+/// The globs that are meant by it, as far as it can be told.
+fn meant(text: &str) -> Vec<String> {
+    let text = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).unwrap_or(text);
+    if let Some(start) = text.strip_suffix('#') {
+        return vec![format!("{start}*")];
+    }
+    let is_start = text.starts_with('^') && !text.ends_with('$');
+    let text = text.trim_start_matches('^').trim_end_matches('$');
+    alternatives(text).iter().map(|text| plain(text, is_start)).collect()
+}
+
+/// `a.(b|c)` and `a.{b,c}` are two each; `b|c` is, too.
+fn alternatives(text: &str) -> Vec<String> {
+    for (open, parting, close) in [('(', '|', ')'), ('{', ',', '}')] {
+        if let Some((before, rest)) = text.split_once(open)
+            && let Some((inside, behind)) = rest.split_once(close)
+        {
+            return inside.split(parting).map(|one| format!("{before}{one}{behind}")).collect();
+        }
+    }
+    text.split('|').map(str::to_owned).collect()
+}
+
+/// Without what only regular expressions have; `is_start` where any end fits.
+fn plain(text: &str, is_start: bool) -> String {
+    let glob = text.replace("\\.", "\u{0}").replace(".*", "*").replace(".+", "*").replace('\u{0}', ".");
+    let glob = glob.replace("\\-", "-").replace("\\_", "_");
+    if is_start && !glob.ends_with('*') { format!("{glob}*") } else { glob }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant() {
+        for (text, expected) in [
+            (r"orders\.audit$", &["orders.audit"][..]),
+            (r"^orders\..*", &["orders.*"]),
+            ("^orders.*", &["orders*"]),
+            (r"^orders\.", &["orders.*"]),
+            ("order.#", &["order.*"]),
+            ("#", &["*"]),
+            ("orders.{a,b}", &["orders.a", "orders.b"]),
+            (r"^(orders|mail)\.work$", &["orders.work", "mail.work"]),
+            ("/tmp.*/", &["tmp*"]),
+            (r".*\.dead", &["*.dead"]),
+            ("a|b", &["a", "b"]),
+        ] {
+            assert_eq!(meant(text), expected, "{text}");
+        }
+        assert_eq!(hint("owns", "orders.[a-z]"), GLOBS);
+        assert_eq!(hint("owns", "orders.(a|(b))"), GLOBS);
+    }
+
+    #[test]
+    fn a_glob_is_let_pass() {
+        for text in ["*", "orders.*", "orders*", "*.dead", "a.*.b", "caf?", "orders/eu", "c#.work"] {
+            assert_eq!(problem(text), None, "{text}");
+        }
+    }
+}

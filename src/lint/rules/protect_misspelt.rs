@@ -1,0 +1,79 @@
+//! Names in `protect` that are one letter from something declared or removed, and are nothing themselves. In `ignore` there is no
+//! such mistake: a name that is declared cannot stand there.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "protect-misspelt",
+    severity: Severity::Warning,
+    sometimes: &[],
+    is_optional: false,
+    summary: "`protect` names nothing that is declared, and nearly something that is",
+    check,
+    page: include_str!("protect_misspelt.md"),
+};
+
+/// In shorter names one letter makes another word.
+const SHORTEST: usize = 5;
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let names = names(subject);
+    for glob in &subject.spec.protect {
+        let text = glob.value.as_str();
+        if text.contains(['*', '?']) || names.contains(text) {
+            continue;
+        }
+        if let Some(near) = names.iter().find(|name| is_near(name, text)) {
+            let what = format!("`protect: [{text:?}]` protects nothing that is declared or removed here");
+            findings.push(RULE.found(ObjectId::Vhost, glob.at, what).hint(format!("did you mean `{near}`?")));
+        }
+    }
+    findings
+}
+
+/// The names of all that the spec speaks of, of objects to be removed, too.
+pub(super) fn names<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
+    let spec = subject.spec;
+    let topology = &subject.expansion.topology;
+    let written = spec.queues.keys().chain(spec.dead_letter_queues.keys()).map(|name| name.as_str());
+    let written = written.chain(spec.exchanges.keys().map(|name| name.as_str()));
+    let generated = topology.queues.keys().map(|name| name.as_str());
+    let generated = generated.chain(topology.exchanges.keys().map(|name| name.as_str()));
+    let policies = topology.policies.keys().map(|name| name.as_str());
+    let removed = spec.removed.iter().filter_map(|removed| removed.value.name());
+    written.chain(generated).chain(policies).chain(removed).collect()
+}
+
+/// One letter more, less or another, or two that are exchanged. `orders.1` and `orders.2` are two things.
+fn is_near(name: &str, text: &str) -> bool {
+    let letters = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    name.len().abs_diff(text.len()) <= 1
+        && text.len() >= SHORTEST
+        && strsim::damerau_levenshtein(name, text) == 1
+        && letters(name) != letters(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_letter_is_near() {
+        for (name, text, expected) in [
+            ("orders.audit", "orders.adit", true),
+            ("orders.audit", "orders.auidt", true),
+            ("orders.audit", "orders.audits", true),
+            ("orders.audit", "orders.adt", false),
+            ("orders.1", "orders.2", false),
+            ("orders.1", "orders.12", false),
+            ("mail", "mails", true),
+            ("mail", "main", false),
+        ] {
+            assert_eq!(is_near(name, text), expected, "{name} and {text}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Internal exchanges that nothing leads to: publishers may not use them, and nobody else does.
+
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{ArgumentValue, Destination, ObjectId};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unreachable-exchange",
+    severity: Severity::Info,
+    sometimes: &[],
+    is_optional: false,
+    summary: "the exchange is internal, and nothing leads to it",
+    check,
+    page: include_str!("unreachable_exchange.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let led_to = led_to(subject);
+    let mut findings = Vec::new();
+    for (name, exchange) in &subject.spec.exchanges {
+        if exchange.internal && !led_to.contains(name.as_str()) {
+            let text = "it is internal, and no exchange and no queue leads to it: no message can come";
+            let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
+            findings.push(finding.hint(
+                "bind it to another exchange, or name it as an alternate or dead-letter exchange; or leave `internal` out",
+            ));
+        }
+    }
+    findings
+}
+
+/// The names of the exchanges to which other exchanges and queues send, by bindings, as alternates or with dead letters. A
+/// policy counts whatever it matches: it may be for what clients declare.
+pub(super) fn led_to<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
+    let topology = &subject.expansion.topology;
+    let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
+        Destination::Exchange(name) => Some(name.as_str()),
+        Destination::Queue(_) => None,
+    });
+    let text = |value: Option<&'a ArgumentValue>| value.and_then(ArgumentValue::as_text);
+    let alternates = topology.exchanges.values().filter_map(|it| text(it.arguments.get("alternate-exchange")));
+    let dead_letters = topology.queues.values().filter_map(|it| text(it.arguments.get("x-dead-letter-exchange")));
+    let by_policies = topology.policies.values().flat_map(|policy| {
+        ["alternate-exchange", "dead-letter-exchange"].into_iter().filter_map(|key| text(policy.definition.get(key)))
+    });
+    bound.chain(alternates).chain(dead_letters).chain(by_policies).collect()
+}

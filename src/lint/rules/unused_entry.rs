@@ -1,0 +1,67 @@
+//! Entries of `deadLetterQueues` that no dead letters come to, and of `retryPolicies` that nobody names: mostly the rest of
+//! something, or the first half.
+
+use super::unreachable_exchange::led_to;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::{Destination, ObjectId, QueueName};
+use crate::spec::Severity;
+use std::collections::BTreeSet;
+
+pub(super) static RULE: Rule = Rule {
+    name: "unused-entry",
+    severity: Severity::Info,
+    sometimes: &[],
+    is_optional: false,
+    summary: "an entry of `deadLetterQueues` or `retryPolicies` that no queue uses",
+    check,
+    page: include_str!("unused_entry.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let spec = subject.spec;
+    // A spec without queues of its own is for others to use.
+    if spec.queues.values().all(|queue| queue.is_external) {
+        return Vec::new();
+    }
+    let used = used(subject);
+    let mut findings = Vec::new();
+    for (name, it) in &spec.dead_letter_queues {
+        if !it.queue.is_external && !used.contains(name.as_str()) {
+            let text = "no queue sends dead letters to it";
+            let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
+            findings.push(finding.hint(format!(
+                "name it where it is meant: `deadLetter: {name}`; or take it out, if nobody else sends to it"
+            )));
+        }
+    }
+    let named: BTreeSet<&str> = spec.retry_uses.iter().map(|used| used.value.as_str()).collect();
+    for (name, policy) in spec.retry_policies.iter().filter(|(name, _)| !named.contains(name.as_str())) {
+        let text = format!("retry policy `{name}`: no queue uses it");
+        let finding = RULE.found(ObjectId::Vhost, policy.at, text);
+        let hint = format!("name it where it is meant: `retry: {name}`; or take it out");
+        findings.push(Finding { objects: Vec::new(), ..finding }.hint(hint));
+    }
+    findings
+}
+
+/// The names of the queues that dead letters may come to, or anything else that is written of them.
+fn used<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
+    let (spec, topology) = (subject.spec, &subject.expansion.topology);
+    let routing = subject.routing();
+    let led_to = led_to(subject);
+    // Whoever publishes can reach an exchange that stands in the spec.
+    let is_source = |name: &str| led_to.contains(name) || spec.exchanges.keys().any(|known| known.as_str() == name);
+    let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
+        Destination::Queue(name) => Some((binding, name)),
+        Destination::Exchange(_) => None,
+    });
+    let bound = bound.filter(|(_, name)| spec.dead_letter_queues.contains_key(*name));
+    let mut used: BTreeSet<&str> =
+        bound.filter(|(binding, _)| is_source(binding.source.as_str())).map(|(_, name)| name.as_str()).collect();
+    for to in topology.queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten() {
+        let by_name = to.routing_key.as_deref().filter(|_| to.exchange.as_str().is_empty());
+        let known = by_name.and_then(|key| spec.dead_letter_queues.get_key_value(&QueueName::new(key)));
+        used.extend(known.map(|(name, _)| name.as_str()));
+    }
+    used
+}

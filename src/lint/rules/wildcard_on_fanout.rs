@@ -1,0 +1,34 @@
+//! Keys of fanout exchanges that look as if they chose among the messages.
+
+use crate::behaviour::routing::Kind;
+use crate::lint::{Finding, Rule, Subject};
+use crate::model::ObjectId;
+use crate::spec::Severity;
+
+pub(super) static RULE: Rule = Rule {
+    name: "wildcard-on-fanout",
+    severity: Severity::Info,
+    sometimes: &[],
+    is_optional: false,
+    summary: "the key of a fanout exchange looks like a filter, and is not looked at",
+    check,
+    page: include_str!("wildcard_on_fanout.md"),
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let routing = subject.routing();
+    // `#` alone says what happens.
+    let is_filter = |key: &str| key.contains(['*', '#']) && key != "#";
+    let mut findings = Vec::new();
+    for binding in subject.spec.bindings.keys().filter(|it| is_filter(&it.routing_key)) {
+        if routing.kind(&binding.source) == Some(Kind::Fanout) {
+            let key = &binding.routing_key;
+            let text = format!(
+                "a fanout exchange does not look at the key: every message comes, and not those of `{key}` alone"
+            );
+            let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
+            findings.push(finding.hint("let the exchange be a topic exchange; or leave the key out, if all are meant"));
+        }
+    }
+    findings
+}

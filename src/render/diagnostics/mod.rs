@@ -1,0 +1,257 @@
+//! Diagnostics as rustc prints them: the sentence, the line, the place underlined, and a hint.
+
+mod excerpt;
+
+use super::style::{columns, words_and_code, wrap};
+use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use excerpt::{Excerpt, FileLines};
+
+/// Places of one file that are farther apart have an excerpt each.
+const FAR: usize = 200;
+
+/// Renders all of them, with an empty line between two; ends with a line break unless there are none.
+pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() }.term_width(width);
+    let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
+    let rendered: Vec<String> = diagnostics.iter().map(|it| one(it, &texts, &renderer, width) + "\n").collect();
+    rendered.join("\n")
+}
+
+fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
+    let parts = parts(diagnostic, files, width);
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
+    let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
+    let mut group = Group::with_title(level.primary_title(title).id(diagnostic.code));
+    group = group.elements(parts.iter().map(Part::element));
+    if let Some(hint) = &diagnostic.hint {
+        let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
+        let indent = last_line.to_string().len() + "   help: ".len();
+        group = group.element(Level::HELP.message(folded(hint, width.saturating_sub(indent))));
+    }
+    let mut rendered = renderer.render(&[group]);
+    for part in &parts {
+        part.name_its_place(&mut rendered);
+    }
+    if parts.iter().all(|part| part.excerpt.is_none()) {
+        // Without the number of a line nothing is indented.
+        rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
+    }
+    rendered
+}
+
+/// A sentence in lines of whole words; what is to be copied stays together.
+fn folded(sentence: &str, width: usize) -> String {
+    let lines = sentence.lines().flat_map(|line| wrap(&words_and_code(line), " ", width));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Places that are shown in one excerpt of a file.
+struct Part<'a> {
+    /// The file, with the place that stands for all.
+    title: String,
+    excerpt: Option<Excerpt>,
+    places: Vec<(Location, &'a str, AnnotationKind)>,
+}
+
+/// The primary place's file first, then the lines in order; places that are near share a part.
+fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) -> Vec<Part<'a>> {
+    let primary = (diagnostic.primary, diagnostic.label.as_str(), AnnotationKind::Primary);
+    let others = diagnostic.secondary.iter().map(|(at, label)| (*at, label.as_str(), AnnotationKind::Context));
+    let mut places: Vec<(Location, &str, AnnotationKind)> = std::iter::once(primary).chain(others).collect();
+    places.sort_by_key(|(at, ..)| (at.file != diagnostic.primary.file, at.file, at.line, at.column));
+    let mut groups: Vec<Vec<(Location, &str, AnnotationKind)>> = Vec::new();
+    for place in places {
+        let is_near = |(last, ..): &(Location, &str, AnnotationKind)| {
+            last.file == place.0.file && place.0.line.saturating_sub(last.line) <= FAR
+        };
+        match groups.last_mut() {
+            Some(group) if group.last().is_some_and(is_near) => group.push(place),
+            Some(_) | None => groups.push(vec![place]),
+        }
+    }
+    // The renderer takes the first for the primary one.
+    groups.sort_by_key(|group| !group.iter().any(|(at, ..)| *at == diagnostic.primary));
+    let part = |places: Vec<(Location, &'a str, AnnotationKind)>| {
+        let (first, ..) = *places.first()?;
+        let lines = files.get(first.file)?;
+        let name = lines.file.name.as_str();
+        if lines.file.text.is_empty() {
+            return Some(Part { title: name.to_owned(), excerpt: None, places });
+        }
+        let main = places.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
+        let title = format!("{name}:{}:{}", main.line, main.column);
+        let at: Vec<Location> = places.iter().map(|(at, ..)| *at).collect();
+        Some(Part { title, excerpt: Some(lines.excerpt(&at, width)), places })
+    };
+    groups.into_iter().filter_map(part).collect()
+}
+
+impl Part<'_> {
+    fn element(&self) -> Element<'_> {
+        let Some(excerpt) = &self.excerpt else { return Origin::path(self.title.as_str()).into() };
+        let text = excerpt.text.as_str();
+        let mut snippet = Snippet::source(text).line_start(excerpt.line).path(self.title.as_str());
+        for (at, label, kind) in &self.places {
+            let from = excerpt.shown(at.start);
+            let to = excerpt.shown(at.end).max(from);
+            // A place without a width would be underlined between two characters.
+            let width = text[from..].chars().next().map_or(0, char::len_utf8);
+            let to = if to == from { from + width } else { to };
+            let annotation = kind.span(from..to);
+            snippet = snippet.annotation(if label.is_empty() { annotation } else { annotation.label(*label) });
+        }
+        snippet.into()
+    }
+
+    /// The renderer counts columns in what it was given, which may be cut: so the place is part of the name, and what the
+    /// renderer says behind it is taken out.
+    fn name_its_place(&self, rendered: &mut String) {
+        let Some(start) = rendered.find(&self.title).filter(|_| self.excerpt.is_some()) else { return };
+        let end = start + self.title.len();
+        let behind = rendered[end..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
+        let counted = end..rendered.len() - behind.len();
+        rendered.replace_range(counted, "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Variables, parse};
+
+    fn rendered(texts: &[&str]) -> String {
+        let name = |index| ["a.yaml", "b.yaml"][index];
+        let texts = texts.iter().enumerate();
+        let files: Vec<SourceFile> =
+            texts.map(|(index, text)| SourceFile { name: name(index).to_owned(), text: (*text).to_owned() }).collect();
+        let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
+        diagnostics(&found, &files, false, 100)
+    }
+
+    #[test]
+    fn the_place_is_underlined() {
+        let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: topic}\nqueues:\n  work:\n    type: quorum\n    \
+                    bindings:\n      - {exchange: ordres, routingKey: x}\n    maxPriority: 5\n";
+        assert_eq!(
+            rendered(&[text]),
+            r#"error[undeclared]: the source of this binding is exchange `ordres`, which is neither declared nor
+                   external
+ --> a.yaml:9:20
+  |
+9 |       - {exchange: ordres, routingKey: x}
+  |                    ^^^^^^ no such exchange
+  |
+  = help: did you mean `orders`? Otherwise declare it under `exchanges:`, or mark it there with
+          `external: true`
+
+error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
+  --> a.yaml:10:5
+   |
+ 7 |     type: quorum
+   |     ---- its type is said here
+...
+10 |     maxPriority: 5
+   |     ^^^^^^^^^^^
+   |
+   = help: only queues of type `classic` take it
+"#
+        );
+    }
+
+    #[test]
+    fn two_files_are_two_snippets() {
+        let one = "version: 1\nvhost: shop\nqueues:\n  wörk: {type: quorum}\n";
+        assert_eq!(
+            rendered(&[one, one]),
+            r#"error[declared-twice]: queue `wörk` is declared twice
+ --> b.yaml:4:3
+  |
+4 |   wörk: {type: quorum}
+  |   ^^^^ again here
+  |
+ ::: a.yaml:4:3
+  |
+4 |   wörk: {type: quorum}
+  |   ---- first here
+  |
+  = help: keep one of the two
+"#
+        );
+    }
+
+    #[test]
+    fn an_empty_file_has_a_name() {
+        assert_eq!(
+            rendered(&[""]),
+            r#"error[empty]: `a.yaml` says nothing
+ --> a.yaml
+  = help: a spec starts with `version: 1` and `vhost: NAME`
+"#
+        );
+    }
+
+    #[test]
+    fn a_very_long_line_is_cut_around_its_places() {
+        let queues =
+            |range: std::ops::Range<usize>| range.map(|n| format!("q{n}: {{type: quorum}}, ")).collect::<String>();
+        let text = format!(
+            "version: 1\nvhost: é\nqueues: {{{}é: {{type: quorum, maxPriority: 5, {}}}, z: {{type: qurom}}}}\n",
+            queues(0..1000),
+            "maxLength: 5, ".repeat(1)
+        );
+        let column = |what: &str| {
+            text[..text.find(what).unwrap_or_default()].chars().count() - "version: 1\nvhost: é\n".chars().count() + 1
+        };
+        let shown = rendered(&[&text]);
+        for what in ["maxPriority", "qurom"] {
+            assert!(shown.contains(&format!(" --> a.yaml:3:{}\n", column(what))), "{shown}");
+        }
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+        // Both ends are shown of what is far apart.
+        let text =
+            format!("version: 1\nvhost: s\nqueues: {{a: {{type: quorum}}, {}a: {{type: quorum}}}}\n", queues(0..1000));
+        let shown = rendered(&[&text]);
+        assert!(shown.contains("first here") && shown.contains("again here"), "{shown}");
+        assert!(
+            shown.contains(&format!(" --> a.yaml:3:{}\n", text.lines().last().unwrap_or_default().len() - 17)),
+            "{shown}"
+        );
+        assert!(shown.lines().all(|line| line.chars().count() <= 160), "{shown}");
+    }
+
+    /// Thousands of errors in a file that is one line: each is shown without reading all of it again.
+    #[test]
+    fn the_work_for_an_error_does_not_grow_with_its_line() {
+        let text = |count| {
+            let queues: Vec<String> = (0..count).map(|n| format!("q{n}: {{type: qurom}}")).collect();
+            format!("{{version: 1, vhost: a, queues: {{{}}}}}", queues.join(", "))
+        };
+        let text = text(2000);
+        let file = SourceFile { name: "a.json".to_owned(), text };
+        let lines = FileLines::new(&file);
+        for at in [0, 10, file.text.len() / 2, file.text.len()] {
+            let place = Location { file: 0, start: at, end: at, line: 1, column: at + 1 };
+            assert!(lines.excerpt(&[place], 100).text.len() < 2500);
+        }
+    }
+
+    #[test]
+    fn any_place_can_be_shown() {
+        let text = "version: 1\nvhost: é\nqueues:\n  q: {type: \"\\0\"}\n";
+        let files = [SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() }];
+        for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            for (file, end) in [(0, start), (0, text.len()), (7, start), (0, 10_000)] {
+                let mut all = Diagnostics::new();
+                let at = Location { file, start, end, line: 4, column: 1 };
+                all.push(Diagnostic::error("x", "message", at).also(Location::start_of(0), "here"));
+                assert!(diagnostics(&all, &files, true, 40).contains("message"));
+            }
+        }
+    }
+}

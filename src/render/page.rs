@@ -1,0 +1,54 @@
+//! Pages of Markdown on a screen: paragraphs and lists are filled to its width, all else stands as it is.
+
+use super::style::{words_and_code, wrap};
+
+/// The page in lines of at most so many columns, where words allow it.
+pub fn folded(page: &str, width: usize) -> String {
+    let mut folded = String::new();
+    let mut paragraph: Vec<&str> = Vec::new();
+    let mut is_code = false;
+    for line in page.lines() {
+        let is_fence = line.starts_with("```");
+        let stands = is_code || is_fence || line.is_empty() || line.starts_with(['#', '|', '>', ' ']);
+        if stands || is_item(line) {
+            fill(&mut folded, &mut paragraph, width);
+        }
+        is_code ^= is_fence;
+        if stands {
+            folded.push_str(line);
+            folded.push('\n');
+        } else {
+            paragraph.push(line);
+        }
+    }
+    fill(&mut folded, &mut paragraph, width);
+    folded
+}
+
+fn is_item(line: &str) -> bool {
+    line.starts_with("- ") || line.starts_with("* ")
+}
+
+/// Writes the lines that were collected as one paragraph.
+fn fill(folded: &mut String, paragraph: &mut Vec<&str>, width: usize) {
+    let text = std::mem::take(paragraph).join(" ");
+    if text.is_empty() {
+        return;
+    }
+    let indent = if is_item(&text) { "  " } else { "" };
+    let lines = wrap(&words_and_code(&text), " ", width.saturating_sub(indent.len()));
+    folded.push_str(&lines.join(&format!("\n{indent}")));
+    folded.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_filled_and_code_stands() {
+        let page = "# a-rule\n\nOne two three\nfour `five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
+        let expected = "# a-rule\n\nOne two three four\n`five six` seven.\n\n- an item that\n- another\n\n```yaml\nqueues: {a: {type: quorum, maxLength: 5}}\n```\n";
+        assert_eq!(folded(page, 20), expected);
+    }
+}

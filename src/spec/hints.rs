@@ -1,0 +1,150 @@
+//! How to mend a value of the wrong kind: what people write, and what they mean by it.
+
+use super::lint_keys;
+use super::node::{Absent, Node, Value};
+use super::shape::{Object, Shape};
+use super::suggest::closest;
+use crate::model::QueueType;
+use crate::model::known_arguments::KNOWN_ARGUMENTS;
+
+/// What a word of elsewhere is here, where the second is among the words that are taken.
+const MEANT: &[(&str, &str)] = &[
+    ("note", "info"),
+    ("notice", "info"),
+    ("none", "off"),
+    ("ignore", "off"),
+    ("disabled", "off"),
+    ("mirrored", "quorum"),
+];
+
+/// Words for nothing, in a place that has a word of its own for that.
+const NOTHING: [&str; 6] = ["none", "null", "nil", "no", "off", "nothing"];
+
+/// Where nothing stands that is a value to YAML.
+pub(super) fn of_nothing(why: Absent, hint: Option<String>, expected: &str) -> Option<String> {
+    let starts = |sign, what| Some(format!("`{sign}` starts {what} in YAML: put the value in quotes"));
+    match why {
+        Absent::Comment => starts('#', "a comment"),
+        Absent::Anchor => starts('&', "an anchor"),
+        Absent::Tag => starts('!', "a tag"),
+        Absent::Said if hint.is_some() => hint,
+        Absent::Said => {
+            let empty = if expected.contains("table") { "; {} is an empty table" } else { "" };
+            Some(format!("remove the key, or say what it is{empty}"))
+        }
+    }
+}
+
+/// How to make text of what YAML takes for something else.
+pub(super) fn quoted(node: &Node) -> Option<String> {
+    let text = match (&node.written, &node.value) {
+        (Some(written), Value::Boolean(_) | Value::Integer(_) | Value::Float(_)) => written.to_string(),
+        (None, Value::Boolean(value)) => value.to_string(),
+        (None, Value::Integer(value)) => value.to_string(),
+        (None, Value::Float(value)) => value.to_string(),
+        (_, Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_)) => return None,
+    };
+    Some(format!("put it in quotes if it is text: \"{text}\""))
+}
+
+/// A place that takes text.
+pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
+    match (&node.value, shape) {
+        (Value::List(_), Shape::RoutingKey) => Some("a binding has one key: write a binding for each".to_owned()),
+        (_, _) => quoted(node),
+    }
+}
+
+/// A place that takes a name or a table.
+pub(super) fn name_or_table(node: &Node, table: &Object) -> Option<String> {
+    let hint = match (table.name, &node.value) {
+        ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to take retries away, or remove the key",
+        ("Retry", Value::Boolean(true)) => "say how: `retry: {delays: [5s, 30s]}`",
+        ("Retry", Value::Integer(number)) => return Some(format!("a number of retries is `maxRetries: {number}`")),
+        ("Retry", Value::List(_)) => "waits are `delays`: write `retry: {delays: [5s, 30s]}`",
+        ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => "write `none` if they go nowhere, on purpose",
+        ("DeadLetterToQueue", Value::List(_)) => {
+            "they go to one place: name one queue, or an exchange that several are bound to"
+        }
+        (_, _) => return quoted(node),
+    };
+    Some(hint.to_owned())
+}
+
+/// Whether a name is a word for nothing, where `none` is the one that is known.
+pub(super) fn is_nothing(name: &str) -> bool {
+    NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// A place that takes `true` or `false`.
+pub(super) fn boolean(value: &Value) -> Option<String> {
+    let hint = match value {
+        Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "y" => "YAML 1.2 knows `true` and `false` only: write true",
+            "no" | "off" | "n" => "YAML 1.2 knows `true` and `false` only: write false",
+            "true" | "false" => "remove the quotes",
+            _ => return None,
+        },
+        Value::Integer(0) => "write false",
+        Value::Integer(1) => "write true",
+        Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) | Value::Table(_) => {
+            return None;
+        }
+    };
+    Some(hint.to_owned())
+}
+
+/// A text that is none of the words that are taken.
+pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<String> {
+    if words.contains(&text.trim()) {
+        return Some("there is space or a line break around it: write it without `|` or quotes".to_owned());
+    }
+    if text == "lazy" && words.contains(&"classic") {
+        return Some(
+            "lazy is a mode of classic queues: write `type: classic`; from RabbitMQ 3.12 on all are lazy".to_owned(),
+        );
+    }
+    let known = MEANT.iter().find(|(word, known)| *word == text.to_lowercase() && words.contains(known));
+    let meant = known.map(|(_, known)| *known).or_else(|| closest(text, words.iter().copied()));
+    meant.map(|word| format!("did you mean `{word}`?"))
+}
+
+/// Something else where one of these words is taken.
+pub(super) fn no_word(value: &Value, words: &[&str]) -> Option<String> {
+    (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
+}
+
+/// A number that is text; only to the broker's arguments does that make a difference of its own.
+pub(super) fn number_as_text(text: &str, subject: &str) -> String {
+    let name = subject.trim_matches('`');
+    if KNOWN_ARGUMENTS.iter().any(|known| known.key == name || known.name == name) {
+        format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments")
+    } else {
+        format!("remove the quotes: \"{text}\" is text, and {text} is a number")
+    }
+}
+
+/// How to make a list of something that is none.
+pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
+    match (&node.value, inner) {
+        (Value::Text(text), _) => Some(format!("write [{text}]")),
+        (Value::Integer(number), Shape::Delay) => Some(format!("write [{number}s] for seconds")),
+        (Value::Table(_), _) => Some("put `- ` before each entry, or brackets around all: [{…}]".to_owned()),
+        (Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_), _) => None,
+    }
+}
+
+/// What was meant by something that is no table.
+pub(super) fn no_table(node: &Node, kind: &Object) -> Option<String> {
+    let text = node.text()?;
+    let takes_type =
+        ["Queue", "DeadLetterQueue", "QueueDefaults"].contains(&kind.name) && QueueType::named(text).is_some();
+    if takes_type || kind.name == "Exchange" && super::keys::EXCHANGE_TYPES.contains(&text) {
+        return Some(format!("write `{{type: {text}}}`"));
+    }
+    if kind.name == "Lint" && lint_keys::is_rule(text) {
+        return Some(format!("say how much it matters: `{{{text}: warning}}`"));
+    }
+    let (key, value) = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty())?;
+    Some(format!("put a space behind the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
+}

@@ -1,0 +1,188 @@
+//! Durations, sizes and ages that people write and topo does not take: what they should have written.
+
+use super::units;
+use crate::model::units as shown;
+
+/// What was meant by a text that is no duration; `None` when nobody knows.
+pub(super) fn duration(text: &str) -> Option<String> {
+    if let Some(positive) = text.strip_prefix('-').filter(|positive| units::duration(positive).is_ok()) {
+        return Some(format!("no time is negative: write {positive}"));
+    }
+    let together: String = text.split_whitespace().collect();
+    if together != text && units::duration(&together).is_ok() {
+        return Some(format!("write {together}"));
+    }
+    if let Some(time) = fraction(text, &duration_unit).or_else(|| iso(text)).or_else(|| clock(text)) {
+        return in_one_unit(time).map(|time| format!("write {time}"));
+    }
+    let (number, word) = number_and_unit(text);
+    if number.is_empty() {
+        return None;
+    }
+    if word.starts_with(['.', ',']) {
+        return Some("there are no fractions of a unit: write 1h30m or 90m".to_owned());
+    }
+    if word == "M" {
+        return Some(format!("write {number}m for minutes; there are no months: write days, such as 30d"));
+    }
+    if matches!(word.to_ascii_lowercase().as_str(), "y" | "year" | "years" | "month" | "months") {
+        return Some("the longest unit is `w`; write days".to_owned());
+    }
+    if let Some((unit, _)) = duration_unit(word) {
+        // Nothing is wrong with the unit when the number is too large.
+        return Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")));
+    }
+    let next = if text.contains('m') { "s" } else { "m" };
+    let is_cut_short =
+        text.ends_with(|c: char| c.is_ascii_digit()) && units::duration(&format!("{text}{next}")).is_ok();
+    is_cut_short.then(|| format!("the last number has no unit: write {text}{next}"))
+}
+
+/// What was meant by a text that is no size; `None` when nobody knows.
+pub(super) fn size(text: &str) -> Option<String> {
+    if let Some(bytes) = fraction(text, &size_unit) {
+        return shown::size(bytes).map(|size| format!("there are no fractions of a unit: write {size}"));
+    }
+    let (number, word) = number_and_unit(text);
+    let letter = word.chars().next().filter(|_| !number.is_empty())?.to_ascii_uppercase();
+    if letter == 'B' {
+        return Some(format!("write {number}B"));
+    }
+    let binary = || format!("{number}{letter}iB");
+    let decimal = || format!("{number}{letter}B");
+    match word.to_ascii_lowercase().get(1..)? {
+        // Kubernetes leaves the last letter out, and says which it means.
+        "i" | "ibibyte" | "ebibyte" | "ibibytes" | "ebibytes" => Some(format!("write {}", binary())),
+        "" | "b" | "ib" | "ilobyte" | "egabyte" | "igabyte" | "erabyte" | "ilobytes" | "egabytes" | "igabytes"
+        | "erabytes"
+            if "KMGT".contains(letter) =>
+        {
+            Some(format!("write {} (powers of 1024) or {} (powers of 1000)", binary(), decimal()))
+        }
+        _ => None,
+    }
+    .filter(|_| "KMGT".contains(letter))
+}
+
+/// What was meant by a text that is no age of a stream; `None` when nobody knows.
+pub(super) fn max_age(text: &str) -> Option<String> {
+    let (number, word) = number_and_unit(text);
+    let known = match word {
+        "M" => Some(format!("{number}M")),
+        _ => match word.to_ascii_lowercase().as_str() {
+            "w" | "week" | "weeks" => {
+                number.parse::<i64>().ok().and_then(|weeks| weeks.checked_mul(7)).map(|days| format!("{days}D"))
+            }
+            "y" | "year" | "years" => Some(format!("{number}Y")),
+            "month" | "months" => Some(format!("{number}M")),
+            "d" | "day" | "days" => Some(format!("{number}D")),
+            "h" | "hour" | "hours" => Some(format!("{number}h")),
+            "m" | "min" | "mins" | "minute" | "minutes" => Some(format!("{number}m")),
+            "s" | "sec" | "secs" | "second" | "seconds" => Some(format!("{number}s")),
+            _ if units::duration(text).is_ok() => {
+                return Some("it has one number and one unit, such as 90m".to_owned());
+            }
+            _ => None,
+        },
+    };
+    known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
+}
+
+/// In the largest unit in which it is whole.
+fn in_one_unit(milliseconds: i64) -> Option<String> {
+    let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
+    let (unit, length) =
+        units.into_iter().find(|(_, length)| milliseconds % length == 0).filter(|_| milliseconds > 0)?;
+    Some(format!("{}{unit}", milliseconds / length))
+}
+
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    (&text[..digits], text[digits..].trim())
+}
+
+/// The unit that a word means, and its length in milliseconds.
+fn duration_unit(word: &str) -> Option<(&'static str, i64)> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => ("ms", 1),
+        "s" | "sec" | "secs" | "second" | "seconds" => ("s", 1000),
+        "m" | "min" | "mins" | "minute" | "minutes" => ("m", 60_000),
+        "h" | "hr" | "hrs" | "hour" | "hours" => ("h", 3_600_000),
+        "d" | "day" | "days" => ("d", 86_400_000),
+        "w" | "week" | "weeks" => ("w", 604_800_000),
+        _ => return None,
+    })
+}
+
+fn size_unit(word: &str) -> Option<(&'static str, i64)> {
+    let whole = word.strip_suffix('i').map_or_else(|| word.to_owned(), |word| format!("{word}iB"));
+    units::size(&format!("1{whole}")).ok().map(|bytes| ("", bytes))
+}
+
+/// `1.5h` in the smallest unit, where it is whole there.
+fn fraction(text: &str, unit: &dyn Fn(&str) -> Option<(&'static str, i64)>) -> Option<i64> {
+    let (whole, rest) = text.split_once(['.', ','])?;
+    let (digits, word) = number_and_unit(rest);
+    let (_, length) = unit(word).filter(|_| !digits.is_empty())?;
+    let scale = 10_i128.pow(u32::try_from(digits.len()).ok().filter(|length| *length <= 9)?);
+    let number = whole.parse::<u32>().ok().map(i128::from)? * scale + digits.parse::<i128>().ok()?;
+    let total = number * i128::from(length);
+    if total % scale == 0 { i64::try_from(total / scale).ok() } else { None }
+}
+
+/// ISO 8601: `PT1H30M`, `P7D`.
+fn iso(text: &str) -> Option<i64> {
+    let (date, time) = text.strip_prefix('P')?.split_once('T').unwrap_or((text.strip_prefix('P')?, ""));
+    let date = date.to_ascii_lowercase();
+    let plain = format!("{date}{}", time.to_ascii_lowercase());
+    // Months and years have no length.
+    units::duration(&plain).ok().filter(|_| !date.contains(['m', 'y', 'h', 's']))
+}
+
+/// `00:05:00`.
+fn clock(text: &str) -> Option<i64> {
+    let numbers: Option<Vec<i64>> = text.split(':').map(|number| number.parse::<u32>().ok().map(i64::from)).collect();
+    match numbers?.as_slice() {
+        [hours, minutes, seconds] => Some(((hours * 60 + minutes) * 60 + seconds) * 1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_has_a_hint() {
+        for (text, expected) in [
+            ("5.5s", "write 5500ms"),
+            ("1,5h", "write 90m"),
+            ("PT30S", "write 30s"),
+            ("P1DT12H", "write 36h"),
+            ("00:05:00", "write 5m"),
+            ("1m30", "the last number has no unit: write 1m30s"),
+            ("-5s", "no time is negative: write 5s"),
+            ("1h 30m", "write 1h30m"),
+            ("1M", "write 1m for minutes; there are no months: write days, such as 30d"),
+            ("0.0001s", "there are no fractions of a unit: write 1h30m or 90m"),
+        ] {
+            assert_eq!(duration(text).as_deref(), Some(expected), "{text}");
+        }
+        for (text, expected) in [
+            ("1Gi", "write 1GiB"),
+            ("1.5GiB", "there are no fractions of a unit: write 1536MiB"),
+            ("1.5Gi", "there are no fractions of a unit: write 1536MiB"),
+            ("1 gigabyte", "write 1GiB (powers of 1024) or 1GB (powers of 1000)"),
+            ("2 mebibytes", "write 2MiB"),
+        ] {
+            assert_eq!(size(text).as_deref(), Some(expected), "{text}");
+        }
+        for (text, expected) in [("7 D", "write 7D"), ("3 M", "write 3M"), ("3 m", "write 3m")] {
+            assert_eq!(max_age(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(
+            [duration("P1M"), duration("soon"), size("1Bogus").filter(|_| false), max_age("x")],
+            [None, None, None, None]
+        );
+    }
+}

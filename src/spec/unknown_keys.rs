@@ -1,0 +1,131 @@
+//! Keys that a table does not have: which one was meant, or which there are.
+
+use super::diagnostic::{Diagnostic, Diagnostics};
+use super::keys::POLICY_KEYS;
+use super::node::{Entry, Node};
+use super::shape::{Key, Object, Shape};
+use super::suggest::closest;
+use crate::model::QueueType;
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+
+/// What RabbitMQ, its clients or another place of a spec call a key.
+const MEANT: &[(&str, &str)] = &[
+    ("source", "exchange"),
+    ("exchange", "source"),
+    ("queue", "destination"),
+    ("key", "routingKey"),
+    ("vhost", "name"),
+    ("ttl", "messageTtl"),
+    ("dlx", "deadLetter"),
+    ("dlq", "deadLetter"),
+    ("priority", "maxPriority"),
+    ("retries", "maxRetries"),
+    ("kind", "type"),
+    ("bind", "bindings"),
+    ("maxlen", "maxLength"),
+    ("maxlenbytes", "maxLengthBytes"),
+    ("policy", "policies"),
+];
+
+/// Reports a key that the table does not have, and returns the one that was probably meant. `is_listed` is whether the keys
+/// of this table were listed: once is enough.
+pub(super) fn unknown_key(
+    entry: &Entry,
+    table: &Node,
+    kind: &Object,
+    is_listed: &mut bool,
+    diagnostics: &mut Diagnostics,
+) -> Option<&'static str> {
+    let keys = kind.keys_of(queue_type(table, kind));
+    let names = || keys.iter().map(|key| key.name);
+    let by_argument =
+        KnownArgument::named(&entry.key).map(|known| known.key).filter(|key| names().any(|name| name == *key));
+    let of_elsewhere = of_elsewhere(&entry.key, kind);
+    let suggestion = by_argument
+        .filter(|_| of_elsewhere.is_none())
+        .or_else(|| if of_elsewhere.is_none() { closest(&entry.key, names()) } else { None })
+        .or_else(|| meant(&entry.key, &keys));
+    let hint = match (of_elsewhere, suggestion) {
+        (Some(hint), _) => Some(hint.to_owned()),
+        (None, Some(name)) => Some(format!("did you mean `{name}`?")),
+        (None, None) if takes_arguments(&keys) && entry.key.starts_with("x-") => {
+            Some("an argument that topo does not know goes under `arguments:`".to_owned())
+        }
+        (None, None) if *is_listed => None,
+        (None, None) => {
+            *is_listed = true;
+            let of_type = queue_type(table, kind).map_or(String::new(), |it| format!(" of type `{it}`"));
+            let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+            Some(format!("{}{of_type} has {}", kind.what, names.join(", ")))
+        }
+    };
+    let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
+    diagnostics.push(diagnostic.label("unknown key").maybe_hint(hint));
+    suggestion
+}
+
+/// The type that a queue says of itself.
+fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
+    table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
+}
+
+fn takes_arguments(keys: &[Key]) -> bool {
+    keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true)))
+}
+
+/// Where a key has its place that has none here.
+fn of_elsewhere(key: &str, kind: &Object) -> Option<&'static str> {
+    let plain = key.replace(['-', '_'], "").to_lowercase();
+    match (kind.name, plain.as_str()) {
+        ("QueueDefaults", "retry") => Some("write `retry` under `defaults:`, beside `queue`"),
+        ("QueueDefaults", "maxretries") => Some("write `maxRetries` under `defaults:`, beside `queue`"),
+        ("QueueDefaults", "deadletter" | "deadletterexchange" | "deadletterroutingkey") => {
+            Some("write `deadLetter` under `defaults:`, beside `queue`")
+        }
+        ("DeadLetterQueue", "retry" | "maxretries") => {
+            Some("a dead-letter queue is where the retries end: nothing in it is tried again")
+        }
+        ("Queue" | "DeadLetterQueue", "deadletterexchange") => Some("write `deadLetter: {exchange: …}`"),
+        ("Queue" | "DeadLetterQueue", "deadletterroutingkey") => {
+            Some("write `deadLetter: {exchange: …, routingKey: …}`")
+        }
+        ("Queue" | "DeadLetterQueue" | "QueueDefaults", "exclusive") => Some(
+            "an exclusive queue belongs to the connection that declares it, and goes with it: no spec can declare one",
+        ),
+        (_, _) => None,
+    }
+}
+
+/// The key that is meant by a word from elsewhere: RabbitMQ's definitions, or the list of another kind of binding.
+fn meant(word: &str, keys: &[Key]) -> Option<&'static str> {
+    let plain = word.replace(['-', '_'], "").to_lowercase();
+    let found = MEANT.iter().filter(|(known, _)| *known == plain);
+    found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
+}
+
+/// Reports a key that is in no definition of a policy: of a queue, misspelt, or of an unknown plugin and not as it writes it.
+/// Returns whether it was one.
+pub(super) fn no_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
+    let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
+        known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
+    });
+    if let Some(argument) = unsettable {
+        let hint = format!("only the queue itself can: write `{}` there", argument.key);
+        let diagnostic = Diagnostic::error("unknown-key", format!("a policy cannot set `{}`", entry.key), entry.at);
+        diagnostics.push(diagnostic.hint(hint));
+        return true;
+    }
+    let is_known = POLICY_KEYS.iter().any(|known| known.key == entry.key || known.name == entry.key);
+    let is_strange =
+        !is_known && entry.key.contains(|c: char| c.is_uppercase() || c == '_') || entry.key.starts_with("x-");
+    if is_strange {
+        let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
+            Some(key) => format!("did you mean `{key}`?"),
+            None => "a key that topo does not know is written as RabbitMQ does, for example `federation-upstream-set`"
+                .to_owned(),
+        };
+        let diagnostic = Diagnostic::error("unknown-key", format!("a policy has no key `{}`", entry.key), entry.at);
+        diagnostics.push(diagnostic.label("unknown key").hint(hint));
+    }
+    is_strange
+}
