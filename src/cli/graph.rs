@@ -65,7 +65,7 @@ fn in_mermaid(picture: &Picture, out: Option<&Path>) -> String {
 
 fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Picture, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    let loaded = input::load_for(&arguments.spec, FindingsFormat::Text, version)?;
+    let loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
     let dialect = Dialect::of(version);
     let wanted = loaded.wanted();
     let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &dialect, options)).collect();

@@ -45,7 +45,7 @@ impl Notation {
 fn is_bare(entry: &Entry) -> bool {
     let number = match &entry.node.value {
         Value::Integer(number) => *number,
-        Value::Text(text) if entry.node.is_variable => match scalar::resolve(text) {
+        Value::Text(text) if entry.node.is_variable() => match scalar::resolve(text) {
             Value::Integer(number) => number,
             Value::Null(_)
             | Value::Boolean(_)
