@@ -7,6 +7,7 @@
 //!         └──────────── Activity ────────────────────┘    broker::perform
 //! export is the way back: a live vhost into a spec that plans to no changes.
 //! contract says what workers must know, life what becomes of a message: both read spec + topology, as lint does.
+//! picture says what is drawn of a spec or a plan, and where it is.
 //! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
 //! ```
 //!
@@ -33,6 +34,8 @@ pub mod diff;
 pub mod plan;
 
 pub mod export;
+
+pub mod picture;
 
 pub mod broker;
 

@@ -18,9 +18,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("diff", &["model"]),
     ("plan", &["diff", "behaviour", "model"]),
     ("export", &["plan", "lint", "expand", "spec", "behaviour", "model"]),
+    ("picture", &["plan", "behaviour", "model"]),
     ("broker", &["plan", "behaviour", "model"]),
     ("apply", &["broker", "plan", "behaviour", "model"]),
-    ("render", &["model", "behaviour", "spec", "expand", "contract", "life", "lint", "diff", "plan", "apply"]),
+    (
+        "render",
+        &["model", "behaviour", "spec", "expand", "contract", "life", "lint", "diff", "plan", "picture", "apply"],
+    ),
     (
         "cli",
         &[
@@ -34,6 +38,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "diff",
             "plan",
             "export",
+            "picture",
             "broker",
             "apply",
             "render",

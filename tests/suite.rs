@@ -11,6 +11,7 @@ mod fuzz;
 mod layers;
 mod live;
 mod new_rule;
+mod pictures;
 mod readme;
 mod realistic;
 mod scenarios;

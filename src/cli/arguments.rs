@@ -1,6 +1,7 @@
 //! The command line, and its help.
 
 use super::export_arguments::ExportArguments;
+use super::graph_arguments::GraphArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments,
@@ -111,6 +112,8 @@ pub(super) enum Command {
     Contract(ContractArguments),
     /// Draw the life of a message in a queue; or print the page of a lint rule, a hazard or a key of specs
     Explain(ExplainArguments),
+    /// Draw the topology, or what a saved plan does to it
+    Graph(GraphArguments),
     /// List the lint rules
     Rules(RulesArguments),
     /// Print the JSON Schema of specs, of plans or of contracts

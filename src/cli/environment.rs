@@ -8,12 +8,15 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
-const INSTEAD: [(&str, &[&str]); 10] = [
+const INSTEAD: [(&str, &[&str]); 13] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("paths", &["file", "plan"]),
     ("file", &["plan"]),
-    ("plan", &["file", "recreate", "target"]),
+    ("variables", &["plan"]),
+    ("var_file", &["plan"]),
+    ("for_version", &["plan"]),
+    ("plan", &["file", "recreate", "target", "variables", "var_file", "for_version"]),
     ("recreate", &["plan"]),
     ("target", &["plan"]),
     ("abort", &["paths", "file", "plan", "recreate", "target"]),

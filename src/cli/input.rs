@@ -250,8 +250,18 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     line
 }
 
-/// A plan that `topo plan --out` wrote.
+/// A plan that `topo plan --out` wrote, and that can be applied.
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
+    let plan = any_saved_plan(path)?;
+    if plan.target.cluster.is_empty() {
+        return Err(Failure::usage("that plan was made without a broker (--against), so it cannot be applied")
+            .hint("plan against the broker: topo plan --out plan.json"));
+    }
+    Ok(plan)
+}
+
+/// A plan that `topo plan --out` wrote.
+pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let wrong = |error: serde_json::Error| {
         Failure::spec(format!("{} is not a plan", path.display()))
@@ -269,12 +279,7 @@ pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
         }
         Some(_) | None => {}
     }
-    let plan: Plan = serde_json::from_str(&text).map_err(wrong)?;
-    if plan.target.cluster.is_empty() {
-        return Err(Failure::usage("that plan was made without a broker (--against), so it cannot be applied")
-            .hint("plan against the broker: topo plan --out plan.json"));
-    }
-    Ok(plan)
+    serde_json::from_str(&text).map_err(wrong)
 }
 
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

@@ -17,6 +17,8 @@ mod export;
 mod export_arguments;
 mod failure;
 mod findings;
+mod graph;
+mod graph_arguments;
 mod input;
 mod interruption;
 mod locking;
@@ -67,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Graph(arguments) => graph::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

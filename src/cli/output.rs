@@ -33,6 +33,15 @@ pub(super) fn width() -> usize {
 /// Writes a file whole or not at all: to a neighbour first, then renamed over it. Plans may name hosts, so only the
 /// owner may read it.
 pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    write(path, text, 0o600)
+}
+
+/// The same for what is made to be shown: others may read it.
+pub(super) fn write_public_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    write(path, text, 0o666)
+}
+
+fn write(path: &std::path::Path, text: &str, mode: u32) -> Result<(), Failure> {
     let failure =
         |error: std::io::Error| Failure::failed(format!("cannot write {}", path.display())).because(error.to_string());
     let mut neighbour = path.as_os_str().to_owned();
@@ -41,7 +50,9 @@ pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failu
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
     let written = options.open(&neighbour).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()

@@ -7,6 +7,7 @@ pub mod definitions;
 pub mod diagnostics;
 mod family;
 pub mod findings;
+pub mod graph;
 pub mod life_text;
 pub mod page;
 pub mod plan_github;

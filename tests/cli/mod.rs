@@ -8,6 +8,7 @@ use crate::support::Output;
 mod contract;
 mod explain;
 mod export;
+mod graph;
 mod lint;
 mod running_works;
 mod screens;

@@ -82,6 +82,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
             "validate -h",
             "schema -h",
             "contract -h",
+            "graph -h",
             "explain -h",
             "rules -h",
             "completions -h",
@@ -96,7 +97,9 @@ fn help_fits_a_screen_and_explains_every_flag() {
         }
     }
     // A flag is explained beside it or on the line below.
-    for command in ["plan", "apply", "validate", "contract", "explain", "rules", "schema", "completions", "man"] {
+    for command in
+        ["plan", "apply", "validate", "contract", "explain", "graph", "rules", "schema", "completions", "man"]
+    {
         let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
         let lines: Vec<&str> = output.stdout.lines().collect();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with('-')) {

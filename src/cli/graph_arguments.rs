@@ -1,0 +1,45 @@
+//! The arguments of `topo graph`.
+
+use super::arguments::{Show, SpecArguments};
+use super::typed_version::broker_version;
+use crate::model::BrokerVersion;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(super) struct GraphArguments {
+    #[command(flatten)]
+    pub(super) spec: SpecArguments,
+    /// How to draw it [default: as --out is named, else mermaid]
+    #[arg(id = "graph_format", long = "format", value_name = "FORMAT", value_enum, env = "TOPO_FORMAT")]
+    pub(super) format: Option<GraphFormat>,
+    /// Only what is near this queue
+    #[arg(long, value_name = "QUEUE", env = "TOPO_FOCUS")]
+    pub(super) focus: Option<String>,
+    /// How many arrows away from it; a queue with its retries counts as one
+    #[arg(long, value_name = "N", default_value = "1", requires = "focus", env = "TOPO_DEPTH")]
+    pub(super) depth: usize,
+    /// Draw what this saved plan creates, changes, recreates and deletes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]
+    pub(super) plan: Option<PathBuf>,
+    /// Draw every object, also those that are made for retries and dead letters, and each of many that are alike
+    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
+    pub(super) show: Option<Show>,
+    /// The RabbitMQ that the specs are for [default: the newest known]
+    #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
+    pub(super) broker_version: Option<BrokerVersion>,
+    /// Write the picture to a file; in one that ends with .md, Mermaid is fenced
+    #[arg(long, value_name = "FILE", env = "TOPO_OUT")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// How a picture is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GraphFormat {
+    /// For Markdown: GitHub and GitLab draw it
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// As it is; no other program is needed
+    Svg,
+}

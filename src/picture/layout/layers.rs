@@ -1,0 +1,106 @@
+//! Boxes into layers, and wires into chains that stop in each layer they pass. Boxes are in even layers, labels in odd ones.
+
+use super::{Size, Wire};
+
+/// A layered graph: each link leads from a layer to the next.
+#[derive(Debug, Default)]
+pub(super) struct Layered {
+    pub(super) stops: Vec<Stop>,
+    /// The stops of each layer, from top to bottom.
+    pub(super) layers: Vec<Vec<usize>>,
+    /// By wire, its stops from left to right, both boxes among them.
+    pub(super) chains: Vec<Vec<usize>>,
+    /// The stops to which each is linked, on the left and on the right.
+    pub(super) left: Vec<Vec<usize>>,
+    pub(super) right: Vec<Vec<usize>>,
+}
+
+/// Something with a place in a layer.
+#[derive(Clone, Debug)]
+pub(super) struct Stop {
+    pub(super) kind: StopKind,
+    pub(super) layer: usize,
+    pub(super) size: Size,
+    /// Its middle; of a label, where the line is.
+    pub(super) y: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopKind {
+    Box,
+    Label,
+    /// A wire passes.
+    Pass,
+}
+
+impl Layered {
+    pub(super) fn of(boxes: &[Size], wires: &[Wire], is_reversed: &[bool]) -> Self {
+        let ends: Vec<(usize, usize)> = wires
+            .iter()
+            .zip(is_reversed)
+            .map(|(wire, is_reversed)| if *is_reversed { (wire.to, wire.from) } else { (wire.from, wire.to) })
+            .collect();
+        let ranks = ranks(boxes.len(), &ends);
+        let mut graph = Self::default();
+        for (size, rank) in boxes.iter().zip(&ranks) {
+            graph.stop(StopKind::Box, 2 * rank, *size);
+        }
+        for (wire, (from, to)) in wires.iter().zip(&ends) {
+            let mut chain = vec![*from];
+            for layer in 2 * ranks[*from] + 1..2 * ranks[*to] {
+                let is_first = chain.len() == 1;
+                let stop = match wire.label.filter(|_| is_first) {
+                    Some(size) => graph.stop(StopKind::Label, layer, size),
+                    None => graph.stop(StopKind::Pass, layer, Size::default()),
+                };
+                chain.push(stop);
+            }
+            chain.push(*to);
+            for pair in chain.windows(2) {
+                graph.right[pair[0]].push(pair[1]);
+                graph.left[pair[1]].push(pair[0]);
+            }
+            graph.chains.push(chain);
+        }
+        graph
+    }
+
+    fn stop(&mut self, kind: StopKind, layer: usize, size: Size) -> usize {
+        let place = self.stops.len();
+        self.stops.push(Stop { kind, layer, size, y: 0.0 });
+        self.left.push(Vec::new());
+        self.right.push(Vec::new());
+        if self.layers.len() <= layer {
+            self.layers.resize(layer + 1, Vec::new());
+        }
+        self.layers[layer].push(place);
+        place
+    }
+}
+
+/// The column of each box: behind all that lead to it; what nothing leads to, close to what it leads to.
+fn ranks(count: usize, ends: &[(usize, usize)]) -> Vec<usize> {
+    let mut out: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut waits_for = vec![0_usize; count];
+    for (from, to) in ends {
+        out[*from].push(*to);
+        waits_for[*to] += 1;
+    }
+    let has_source: Vec<bool> = waits_for.iter().map(|it| *it > 0).collect();
+    let mut ranks: Vec<usize> = vec![0; count];
+    let mut open: Vec<usize> = (0..count).filter(|it| waits_for[*it] == 0).collect();
+    while let Some(place) = open.pop() {
+        for to in &out[place] {
+            ranks[*to] = ranks[*to].max(ranks[place] + 1);
+            waits_for[*to] -= 1;
+            if waits_for[*to] == 0 {
+                open.push(*to);
+            }
+        }
+    }
+    for place in (0..count).filter(|it| !has_source[*it]) {
+        let nearest = out[place].iter().map(|to| ranks[*to]).min();
+        ranks[place] = nearest.map_or(0, |nearest| nearest.saturating_sub(1));
+    }
+    ranks
+}

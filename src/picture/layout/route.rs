@@ -1,0 +1,122 @@
+//! Layers become columns, and chains become lines: level where they pass a column, so that they meet no box in it, and
+//! curved between columns.
+
+use super::layers::{Layered, StopKind};
+use super::place::{above, below};
+use super::{Layout, Point, Size, Wire};
+use std::cmp::Ordering;
+
+/// Between two columns, and more where many lines change their height there.
+const GAP: f64 = 18.0;
+const GAP_AT_MOST: f64 = 84.0;
+/// How far apart lines leave a box, at most.
+const PORTS: f64 = 9.0;
+
+/// The way of one wire.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Route {
+    /// Pairs of points: a level line between the two of a pair, a curve from one pair to the next. From where the wire
+    /// begins to where it ends.
+    pub levels: Vec<(Point, Point)>,
+    /// The left upper corner of what is written above it.
+    pub label: Option<Point>,
+}
+
+/// The places of everything.
+pub(super) fn routed(graph: &Layered, boxes: &[Size], wires: &[Wire], is_reversed: &[bool]) -> Layout {
+    let columns = columns(graph);
+    let width = columns.last().map_or(0.0, |last| last.0 + last.1);
+    let height = graph.stops.iter().map(|stop| stop.y + below(stop)).fold(0.0, f64::max);
+    let corner = |place: usize| {
+        let stop = &graph.stops[place];
+        Point { x: columns[stop.layer].0, y: stop.y - above(stop) }
+    };
+    let ports = ports(graph);
+    let route = |number: usize| {
+        let chain = &graph.chains[number];
+        let mut label = None;
+        let mut levels: Vec<(Point, Point)> = Vec::new();
+        for (index, place) in chain.iter().enumerate() {
+            let stop = &graph.stops[*place];
+            let (left, wide) = columns[stop.layer];
+            // In an empty column there is nothing to pass.
+            if stop.kind == StopKind::Pass && wide == 0.0 {
+                continue;
+            }
+            let level = |from: f64, to: f64, y: f64| (Point { x: from, y }, Point { x: to, y });
+            levels.push(match (stop.kind, index) {
+                (StopKind::Box, 0) => level(left + stop.size.width, left + wide, stop.y + ports[number].0),
+                (StopKind::Box, _) => level(left, left, stop.y + ports[number].1),
+                (StopKind::Label | StopKind::Pass, _) => level(left, left + wide, stop.y),
+            });
+            if stop.kind == StopKind::Label {
+                label = Some(Point { x: left + (wide - stop.size.width) / 2.0, y: stop.y - stop.size.height });
+            }
+        }
+        if is_reversed[number] {
+            levels.reverse();
+            for level in &mut levels {
+                *level = (level.1, level.0);
+            }
+        }
+        Route { levels, label }
+    };
+    Layout {
+        size: Size { width, height },
+        boxes: (0..boxes.len()).map(corner).collect(),
+        routes: (0..wires.len()).map(route).collect(),
+    }
+}
+
+/// Where each layer begins, and how wide it is.
+fn columns(graph: &Layered) -> Vec<(f64, f64)> {
+    let mut columns: Vec<(f64, f64)> = Vec::new();
+    let mut x = 0.0;
+    for (number, layer) in graph.layers.iter().enumerate() {
+        let wide = layer.iter().map(|stop| graph.stops[*stop].size.width).fold(0.0, f64::max);
+        columns.push((x, wide));
+        let climbs = layer.iter().flat_map(|stop| graph.right[*stop].iter().map(move |other| (stop, other)));
+        let climb = climbs.map(|(one, other)| (graph.stops[*one].y - graph.stops[*other].y).abs()).fold(0.0, f64::max);
+        if number + 1 < graph.layers.len() {
+            x += wide + (GAP + climb * 0.16).min(GAP_AT_MOST);
+        }
+    }
+    columns
+}
+
+/// How far above or below the middle of its boxes each wire begins and ends.
+fn ports(graph: &Layered) -> Vec<(f64, f64)> {
+    let mut ports = vec![(0.0, 0.0); graph.chains.len()];
+    let mut out: Vec<Vec<(f64, usize)>> = vec![Vec::new(); graph.stops.len()];
+    let mut into = out.clone();
+    for (number, chain) in graph.chains.iter().enumerate() {
+        if let [first, second, ..] = chain[..] {
+            out[first].push((graph.stops[second].y, number));
+        }
+        if let [.., before, last] = chain[..] {
+            into[last].push((graph.stops[before].y, number));
+        }
+    }
+    for (stop, (mut out, mut into)) in graph.stops.iter().zip(out.into_iter().zip(into)) {
+        for side in [&mut out, &mut into] {
+            side.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal).then(one.1.cmp(&other.1)));
+        }
+        // The corners stay free.
+        let room = (stop.size.height - 16.0).max(0.0);
+        let spread = |side: &[(f64, usize)]| {
+            let gaps = side.len().saturating_sub(1) as f64;
+            let step = if gaps > 0.0 { (room / gaps).min(PORTS) } else { 0.0 };
+            side.iter()
+                .enumerate()
+                .map(|(at, (_, number))| (*number, (at as f64 - gaps / 2.0) * step))
+                .collect::<Vec<_>>()
+        };
+        for (number, offset) in spread(&out) {
+            ports[number].0 = offset;
+        }
+        for (number, offset) in spread(&into) {
+            ports[number].1 = offset;
+        }
+    }
+    ports
+}

@@ -1,0 +1,145 @@
+//! What must hold wherever things are placed, on drawn graphs and on known ones.
+
+use super::*;
+
+/// The next of a row of numbers that look drawn.
+fn next(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*seed >> 33).unwrap()
+}
+
+fn drawn(seed: u64) -> (Vec<Size>, Vec<Wire>) {
+    let mut seed = seed;
+    let count = 1 + next(&mut seed) % 40;
+    let size =
+        |seed: &mut u64| Size { width: 40.0 + (next(seed) % 200) as f64, height: 20.0 + (next(seed) % 60) as f64 };
+    let boxes: Vec<Size> = (0..count).map(|_| size(&mut seed)).collect();
+    let mut wires = Vec::new();
+    for _ in 0..next(&mut seed) % (2 * count) {
+        let (from, to) = (next(&mut seed) % count, next(&mut seed) % count);
+        let label = (!next(&mut seed).is_multiple_of(3)).then(|| size(&mut seed));
+        if from != to {
+            wires.push(Wire { from, to, label });
+        }
+    }
+    (boxes, wires)
+}
+
+type Area = (Point, Size);
+
+fn areas(boxes: &[Size], wires: &[Wire], layout: &Layout) -> Vec<Area> {
+    let boxes = layout.boxes.iter().copied().zip(boxes.iter().copied());
+    let labels = layout.routes.iter().zip(wires).filter_map(|(route, wire)| route.label.zip(wire.label));
+    boxes.chain(labels).collect()
+}
+
+fn do_overlap((one, size): &Area, (other, of_other): &Area) -> bool {
+    let apart = 0.5;
+    one.x + size.width > other.x + apart
+        && other.x + of_other.width > one.x + apart
+        && one.y + size.height > other.y + apart
+        && other.y + of_other.height > one.y + apart
+}
+
+#[test]
+fn nothing_overlaps_and_all_is_inside() {
+    let mut labels = 0;
+    for seed in 0..300 {
+        let (boxes, wires) = drawn(seed);
+        let layout = arrange(&boxes, &wires);
+        assert_eq!(layout, arrange(&boxes, &wires), "{seed}: twice the same");
+        let areas = areas(&boxes, &wires, &layout);
+        labels += areas.len() - boxes.len();
+        assert_eq!(areas.len(), boxes.len() + wires.iter().filter(|wire| wire.label.is_some()).count(), "{seed}");
+        for (index, area) in areas.iter().enumerate() {
+            let (corner, size) = area;
+            assert!(corner.x >= -0.01 && corner.y >= -0.01, "{seed}: {area:?}");
+            assert!(corner.x + size.width <= layout.size.width + 0.01, "{seed}: {area:?} in {:?}", layout.size);
+            assert!(corner.y + size.height <= layout.size.height + 0.01, "{seed}: {area:?} in {:?}", layout.size);
+            let other = areas[index + 1..].iter().find(|other| do_overlap(area, other));
+            assert_eq!(other, None, "{seed}: overlaps {area:?}");
+        }
+    }
+    assert!(labels > 1000, "{labels}");
+}
+
+/// Level lines are the only parts of wires that are as high as what is in a column.
+#[test]
+fn wires_pass_between_boxes() {
+    let mut levels = 0;
+    for seed in 0..300 {
+        let (boxes, wires) = drawn(seed);
+        let layout = arrange(&boxes, &wires);
+        let areas = areas(&boxes, &wires, &layout);
+        for (route, wire) in layout.routes.iter().zip(&wires) {
+            let (first, last) = (route.levels[0].0, route.levels[route.levels.len() - 1].1);
+            for (end, place) in [(first, wire.from), (last, wire.to)] {
+                let (corner, size) = (layout.boxes[place], boxes[place]);
+                let is_beside = (end.x - corner.x).abs() < 0.01 || (end.x - corner.x - size.width).abs() < 0.01;
+                assert!(is_beside && end.y >= corner.y && end.y <= corner.y + size.height, "{seed}: {wire:?} {end:?}");
+            }
+            for (from, to) in &route.levels {
+                let line =
+                    (Point { x: from.x.min(to.x), y: from.y }, Size { width: (to.x - from.x).abs(), height: 0.0 });
+                let own = route.label;
+                let met = areas.iter().find(|area| Some(area.0) != own && do_overlap(&line, area));
+                assert_eq!(met, None, "{seed}: {wire:?} runs through it");
+                levels += 1;
+            }
+        }
+    }
+    assert!(levels > 5000, "{levels}");
+}
+
+fn square(count: usize) -> Vec<Size> {
+    vec![Size { width: 10.0, height: 10.0 }; count]
+}
+
+fn wire(from: usize, to: usize) -> Wire {
+    Wire { from, to, label: None }
+}
+
+#[test]
+fn a_row_is_level_and_leads_to_the_right() {
+    let layout = arrange(&square(4), &[wire(2, 0), wire(0, 3), wire(3, 1)]);
+    let row: Vec<Point> = [2, 0, 3, 1].iter().map(|place| layout.boxes[*place]).collect();
+    assert!(row.windows(2).all(|pair| pair[0].x < pair[1].x && (pair[0].y - pair[1].y).abs() < 0.01), "{row:?}");
+}
+
+#[test]
+fn a_circle_has_one_wire_that_leads_back() {
+    let wires = [wire(0, 1), wire(1, 2), wire(2, 0)];
+    let layout = arrange(&square(3), &wires);
+    let is_back = |wire: &&Wire| layout.boxes[wire.to].x < layout.boxes[wire.from].x;
+    assert_eq!(wires.iter().filter(is_back).collect::<Vec<_>>(), [&wires[2]]);
+    // It ends where it shall, and begins where it shall.
+    let back = &layout.routes[2].levels;
+    assert!(back[0].0.x > back[back.len() - 1].1.x);
+}
+
+#[test]
+fn wires_that_need_not_cross_do_not() {
+    let wires = [wire(0, 3), wire(1, 2), wire(0, 2), wire(1, 4)];
+    let layout = arrange(&square(5), &wires);
+    for (index, one) in wires.iter().enumerate() {
+        for other in &wires[index + 1..] {
+            let y = |place: usize| layout.boxes[place].y;
+            let product = (y(one.from) - y(other.from)) * (y(one.to) - y(other.to));
+            assert!(product >= 0.0, "{one:?} crosses {other:?}");
+        }
+    }
+}
+
+#[test]
+fn a_source_is_close_to_what_it_leads_to() {
+    // 4 leads to 3 only, which is the fourth of a row.
+    let layout = arrange(&square(5), &[wire(0, 1), wire(1, 2), wire(2, 3), wire(4, 3)]);
+    assert!((layout.boxes[4].x - layout.boxes[2].x).abs() < 0.01);
+}
+
+#[test]
+fn parts_fill_a_page() {
+    let layout = arrange(&square(400), &[]);
+    let ratio = layout.size.width / layout.size.height;
+    assert!((0.8..2.5).contains(&ratio), "{:?}", layout.size);
+}

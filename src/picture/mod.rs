@@ -1,0 +1,75 @@
+//! A topology, or what a plan makes of one, as a picture without coordinates: boxes for exchanges and queues, arrows for
+//! the ways that messages take. A queue's retries are part of its box, and a dead-letter queue's exchange is part of the
+//! queue, unless all is asked for. [`layout`] says where things are; colours and letters are [`render`](crate::render)'s.
+
+mod alike;
+mod before;
+mod crowd;
+mod focus;
+mod fold;
+mod label;
+pub mod layout;
+mod parts;
+mod raw;
+#[cfg(test)]
+mod tests;
+
+pub use focus::Focus;
+pub use parts::{Arrow, ArrowKind, Kind, Label, Mark, Node, Picture, Retries, Tier, VhostPicture};
+
+use crate::behaviour::Dialect;
+use crate::model::ObjectId;
+use crate::plan::{ChangeKind, VhostPlan, Wanted};
+use raw::Raw;
+
+/// What is drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Every object, also those that are made for retries and dead letters, and each of many that are alike.
+    pub all: bool,
+    /// Only what is near a queue.
+    pub focus: Option<Focus>,
+}
+
+/// The picture of what a spec stands for; `None` where there is a focus, and its queue is not here.
+pub fn of_spec(wanted: &Wanted, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
+    let raw = Raw::of(wanted, dialect);
+    drawn(raw, wanted, &[], options)
+}
+
+/// The picture of what a plan does: what it makes and deletes is in it, each marked.
+pub fn of_plan(plan: &VhostPlan, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
+    let before = Wanted { topology: before::topology(plan), ..plan.wanted.clone() };
+    let raw = Raw::changed(&Raw::of(&before, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
+    let mut picture = drawn(raw, &plan.wanted, &plan.changes, options)?;
+    let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
+    picture.mark = of_vhost.map(|change| Mark::of(change.kind));
+    Some(picture)
+}
+
+fn drawn(raw: Raw, wanted: &Wanted, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostPicture> {
+    let folds = fold::folds(&raw, wanted, changes);
+    let folded = fold::folded(&raw, &folds, wanted, changes);
+    let near = match &options.focus {
+        Some(focus) => Some(focus::near(&folded, &folds, focus)?),
+        None => None,
+    };
+    let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
+    let shown = if options.all { raw } else { folded };
+    let shown = shown.only(is_near);
+    let shown = if options.all { shown } else { crowd::thinned(alike::stacked(shown)) };
+    Some(shown.picture(wanted.topology.vhost.clone()))
+}
+
+impl Mark {
+    /// For what shall happen to an object.
+    fn of(kind: ChangeKind) -> Self {
+        match kind {
+            ChangeKind::Create => Self::Created,
+            ChangeKind::Change => Self::Changed,
+            ChangeKind::Recreate => Self::Recreated,
+            ChangeKind::Delete => Self::Deleted,
+            ChangeKind::Conflict => Self::Conflict,
+        }
+    }
+}

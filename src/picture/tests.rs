@@ -1,0 +1,160 @@
+//! What is drawn of specs. Plans are drawn by `tests/cli/graph.rs`, through the binary that makes them.
+
+use super::*;
+use crate::expand::{Because, Origin, expand};
+use crate::model::BrokerVersion;
+use crate::plan::Source;
+use crate::spec::{SourceFile, Variables, parse};
+
+fn drawn(yaml: &str, options: &Options) -> Option<VhostPicture> {
+    let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{yaml}") };
+    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    let expansion = expand(&spec, &dialect).unwrap();
+    let source = |(id, origin): (ObjectId, Origin)| {
+        let part_of = match (&id, origin.because) {
+            (ObjectId::Queue(name), _) => spec.dead_letter_queues.contains_key(name).then(|| name.clone()),
+            (_, Because::DeadLetterExchange(queue)) => Some(queue),
+            (_, _) => None,
+        };
+        let Origin { file, line, column, places, .. } = origin;
+        (id, Source { file, line, column, places, part_of })
+    };
+    let sources = expansion.origins.into_iter().map(source).collect();
+    of_spec(&Wanted { topology: expansion.topology, scope: expansion.scope, sources }, &dialect, options)
+}
+
+fn picture(yaml: &str) -> VhostPicture {
+    drawn(yaml, &Options::default()).unwrap()
+}
+
+/// `orders → work: binding a, b`, an arrow each.
+fn arrows(picture: &VhostPicture) -> Vec<String> {
+    let name = |place: usize| picture.nodes[place].name.as_str();
+    let said = |arrow: &Arrow| {
+        let labels: Vec<&str> = arrow.labels.iter().map(|label| label.text.as_str()).collect();
+        let said = format!("{} → {}: {} {}", name(arrow.from), name(arrow.to), arrow.kind.as_str(), labels.join(", "));
+        said.trim_end().to_owned()
+    };
+    picture.arrows.iter().map(said).collect()
+}
+
+fn node<'a>(picture: &'a VhostPicture, name: &str) -> &'a Node {
+    picture.nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("{name}: {picture:?}"))
+}
+
+fn tiers(node: &Node) -> Vec<&str> {
+    node.retries.iter().flat_map(|retries| retries.tiers.iter().map(|tier| tier.delay.as_str())).collect()
+}
+
+const DEAD: &str = "deadLetterQueues: {dead: {type: quorum}}\n";
+
+#[test]
+fn a_ladder_is_part_of_its_queue() {
+    let ladder = "exchanges: {in: {type: topic}}\nqueues:\n  q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead, \
+                  bindings: [{exchange: in, routingKey: b}, {exchange: in, routingKey: a}]}\n";
+    let picture = picture(&format!("{ladder}{DEAD}"));
+    assert_eq!(arrows(&picture), ["in → q: binding a, b", "q → dead: dead letters"]);
+    let q = node(&picture, "q");
+    assert_eq!((tiers(q), q.kind), (vec!["5s", "30s"], Kind::Queue));
+    assert_eq!(node(&picture, "dead").words, "quorum dead-letter queue");
+    let all = drawn(&format!("{ladder}{DEAD}"), &Options { all: true, focus: None }).unwrap();
+    assert_eq!(all.nodes.len(), 13, "{all:?}");
+    assert_eq!((node(&all, "q.retry.1.5s").kind, node(&all, "q").retries.clone()), (Kind::Tier, None));
+    let said = arrows(&all);
+    for arrow in [
+        "q → q.dlx: retry, out and back",
+        "q.retry → q.retry.switch: alternate exchange",
+        "q.retry.1.5s → q.return: retry, out and back",
+        "q.return → q: retry, out and back",
+        "dead.dlx → dead: binding",
+        "q.retry.over → dead.dlx: dead letters q.retry.*",
+    ] {
+        assert!(said.iter().any(|it| it == arrow), "{arrow}: {said:#?}");
+    }
+}
+
+#[test]
+fn each_strategy_says_how_it_retries() {
+    let of = |keys: &str| {
+        let picture = picture(&format!("queues: {{q: {{{keys}, deadLetter: dead}}}}\n{DEAD}"));
+        assert_eq!(arrows(&picture), ["q → dead: dead letters"], "{keys}");
+        let q = node(&picture, "q").clone();
+        let out = q.retries.as_ref().map(|retries| retries.out.clone()).unwrap_or_default();
+        format!("{} {out} {}", q.notes.join(" "), tiers(&q).join(" ")).trim().to_owned()
+    };
+    assert_eq!(of("type: quorum, maxRetries: 2"), "2 retries at once");
+    assert_eq!(of("type: classic, maxRetries: 1, retry: {strategy: republish}"), "1 retry to the back");
+    assert_eq!(of("type: classic, retry: {strategy: republish, delays: [1s, 2s]}"), "republished 1s 2s");
+    assert_eq!(of("type: quorum, retry: {strategy: delayed, delays: [1s, 2s]}"), "2 retries: 1s → 2s");
+    assert_eq!(of("type: quorum, retry: {delays: [1s]}, maxRetries: 3"), "rejected 1s 1s 1s");
+}
+
+#[test]
+fn what_the_broker_has_is_drawn_where_it_is_used() {
+    let plain = picture("queues: {q: {type: classic}}\n");
+    assert_eq!(plain.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["q"]);
+    let used = picture(
+        "queues:\n  q: {type: classic, deadLetter: {exchange: ''}, bindings: [{exchange: amq.topic, routingKey: a}]}\n  \
+         r: {type: classic, deadLetter: {exchange: '', routingKey: q}}\n  s: {type: classic, deadLetter: {exchange: '', routingKey: s}}\n",
+    );
+    let expected = ["amq.topic → q: binding a", "q → default exchange: dead letters", "r → q: dead letters"];
+    let mut found = arrows(&used);
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(node(&used, "amq.topic").words, "topic exchange of the broker");
+    assert_eq!(node(&used, "s").notes, ["dead letters come back"]);
+}
+
+#[test]
+fn policies_lead_dead_letters_and_the_unrouted_too() {
+    let picture = picture(
+        "exchanges: {in: {type: topic}, other: {type: fanout}, theirs: {external: true}}\nqueues: {q: {type: classic}}\npolicies:\n  \
+         p: {pattern: '^q$', applyTo: queues, definition: {deadLetterExchange: theirs, messageTtl: 1m}}\n  \
+         x: {pattern: '^in$', applyTo: exchanges, definition: {alternateExchange: other}}\n",
+    );
+    assert_eq!(arrows(&picture), ["in → other: alternate exchange", "q → theirs: dead letters"]);
+    assert_eq!(node(&picture, "q").notes, ["ttl 1m"]);
+    assert_eq!(node(&picture, "theirs").words, "external exchange");
+}
+
+#[test]
+fn a_dead_letter_exchange_that_leads_elsewhere_too_is_drawn() {
+    let picture = picture(&format!(
+        "queues:\n  q: {{type: classic, deadLetter: dead}}\n  copy: {{type: classic, bindings: [{{exchange: dead.dlx}}]}}\n{DEAD}"
+    ));
+    let expected = ["dead.dlx → copy: binding", "dead.dlx → dead: binding", "q → dead.dlx: dead letters"];
+    assert_eq!(arrows(&picture), expected);
+}
+
+#[test]
+fn a_mark_for_several_is_theirs_or_says_that_something_changes() {
+    let (created, deleted, conflict) = (Some(Mark::Created), Some(Mark::Deleted), Some(Mark::Conflict));
+    for (marks, expected) in [
+        (vec![], None),
+        (vec![created, created], created),
+        (vec![created, None], Some(Mark::Changed)),
+        (vec![created, deleted, created], Some(Mark::Changed)),
+        (vec![None, conflict, deleted], conflict),
+        (vec![None, None], None),
+    ] {
+        assert_eq!(Mark::joined(marks.clone()), expected, "{marks:?}");
+    }
+}
+
+/// Two groups with an exchange each, too different to be stacked, that share one place for dead letters.
+#[test]
+fn what_everything_leads_to_is_drawn_beside_each_part() {
+    let mut yaml = "exchanges: {a: {type: topic}, b: {type: topic}}\nqueues:\n".to_owned();
+    for number in 0..120 {
+        let from = if number % 2 == 0 { "a" } else { "b" };
+        yaml += &format!(
+            "  q{number}: {{type: classic, messageTtl: {}ms, deadLetter: dead, bindings: [{{exchange: {from}, routingKey: k}}]}}\n",
+            number + 1
+        );
+    }
+    let picture = picture(&format!("{yaml}{DEAD}"));
+    let copies: Vec<&Node> = picture.nodes.iter().filter(|node| node.is_copy).collect();
+    assert_eq!(copies.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["dead", "dead"]);
+    assert_eq!((picture.nodes.len(), picture.arrows.len()), (124, 240));
+}

@@ -1,0 +1,173 @@
+//! A picture as DOT, for Graphviz and all that reads its files.
+
+use super::palette::{self, UNCHANGED};
+use super::words::{below, described, heading, labels, name, printable, signed, told, told_of};
+use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Cells of a name; the rest is in the tooltip.
+const LONGEST: usize = 40;
+
+/// The picture.
+pub fn dot(picture: &Picture) -> String {
+    let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
+    let _ = writeln!(writer.text, "digraph topology {{");
+    writer
+        .text
+        .push_str("  graph [rankdir=LR, nodesep=0.25, ranksep=0.6, fontname=\"Helvetica\", fontsize=12, labeljust=l");
+    let _ = writeln!(writer.text, ", tooltip={}]", quoted(&[described(picture)]));
+    writer.text.push_str("  node [fontname=\"Helvetica\", fontsize=11, style=filled, shape=box]\n");
+    writer.text.push_str("  edge [fontname=\"Helvetica\", fontsize=9, arrowsize=0.7]\n");
+    for (number, vhost) in picture.vhosts.iter().enumerate() {
+        let _ = writeln!(writer.text, "  subgraph cluster_{number} {{");
+        let _ = writeln!(writer.text, "  label={}; color=\"{}\"", quoted(&[heading(vhost)]), UNCHANGED.stroke);
+        writer.vhost(vhost);
+        writer.text.push_str("  }\n");
+    }
+    writer.legend();
+    writer.text.push_str("}\n");
+    writer.text
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+    is_plan: bool,
+    ids: usize,
+    kinds: BTreeSet<ArrowKind>,
+    marks: BTreeSet<Mark>,
+}
+
+impl Writer {
+    fn id(&mut self) -> String {
+        self.ids += 1;
+        format!("n{}", self.ids)
+    }
+
+    fn vhost(&mut self, vhost: &VhostPicture) {
+        let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
+        for arrow in &vhost.arrows {
+            let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
+            let is_after = vhost
+                .nodes
+                .get(arrow.from)
+                .and_then(|node| node.retries.as_ref())
+                .is_some_and(|it| it.out == "rejected");
+            let from = if is_after && arrow.kind == ArrowKind::DeadLetter { &from.1 } else { &from.0 };
+            self.arrow(from, &to.0, arrow, vhost);
+        }
+    }
+
+    /// A box; with its tiers beside it, where it has any. Its id, and that of the last tier.
+    fn node(&mut self, node: &Node) -> (String, String) {
+        let id = self.id();
+        self.marks.extend(node.mark);
+        let paint = palette::of_node(node, self.is_plan);
+        let shape = match node.kind {
+            Kind::Exchange | Kind::ForeignExchange => "hexagon",
+            Kind::Queue | Kind::ForeignQueue => "box",
+            Kind::Stream => "cylinder",
+            Kind::DeadLetterQueue => "box3d",
+            Kind::Tier => "box",
+        };
+        let style = match node.kind {
+            Kind::ForeignExchange | Kind::ForeignQueue => "filled,dashed",
+            Kind::Tier => "filled,rounded",
+            Kind::Exchange | Kind::Queue | Kind::Stream | Kind::DeadLetterQueue if node.is_copy => "filled,dashed",
+            Kind::Exchange | Kind::Queue | Kind::Stream | Kind::DeadLetterQueue => "filled",
+        };
+        let _ = writeln!(
+            self.text,
+            "  {id} [label={}, shape={shape}, style=\"{style}\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", tooltip={}]",
+            quoted(&[name(node, LONGEST), below(node)]),
+            paint.fill,
+            paint.stroke,
+            paint.ink,
+            quoted(&told(node)),
+        );
+        let Some(retries) = &node.retries else { return (id.clone(), id) };
+        self.marks.extend(retries.mark);
+        let mut before = id.clone();
+        for (index, tier) in retries.tiers.iter().enumerate() {
+            let tier_id = self.id();
+            self.marks.extend(tier.mark);
+            let paint = palette::of(palette::TIER, tier.mark, self.is_plan);
+            let _ = writeln!(
+                self.text,
+                "  {tier_id} [label={}, style=\"filled,rounded\", fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\", height=0.3, tooltip={}]",
+                quoted(&[signed(tier.mark, &tier.delay)]),
+                paint.fill,
+                paint.stroke,
+                paint.ink,
+                quoted(&[printable(&tier.name)]),
+            );
+            let label = if index == 0 { vec![retries.out.clone()] } else { Vec::new() };
+            self.line(&before, &tier_id, ArrowKind::Retry, tier.mark, &label, &[]);
+            before = tier_id;
+        }
+        self.line(&before, &id, ArrowKind::Retry, retries.mark, &["back".to_owned()], &[]);
+        (id, before)
+    }
+
+    fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostPicture) {
+        self.marks.extend(arrow.mark);
+        let said = labels(&arrow.labels, LONGEST);
+        self.line(from, to, arrow.kind, arrow.mark, &said, &told_of(arrow, vhost));
+    }
+
+    fn line(&mut self, from: &str, to: &str, kind: ArrowKind, mark: Option<Mark>, label: &[String], told: &[String]) {
+        self.kinds.insert(kind);
+        let style = match kind {
+            ArrowKind::Binding => "solid",
+            ArrowKind::Alternate => "dashed\", arrowhead=\"onormal",
+            ArrowKind::Retry => "dotted",
+            ArrowKind::DeadLetter => "dashed",
+        };
+        let colour = palette::colour(kind, mark, self.is_plan);
+        let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{colour}\", fontcolor=\"{colour}\"");
+        if !label.is_empty() {
+            let _ = write!(self.text, ", label={}", quoted(label));
+        }
+        if !told.is_empty() {
+            let _ = write!(self.text, ", tooltip={0}, labeltooltip={0}", quoted(told));
+        }
+        self.text.push_str("]\n");
+    }
+
+    /// An arrow of each kind that is there, and a box for each mark.
+    fn legend(&mut self) {
+        let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
+        if kinds.is_empty() && marks.is_empty() {
+            return;
+        }
+        let _ = writeln!(self.text, "  subgraph cluster_legend {{\n  label=\"Legend\"; color=\"{}\"", UNCHANGED.stroke);
+        for kind in kinds {
+            let (from, to) = (self.id(), self.id());
+            let _ = writeln!(self.text, "  {from} [shape=point, style=invis]");
+            let _ = writeln!(
+                self.text,
+                "  {to} [shape=plaintext, style=\"\", label={}]",
+                quoted(&[kind.as_str().to_owned()])
+            );
+            self.line(&from, &to, kind, None, &[], &[]);
+        }
+        for mark in marks {
+            let (id, paint) = (self.id(), palette::of_mark(mark));
+            let label = quoted(&[signed(Some(mark), mark.as_str())]);
+            let _ = writeln!(
+                self.text,
+                "  {id} [label={label}, fillcolor=\"{}\", color=\"{}\", fontcolor=\"{}\"]",
+                paint.fill, paint.stroke, paint.ink
+            );
+        }
+        self.text.push_str("  }\n");
+    }
+}
+
+/// Lines as one string. Between quotes, backslashes are escapes, and HTML's character references are known, too.
+fn quoted(lines: &[String]) -> String {
+    let escaped: Vec<String> =
+        lines.iter().map(|line| line.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")).collect();
+    format!("\"{}\"", escaped.join("\\n"))
+}

@@ -1,0 +1,235 @@
+//! A picture as Mermaid, which GitHub and GitLab draw in Markdown.
+
+use super::palette::{self, PAINTS};
+use super::words::{below, cells, described, heading, labels, name, printable, shortened, signed};
+use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Cells of a name; Mermaid has no pointer to show the rest.
+const LONGEST: usize = 60;
+/// The most arrows that GitHub draws (`maxEdges`).
+pub const MOST_ARROWS: usize = 500;
+/// The most characters that GitHub takes (`maxTextSize`).
+pub const MOST_CHARACTERS: usize = 50_000;
+
+/// The picture, and how many arrows it has.
+pub fn mermaid(picture: &Picture) -> (String, usize) {
+    let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
+    let _ = writeln!(writer.text, "flowchart LR");
+    let _ = writeln!(writer.text, "  accTitle: {}", plain("RabbitMQ topology"));
+    let _ = writeln!(writer.text, "  accDescr: {}", plain(&described(picture)));
+    let is_titled = picture.vhosts.len() > 1;
+    for vhost in &picture.vhosts {
+        if is_titled {
+            let id = writer.id();
+            let _ = writeln!(writer.text, "  subgraph {id}[\"{}\"]", escaped(&heading(vhost)));
+        }
+        writer.vhost(vhost);
+        if is_titled {
+            writer.text.push_str("  end\n");
+        }
+    }
+    writer.legend();
+    writer.styles();
+    (writer.text, writer.arrows)
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+    is_plan: bool,
+    ids: usize,
+    arrows: usize,
+    /// By how they look, the numbers of arrows.
+    looks: BTreeMap<String, Vec<usize>>,
+    classes: BTreeMap<&'static str, Vec<String>>,
+    kinds: BTreeSet<ArrowKind>,
+    marks: BTreeSet<Mark>,
+}
+
+impl Writer {
+    fn id(&mut self) -> String {
+        self.ids += 1;
+        format!("n{}", self.ids)
+    }
+
+    fn vhost(&mut self, vhost: &VhostPicture) {
+        let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
+        for arrow in &vhost.arrows {
+            let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
+            // Dead letters leave behind the last tier.
+            let is_after = vhost
+                .nodes
+                .get(arrow.from)
+                .and_then(|node| node.retries.as_ref())
+                .is_some_and(|it| it.out == "rejected");
+            let from = if is_after && arrow.kind == ArrowKind::DeadLetter { &from.1 } else { &from.0 };
+            self.arrow(from, &to.0, arrow);
+        }
+    }
+
+    /// A box; with its tiers beside it, where it has any. Its id, and that of the last tier.
+    fn node(&mut self, node: &Node) -> (String, String) {
+        let id = self.id();
+        self.marks.extend(node.mark);
+        let shown = name(node, LONGEST);
+        if node.alike.is_empty() && cells(&printable(&node.name)) > LONGEST {
+            let _ = writeln!(self.text, "  %% {id}: {}", printable(&node.name));
+        }
+        let label = format!("{}<br/>{}", escaped(&shown), escaped(&below(node)));
+        let (open, close) = match node.kind {
+            Kind::Exchange | Kind::ForeignExchange => ("{{", "}}"),
+            Kind::Queue | Kind::ForeignQueue => ("[", "]"),
+            Kind::Stream => ("[(", ")]"),
+            Kind::DeadLetterQueue => ("[[", "]]"),
+            Kind::Tier => ("([", "])"),
+        };
+        let _ = writeln!(self.text, "  {id}{open}\"{label}\"{close}");
+        let class = palette::of_node(node, self.is_plan).class;
+        self.classes.entry(class).or_default().push(id.clone());
+        if matches!(node.kind, Kind::ForeignExchange | Kind::ForeignQueue) || node.is_copy {
+            self.classes.entry("dashed").or_default().push(id.clone());
+        }
+        let Some(retries) = &node.retries else { return (id.clone(), id) };
+        self.marks.extend(retries.mark);
+        let mut before = id.clone();
+        for (index, tier) in retries.tiers.iter().enumerate() {
+            let tier_id = self.id();
+            self.marks.extend(tier.mark);
+            let delay = escaped(&signed(tier.mark, &tier.delay));
+            let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
+            let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
+            self.classes.entry(class).or_default().push(tier_id.clone());
+            let label = if index == 0 { format!("|\"{}\"|", escaped(&retries.out)) } else { String::new() };
+            self.line(&before, &format!("-.->{label}"), &tier_id, ArrowKind::Retry, tier.mark);
+            before = tier_id;
+        }
+        self.line(&before, "-.->|\"back\"|", &id, ArrowKind::Retry, retries.mark);
+        (id, before)
+    }
+
+    fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow) {
+        let head = match arrow.kind {
+            ArrowKind::Binding => "-->",
+            ArrowKind::Alternate | ArrowKind::Retry | ArrowKind::DeadLetter => "-.->",
+        };
+        let said: Vec<String> = labels(&arrow.labels, LONGEST).iter().map(|label| escaped(label)).collect();
+        let label = if said.is_empty() { String::new() } else { format!("|\"{}\"|", said.join("<br/>")) };
+        self.marks.extend(arrow.mark);
+        self.line(from, &format!("{head}{label}"), to, arrow.kind, arrow.mark);
+    }
+
+    fn line(&mut self, from: &str, arrow: &str, to: &str, kind: ArrowKind, mark: Option<Mark>) {
+        let _ = writeln!(self.text, "  {from} {arrow} {to}");
+        self.kinds.insert(kind);
+        let stroke = palette::of_arrow(kind);
+        let dashes = match stroke.dashes {
+            "" => String::new(),
+            dashes => format!(",stroke-dasharray:{dashes}"),
+        };
+        let look = format!("stroke:{},stroke-width:1.6px{dashes}", palette::colour(kind, mark, self.is_plan));
+        self.looks.entry(look).or_default().push(self.arrows);
+        self.arrows += 1;
+    }
+
+    /// A row with an arrow of each kind that is there, and one with a box for each mark. Not as a subgraph: Mermaid would
+    /// draw arrows behind it.
+    fn legend(&mut self) {
+        let (kinds, marks) = (self.kinds.clone(), self.marks.clone());
+        let dot = |writer: &mut Self| {
+            let id = writer.id();
+            let _ = writeln!(writer.text, "  {id}(( ))");
+            writer.classes.entry("legend").or_default().push(id.clone());
+            id
+        };
+        let mut before = (!kinds.is_empty()).then(|| dot(self));
+        for kind in kinds {
+            let after = dot(self);
+            let head = if kind == ArrowKind::Binding { "-->" } else { "-.->" };
+            let label = format!("{head}|\"{}\"|", escaped(kind.as_str()));
+            if let Some(before) = before.replace(after.clone()) {
+                self.line(&before, &label, &after, kind, None);
+            }
+        }
+        let mut before: Option<String> = None;
+        for mark in marks {
+            let id = self.id();
+            let _ = writeln!(self.text, "  {id}([\"{}\"])", escaped(&signed(Some(mark), mark.as_str())));
+            self.classes.entry(palette::of_mark(mark).class).or_default().push(id.clone());
+            if let Some(before) = before.replace(id.clone()) {
+                // Not drawn, and counted all the same.
+                let _ = writeln!(self.text, "  {before} ~~~ {id}");
+                self.arrows += 1;
+            }
+        }
+    }
+
+    fn styles(&mut self) {
+        for paint in PAINTS.iter().filter(|paint| self.classes.contains_key(paint.class)) {
+            let (class, fill, stroke, ink) = (paint.class, paint.fill, paint.stroke, paint.ink);
+            let _ = writeln!(self.text, "  classDef {class} fill:{fill},stroke:{stroke},color:{ink}");
+        }
+        if self.classes.contains_key("dashed") {
+            self.text.push_str("  classDef dashed stroke-dasharray:4 3\n");
+        }
+        if self.classes.contains_key("legend") {
+            self.text.push_str("  classDef legend fill:#a9b1bc,stroke:none\n");
+        }
+        for (class, ids) in &self.classes {
+            let _ = writeln!(self.text, "  class {} {class}", ids.join(","));
+        }
+        for (look, arrows) in &self.looks {
+            let arrows: Vec<String> = arrows.iter().map(ToString::to_string).collect();
+            let _ = writeln!(self.text, "  linkStyle {} {look}", arrows.join(","));
+        }
+    }
+}
+
+/// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
+/// Mermaid's own, with another meaning.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_before_space = chars.peek().is_none_or(|next| next.is_whitespace());
+        let reference = match c {
+            '"' => "quot",
+            '&' => "amp",
+            '<' => "lt",
+            '>' => "gt",
+            ';' => "semi",
+            // Without the space of no width, `\n` would end a line even so.
+            '\\' => "bsol;&ZeroWidthSpace",
+            '`' => "grave",
+            '%' => "percnt",
+            '*' => "ast",
+            '_' => "lowbar",
+            '|' => "vert",
+            '[' => "lsqb",
+            ']' => "rsqb",
+            '{' => "lcub",
+            '}' => "rcub",
+            '(' => "lpar",
+            ')' => "rpar",
+            '$' => "dollar",
+            // What begins headings and lists.
+            '#' if is_before_space => "num",
+            '+' if is_before_space => "plus",
+            '-' if is_before_space => "minus",
+            '.' if is_before_space => "period",
+            other => {
+                escaped.push(other);
+                continue;
+            }
+        };
+        let _ = write!(escaped, "&{reference};");
+    }
+    escaped
+}
+
+/// A text up to the end of its line, where references are not known.
+fn plain(text: &str) -> String {
+    let is_plain = |c: &char| c.is_alphanumeric() || " .-/:,".contains(*c);
+    shortened(&text.chars().map(|c| if is_plain(&c) { c } else { ' ' }).collect::<String>(), 200)
+}

@@ -1,0 +1,110 @@
+//! The colours and the strokes of pictures, the same in each format. What a colour says, a word, a sign or a stroke says,
+//! too.
+
+use crate::picture::{ArrowKind, Kind, Mark, Node};
+
+/// What a box is filled and drawn with, and what is written in it.
+#[derive(Clone, Copy)]
+pub(super) struct Paint {
+    /// The word for it in style sheets.
+    pub(super) class: &'static str,
+    pub(super) fill: &'static str,
+    pub(super) stroke: &'static str,
+    pub(super) ink: &'static str,
+}
+
+const fn paint(class: &'static str, fill: &'static str, stroke: &'static str, ink: &'static str) -> Paint {
+    Paint { class, fill, stroke, ink }
+}
+
+pub(super) const EXCHANGE: Paint = paint("exchange", "#e7f0fd", "#3b73c4", "#12315e");
+pub(super) const QUEUE: Paint = paint("queue", "#e8f5ec", "#3d8b55", "#123c20");
+pub(super) const STREAM: Paint = paint("stream", "#e1f3f5", "#278792", "#0b3a3f");
+pub(super) const DEAD: Paint = paint("dead", "#fdecea", "#c4453b", "#5c1a15");
+pub(super) const TIER: Paint = paint("tier", "#fff3dc", "#c08416", "#4d3303");
+pub(super) const FOREIGN: Paint = paint("foreign", "#f3f4f6", "#8a919c", "#3c434d");
+/// What a plan leaves as it is.
+pub(super) const UNCHANGED: Paint = paint("unchanged", "#f6f7f9", "#a9b1bc", "#4e5762");
+
+/// All of boxes, in the order of the legend.
+pub(super) const PAINTS: [Paint; 12] = [
+    EXCHANGE,
+    QUEUE,
+    STREAM,
+    TIER,
+    DEAD,
+    FOREIGN,
+    UNCHANGED,
+    of_mark(Mark::Created),
+    of_mark(Mark::Changed),
+    of_mark(Mark::Recreated),
+    of_mark(Mark::Deleted),
+    of_mark(Mark::Conflict),
+];
+
+/// Of what a plan changes.
+pub(super) const fn of_mark(mark: Mark) -> Paint {
+    match mark {
+        Mark::Created => paint("created", "#dcf5e3", "#1a7f37", "#0b3d1a"),
+        Mark::Changed => paint("changed", "#fff6cc", "#9a6700", "#4a3200"),
+        Mark::Recreated => paint("recreated", "#e9e5ff", "#6a4fd0", "#2c1d6b"),
+        Mark::Deleted => paint("deleted", "#ffe5e3", "#cf222e", "#6b0f16"),
+        Mark::Conflict => paint("conflict", "#ffdff0", "#b0136f", "#5c0638"),
+    }
+}
+
+/// Of a kind of boxes.
+pub(super) fn of_kind(kind: Kind) -> Paint {
+    match kind {
+        Kind::Exchange => EXCHANGE,
+        Kind::Queue => QUEUE,
+        Kind::Stream => STREAM,
+        Kind::DeadLetterQueue => DEAD,
+        Kind::Tier => TIER,
+        Kind::ForeignExchange | Kind::ForeignQueue => FOREIGN,
+    }
+}
+
+/// Of a box: what happens to it in a plan, else what it is.
+pub(super) fn of_node(node: &Node, is_plan: bool) -> Paint {
+    of(of_kind(node.kind), node.mark, is_plan)
+}
+
+/// What happens to something in a plan, else what it is.
+pub(super) fn of(own: Paint, mark: Option<Mark>, is_plan: bool) -> Paint {
+    match mark {
+        Some(mark) => of_mark(mark),
+        None if is_plan => UNCHANGED,
+        None => own,
+    }
+}
+
+/// How an arrow is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Stroke {
+    /// The word for it in style sheets.
+    pub(super) class: &'static str,
+    pub(super) colour: &'static str,
+    /// Lengths of dashes and gaps; empty is a whole line.
+    pub(super) dashes: &'static str,
+}
+
+/// Of a kind of arrows.
+pub(super) fn of_arrow(kind: ArrowKind) -> Stroke {
+    let stroke = |class, colour, dashes| Stroke { class, colour, dashes };
+    match kind {
+        ArrowKind::Binding => stroke("binding", "#5a6675", ""),
+        ArrowKind::Alternate => stroke("alternate", "#7d4fd3", "10 3 2 3"),
+        ArrowKind::Retry => stroke("retry", "#b0780f", "2 3"),
+        ArrowKind::DeadLetter => stroke("letters", "#c4453b", "7 4"),
+    }
+}
+
+/// The colour of an arrow: what happens to it in a plan, else what it is.
+pub(super) fn colour(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> &'static str {
+    match mark {
+        Some(mark) => of_mark(mark).stroke,
+        None if is_plan => UNCHANGED.stroke,
+        None => of_arrow(kind).colour,
+    }
+}

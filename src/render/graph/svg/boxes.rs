@@ -1,0 +1,222 @@
+//! Boxes: what they are large, and how they are drawn. A queue's tiers stand beside it in a box of their own, with the way
+//! out and the way back between them.
+
+use super::{escaped, number};
+use crate::picture::layout::{Point, Size};
+use crate::picture::{ArrowKind, Kind, Node, Retries, Tier};
+use crate::render::graph::palette::{self, TIER};
+use crate::render::graph::words::{below, cells, name, printable, signed, told};
+use crate::render::style::wrap;
+use std::fmt::Write;
+
+/// Cells of a name; a pointer shows the rest.
+const LONGEST: usize = 36;
+/// Cells of a line below it.
+const LONGEST_BELOW: usize = 38;
+/// How wide a cell of a name is, and one of what stands below it.
+const NAME_CELL: f64 = 7.4;
+const BELOW_CELL: f64 = 6.0;
+const BELOW_LINE: f64 = 13.0;
+/// Between a queue and its tiers: room for two arrows and what they are.
+const BETWEEN: f64 = 74.0;
+const TIER_HEIGHT: f64 = 22.0;
+const TIER_GAP: f64 = 16.0;
+const TIER_CELL: f64 = 6.8;
+const TIERS_A_ROW: usize = 6;
+/// More tiers than that are not all drawn.
+const MOST_TIERS: usize = 12;
+/// How far a box looks out behind the one before it, where one stands for several.
+const STACK: f64 = 4.0;
+
+/// A box with its size.
+pub(super) struct Drawn<'a> {
+    node: &'a Node,
+    name: String,
+    below: Vec<String>,
+    own: Size,
+    tiers: Option<Tiers>,
+    pub(super) size: Size,
+}
+
+/// The tiers, placed.
+struct Tiers {
+    /// What is written, where, and which tier it is; none for those that are left out.
+    pills: Vec<(String, Point, f64, Option<Tier>)>,
+    size: Size,
+}
+
+impl<'a> Drawn<'a> {
+    pub(super) fn of(node: &'a Node) -> Self {
+        let name = name(node, LONGEST);
+        let parts: Vec<String> = below(node).split(" · ").map(str::to_owned).collect();
+        let below = wrap(&parts, " · ", LONGEST_BELOW);
+        let widest =
+            below.iter().map(|line| cells(line) as f64 * BELOW_CELL).fold(cells(&name) as f64 * NAME_CELL, f64::max);
+        let padding = match node.kind {
+            Kind::Exchange | Kind::ForeignExchange => 36.0,
+            Kind::Stream => 46.0,
+            Kind::Queue | Kind::ForeignQueue | Kind::DeadLetterQueue | Kind::Tier => 28.0,
+        };
+        let own = Size { width: (widest + padding).max(84.0), height: 29.0 + below.len() as f64 * BELOW_LINE };
+        let tiers = node.retries.as_ref().map(Tiers::of);
+        let stack = if node.alike.is_empty() { 0.0 } else { 2.0 * STACK };
+        let beside = stack + tiers.as_ref().map_or(0.0, |tiers| BETWEEN + tiers.size.width);
+        let height = tiers.as_ref().map_or(0.0, |tiers| tiers.size.height);
+        let size = Size { width: own.width + beside, height: (own.height + stack).max(height) };
+        Self { node, name, below, own, tiers, size }
+    }
+
+    pub(super) fn write(&self, text: &mut String, corner: Point, is_plan: bool) {
+        let node = self.node;
+        let class = palette::of_node(node, is_plan).class;
+        let is_dashed = node.is_copy || matches!(node.kind, Kind::ForeignExchange | Kind::ForeignQueue);
+        let dashed = if is_dashed { " dashed" } else { "" };
+        let stack = if node.alike.is_empty() { 0.0 } else { STACK };
+        let y = corner.y + (self.size.height - self.own.height) / 2.0 - stack;
+        let _ = writeln!(
+            text,
+            r#"<g class="node {class}{dashed}" transform="translate({} {})">"#,
+            number(corner.x),
+            number(y)
+        );
+        let _ = writeln!(text, "<title>{}</title>", escaped(&told(node).join("\n")));
+        let (width, height) = (number(self.own.width), number(self.own.height));
+        for behind in [2.0 * stack, stack] {
+            if behind > 0.0 {
+                let at = number(behind);
+                let _ = writeln!(
+                    text,
+                    r#"<rect class="behind" x="{at}" y="{at}" width="{width}" height="{height}" rx="5"/>"#
+                );
+            }
+        }
+        self.shape(text);
+        let middle = number(self.own.width / 2.0);
+        let _ = writeln!(text, r#"<text class="name" x="{middle}" y="18">{}</text>"#, escaped(&self.name));
+        for (line, y) in self.below.iter().zip(1..) {
+            let y = number(18.0 + f64::from(y) * BELOW_LINE);
+            let _ = writeln!(text, r#"<text class="below" x="{middle}" y="{y}">{}</text>"#, escaped(line));
+        }
+        text.push_str("</g>\n");
+        if let (Some(tiers), Some(retries)) = (&self.tiers, &node.retries) {
+            self.ways(text, corner, retries, is_plan);
+            let at = Point {
+                x: corner.x + self.size.width - tiers.size.width,
+                y: corner.y + (self.size.height - tiers.size.height) / 2.0,
+            };
+            tiers.write(text, at, retries, is_plan);
+        }
+    }
+
+    /// The outline, which says what it is without a colour, too.
+    fn shape(&self, text: &mut String) {
+        let (w, h) = (self.own.width, self.own.height);
+        let rect = |text: &mut String, rx: f64| {
+            let _ = writeln!(text, r#"<rect width="{}" height="{}" rx="{}"/>"#, number(w), number(h), number(rx));
+        };
+        match self.node.kind {
+            Kind::Exchange | Kind::ForeignExchange => {
+                let corners = [(12.0, 0.0), (w - 12.0, 0.0), (w, h / 2.0), (w - 12.0, h), (12.0, h), (0.0, h / 2.0)];
+                let points: Vec<String> =
+                    corners.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
+                let _ = writeln!(text, r#"<polygon points="{}"/>"#, points.join(" "));
+            }
+            Kind::Queue | Kind::ForeignQueue => rect(text, 5.0),
+            Kind::DeadLetterQueue => {
+                rect(text, 2.0);
+                let (left, right, h) = (number(5.0), number(w - 5.0), number(h));
+                let _ = writeln!(text, r#"<path class="inner" d="M{left} 0V{h}M{right} 0V{h}"/>"#);
+            }
+            Kind::Stream => {
+                rect(text, h / 2.0);
+                let _ = writeln!(
+                    text,
+                    r#"<path class="inner" d="M{} 3q{} {} 0 {}"/>"#,
+                    number(w - 16.0),
+                    number(9.0),
+                    number(h / 2.0 - 3.0),
+                    number(h - 6.0)
+                );
+            }
+            Kind::Tier => rect(text, 14.0),
+        }
+    }
+
+    /// Out to the tiers, and back.
+    fn ways(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
+        let right = corner.x + self.size.width - self.tiers.as_ref().map_or(0.0, |tiers| tiers.size.width);
+        let left = right - BETWEEN;
+        let middle = corner.y + self.size.height / 2.0;
+        let class = super::lines::class(ArrowKind::Retry, retries.mark, is_plan);
+        let head = super::lines::head(ArrowKind::Retry, retries.mark, is_plan);
+        for (from, to, y) in [(left, right, middle - 6.0), (right, left, middle + 6.0)] {
+            let (from, to, y) = (number(from), number(to), number(y));
+            let _ = writeln!(text, r#"<path class="{class}" d="M{from} {y}H{to}" marker-end="url(#{head})"/>"#);
+        }
+        let x = number((left + right) / 2.0);
+        for (word, y) in [(retries.out.as_str(), middle - 11.0), ("back", middle + 17.0)] {
+            let _ = writeln!(text, r#"<text class="way {class}" x="{x}" y="{}">{word}</text>"#, number(y));
+        }
+    }
+}
+
+impl Tiers {
+    fn of(retries: &Retries) -> Self {
+        let all = retries.tiers.len();
+        let shown = |tier: &Tier| (signed(tier.mark, &tier.delay), Some(tier.clone()));
+        let mut words: Vec<(String, Option<Tier>)> = retries.tiers.iter().map(shown).collect();
+        if all > MOST_TIERS {
+            words.splice(MOST_TIERS - 2..all - 1, [(format!("… {} more", all + 1 - MOST_TIERS), None)]);
+        }
+        let (mut pills, mut size) = (Vec::new(), Size::default());
+        let (mut x, mut y) = (9.0, 7.0);
+        for (index, (word, tier)) in words.into_iter().enumerate() {
+            if index > 0 && index % TIERS_A_ROW == 0 {
+                (x, y) = (9.0, y + TIER_HEIGHT + 7.0);
+            }
+            let width = (cells(&word) as f64 * TIER_CELL + 16.0).max(34.0);
+            pills.push((word, Point { x, y }, width, tier));
+            size.width = size.width.max(x + width + 9.0);
+            size.height = y + TIER_HEIGHT + 7.0;
+            x += width + TIER_GAP;
+        }
+        Self { pills, size }
+    }
+
+    fn write(&self, text: &mut String, corner: Point, retries: &Retries, is_plan: bool) {
+        let class = palette::of(TIER, retries.mark, is_plan).class;
+        let _ = writeln!(
+            text,
+            r#"<g class="tiers {class}" transform="translate({} {})">"#,
+            number(corner.x),
+            number(corner.y)
+        );
+        let (width, height) = (number(self.size.width), number(self.size.height));
+        let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
+        for pair in self.pills.windows(2) {
+            let ((_, one, width, _), (_, other, _, _)) = (&pair[0], &pair[1]);
+            if one.y == other.y {
+                let (x, y) = (number(one.x + width + 5.5), number(one.y + TIER_HEIGHT / 2.0 - 4.0));
+                let _ = writeln!(text, r#"<path class="then" d="M{x} {y}l4.5 4l-4.5 4"/>"#);
+            }
+        }
+        for (word, at, width, tier) in &self.pills {
+            let mark = tier.as_ref().and_then(|tier| tier.mark);
+            let class = palette::of(TIER, mark, is_plan).class;
+            let _ =
+                writeln!(text, r#"<g class="pill {class}" transform="translate({} {})">"#, number(at.x), number(at.y));
+            if let Some(tier) = tier {
+                let _ = writeln!(
+                    text,
+                    "<title>{}\nwaits {}</title>",
+                    escaped(&printable(&tier.name)),
+                    escaped(&tier.delay)
+                );
+            }
+            let (wide, middle) = (number(*width), number(width / 2.0));
+            let _ = writeln!(text, r#"<rect width="{wide}" height="{TIER_HEIGHT}" rx="11"/>"#);
+            let _ = writeln!(text, r#"<text class="delay" x="{middle}" y="15">{}</text></g>"#, escaped(word));
+        }
+        text.push_str("</g>\n");
+    }
+}

@@ -1,0 +1,108 @@
+//! Arrows: level where they pass a column, curved between columns, and what is written above them.
+
+use super::{escaped, number};
+use crate::picture::layout::{Route, Size};
+use crate::picture::{Arrow, ArrowKind, Mark, VhostPicture};
+use crate::render::graph::palette::{self, UNCHANGED};
+use crate::render::graph::words::{self, cells, told_of};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Cells of a label; a pointer shows the rest.
+const LONGEST: usize = 34;
+const CELL: f64 = 6.4;
+const LINE: f64 = 13.0;
+/// Beside a label, and between it and its line.
+const SIDE: f64 = 6.0;
+const UNDER: f64 = 5.0;
+
+/// What is written above an arrow.
+pub(super) fn labels(arrow: &Arrow) -> Vec<String> {
+    words::labels(&arrow.labels, LONGEST)
+}
+
+/// How large that is; `None` where it is nothing.
+pub(super) fn size(labels: &[String]) -> Option<Size> {
+    let widest = labels.iter().map(|label| cells(label)).max()?;
+    Some(Size { width: widest as f64 * CELL + 2.0 * SIDE, height: labels.len() as f64 * LINE + UNDER })
+}
+
+/// The kinds that are drawn.
+pub(super) fn kinds(vhost: &VhostPicture) -> BTreeSet<ArrowKind> {
+    let retries = vhost.nodes.iter().filter(|node| node.retries.is_some()).map(|_| ArrowKind::Retry);
+    vhost.arrows.iter().map(|arrow| arrow.kind).chain(retries).collect()
+}
+
+/// What happens to it, or that nothing does, behind what it is.
+pub(super) fn class(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
+    let own = palette::of_arrow(kind).class;
+    match mark {
+        Some(mark) => format!("arrow {own} to-be-{}", palette::of_mark(mark).class),
+        None if is_plan => format!("arrow {own} to-be-{}", UNCHANGED.class),
+        None => format!("arrow {own}"),
+    }
+}
+
+/// The id of its head, which has the same colour.
+pub(super) fn head(kind: ArrowKind, mark: Option<Mark>, is_plan: bool) -> String {
+    let colour = match mark {
+        Some(mark) => palette::of_mark(mark).class,
+        None if is_plan => UNCHANGED.class,
+        None => palette::of_arrow(kind).class,
+    };
+    format!("topo-{colour}")
+}
+
+/// A short one, for the legend.
+pub(super) fn sample(text: &mut String, kind: ArrowKind, (x, y): (f64, f64), is_plan: bool) {
+    let (class, head) = (class(kind, None, is_plan), head(kind, None, is_plan));
+    let (from, to, y) = (number(x), number(x + 36.0), number(y));
+    let _ = writeln!(text, r#"<path class="{class}" d="M{from} {y}H{to}" marker-end="url(#{head})"/>"#);
+}
+
+pub(super) fn write(
+    text: &mut String,
+    (arrow, labels, route): (&Arrow, &[String], &Route),
+    vhost: &VhostPicture,
+    is_plan: bool,
+) {
+    let class = class(arrow.kind, arrow.mark, is_plan);
+    let _ = writeln!(text, "<g><title>{}</title>", escaped(&told_of(arrow, vhost).join("\n")));
+    let head = head(arrow.kind, arrow.mark, is_plan);
+    let _ = writeln!(text, r#"<path class="{class}" d="{}" marker-end="url(#{head})"/>"#, way(route));
+    if let Some(corner) = route.label {
+        for ((shown, label), line) in labels.iter().zip(arrow.labels.iter().map(Some).chain([None])).zip(1..) {
+            let y = number(corner.y + f64::from(line) * LINE - 2.5);
+            let class = self::class(arrow.kind, label.map_or(arrow.mark, |label| label.mark), is_plan);
+            let x = number(corner.x + SIDE);
+            let _ = writeln!(text, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escaped(shown));
+        }
+    }
+    text.push_str("</g>\n");
+}
+
+fn way(route: &Route) -> String {
+    let mut way = String::new();
+    let mut at = None;
+    for (from, to) in &route.levels {
+        let (x, y) = (number(from.x), number(from.y));
+        match at {
+            None => {
+                let _ = write!(way, "M{x} {y}");
+            }
+            // What is as high needs no curve.
+            Some((_, before)) if before == from.y => {
+                let _ = write!(way, "H{x}");
+            }
+            Some((left, before)) => {
+                let middle: f64 = (left + from.x) / 2.0;
+                let _ = write!(way, "C{0} {1} {0} {y} {x} {y}", number(middle), number(before));
+            }
+        }
+        if to.x != from.x {
+            let _ = write!(way, "H{}", number(to.x));
+        }
+        at = Some((to.x, to.y));
+    }
+    way
+}

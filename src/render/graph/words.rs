@@ -1,0 +1,150 @@
+//! What is written in pictures: names that fit, what is left out of them, and what a pointer shows.
+
+use crate::model::count::number;
+use crate::picture::{Arrow, Label, Mark, Node, Picture, VhostPicture};
+use crate::render::style::clean;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// So many labels of one arrow are written.
+const MOST_LABELS: usize = 4;
+
+/// How many cells of a fixed pitch a text takes.
+pub(super) fn cells(text: &str) -> usize {
+    text.width()
+}
+
+/// A text of at most so many cells, without its middle where it is longer: names begin alike, and end differently.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if cells(&text) <= most {
+        return text;
+    }
+    let room = most.saturating_sub(1);
+    let (front, back) = (room - room * 2 / 5, room * 2 / 5);
+    let taken = |most: usize, chars: &mut dyn Iterator<Item = char>| -> String {
+        let mut room = most;
+        chars
+            .take_while(|c| {
+                let width = c.width().unwrap_or(0);
+                let fits = width <= room;
+                room = room.saturating_sub(width);
+                fits
+            })
+            .collect()
+    };
+    let head = taken(front, &mut text.chars());
+    let tail: String = taken(back, &mut text.chars().rev()).chars().rev().collect();
+    // What combines with the character before it cannot begin.
+    let tail = tail.trim_start_matches(|c: char| c.width() == Some(0));
+    format!("{head}…{tail}")
+}
+
+/// What can stand in any format: no control characters, and nothing that XML does not know.
+pub(super) fn printable(text: &str) -> String {
+    clean(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
+/// A name with the sign of what happens to it.
+pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
+    mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
+}
+
+/// What stands for a box: its name, or how many it stands for.
+pub(super) fn name(node: &Node, most: usize) -> String {
+    let shown = match node.alike.len() {
+        0 => shortened(&node.name, most),
+        many => {
+            let many = format!("{} like ", number(u64::try_from(many).unwrap_or(u64::MAX)));
+            format!("{many}{}", shortened(&node.name, most.saturating_sub(cells(&many))))
+        }
+    };
+    signed(node.mark, &shown)
+}
+
+/// What it is, in a line below the name.
+pub(super) fn below(node: &Node) -> String {
+    let parts: Vec<&str> = [node.words.as_str()].into_iter().chain(node.notes.iter().map(String::as_str)).collect();
+    printable(&parts.join(" · "))
+}
+
+/// All that is known of a box, a line each.
+pub(super) fn told(node: &Node) -> Vec<String> {
+    let mut lines = vec![printable(&node.name), below(node)];
+    lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
+    if let Some(retries) = &node.retries {
+        lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", printable(&tier.name)))));
+    }
+    if !node.alike.is_empty() {
+        lines.push(format!("{} that are alike:", node.alike.len()));
+        lines.extend(node.alike.iter().map(|name| printable(name)));
+    }
+    lines.extend(node.at.as_deref().map(printable));
+    lines
+}
+
+/// The labels of an arrow that are written, and how many are not.
+pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
+    let shown = |label: &Label| signed(label.mark, &shortened(&label.text, most));
+    // One more would take the line that says that there is one more.
+    let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
+    let rest = labels.len() - taken;
+    let more = (rest > 0).then(|| format!("… {rest} more"));
+    labels.iter().take(taken).map(shown).chain(more).collect()
+}
+
+/// All that is known of an arrow, a line each.
+pub(super) fn told_of(arrow: &Arrow, vhost: &VhostPicture) -> Vec<String> {
+    let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| printable(&node.name));
+    let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
+    lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
+    lines.extend(arrow.labels.iter().map(|label| signed(label.mark, &printable(&label.text))));
+    lines
+}
+
+/// `vhost shop: 3 exchanges, 12 queues`.
+pub(super) fn heading(vhost: &VhostPicture) -> String {
+    let (mut exchanges, mut queues) = (0, 0);
+    for node in vhost.nodes.iter().filter(|node| !node.is_copy) {
+        let count = node.alike.len().max(1);
+        *(if node.kind.is_exchange() { &mut exchanges } else { &mut queues }) += count;
+    }
+    let counted = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        many => format!("{} {word}s", number(u64::try_from(many).unwrap_or(u64::MAX))),
+    };
+    let name = shortened(vhost.vhost.as_str(), 60);
+    signed(vhost.mark, &format!("vhost {name}: {}, {}", counted(exchanges, "exchange"), counted(queues, "queue")))
+}
+
+/// The whole picture in one line, for those who do not see it.
+pub(super) fn described(picture: &Picture) -> String {
+    let parts: Vec<String> = picture.vhosts.iter().map(heading).collect();
+    let what =
+        if picture.is_plan { "What a plan does to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
+    format!("{what} {}", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("orders.work", 11), "orders.work");
+        assert_eq!(shortened("orders.work.created", 11), "orders…ated");
+        assert_eq!(shortened("日本語日本語", 7), "日本…語");
+        for most in 1..20 {
+            assert!(cells(&shortened("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
+        }
+    }
+
+    #[test]
+    fn many_labels_are_counted() {
+        let of = |count: usize| {
+            let all: Vec<Label> = (0..count).map(|it| Label { text: format!("k{it}"), mark: None }).collect();
+            labels(&all, 10).join(" ")
+        };
+        assert_eq!(of(5), "k0 k1 k2 k3 k4");
+        assert_eq!(of(7), "k0 k1 k2 k3 … 3 more");
+    }
+}

@@ -1,0 +1,232 @@
+//! `topo graph`: each format through the real binary.
+
+use super::expect_file;
+use crate::support::{Output, Topo};
+
+const SPEC: &str = "\
+version: 1
+vhost: shop
+exchanges:
+  orders: {type: topic, alternateExchange: unrouted}
+  unrouted: {type: fanout}
+  legacy: {external: true}
+queues:
+  orders.work:
+    type: quorum
+    retry: {delays: [5s, 30s, 5m]}
+    deadLetter: orders.dead
+    bindings: [{exchange: orders, routingKey: order.created}, {exchange: orders, routingKey: \"order.#\"}]
+  orders.mail: {type: quorum, maxRetries: 2, deadLetter: orders.dead, bindings: [{exchange: orders, routingKey: mail}]}
+  orders.log: {type: stream, bindings: [{exchange: amq.topic, routingKey: \"#\"}]}
+  rest: {type: classic, messageTtl: 1h, deadLetter: {exchange: legacy, routingKey: old}, bindings: [{exchange: unrouted}]}
+  waits: {type: classic, messageTtl: 1m, deadLetter: {exchange: '', routingKey: rest}}
+deadLetterQueues:
+  orders.dead: {type: quorum}
+";
+
+/// A tier is missing, and another is left over; a queue is of another kind, and one is not wanted any more.
+const LIVE: &str = r##"{
+  "vhosts": [{"name": "shop"}], "policies": [],
+  "exchanges": [
+    {"name": "orders", "vhost": "shop", "type": "topic", "durable": true, "auto_delete": false, "internal": false,
+     "arguments": {"alternate-exchange": "unrouted"}},
+    {"name": "unrouted", "vhost": "shop", "type": "fanout", "durable": true, "auto_delete": false, "internal": false,
+     "arguments": {}}
+  ],
+  "bindings": [
+    {"source": "orders", "vhost": "shop", "destination": "rest", "destination_type": "queue", "routing_key": "*",
+     "arguments": {}},
+    {"source": "unrouted", "vhost": "shop", "destination": "rest", "destination_type": "queue", "routing_key": "",
+     "arguments": {}}
+  ],
+  "queues": [
+    {"name": "rest", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "classic", "x-message-ttl": 60000, "x-dead-letter-exchange": "legacy",
+                   "x-dead-letter-routing-key": "old"}},
+    {"name": "orders.work.retry.2.10s", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "quorum", "x-message-ttl": 10000, "x-dead-letter-exchange": "orders.work.return",
+                   "x-dead-letter-routing-key": "orders.work.retry.2"}},
+    {"name": "orders.old", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "quorum", "x-dead-letter-exchange": "orders.dead.dlx"}}
+  ]
+}"##;
+
+fn topo() -> Topo {
+    Topo::offline().spec(SPEC)
+}
+
+fn run(arguments: &[&str]) -> Output {
+    topo().run(["graph"].into_iter().chain(arguments.iter().copied()))
+}
+
+/// A folder with a saved plan in it.
+fn planned() -> Topo {
+    let spec = SPEC.replacen("exchanges:", "removed: {queues: [orders.old]}\nexchanges:", 1);
+    let topo = Topo::offline().spec(&spec).file("live.json", LIVE);
+    topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
+    topo
+}
+
+#[test]
+fn each_format_word_for_word() {
+    let plain = run(&[]).expect_code(0);
+    assert_eq!(plain.stderr, "");
+    expect_file(&plain, "graph.mmd");
+    assert_eq!(run(&["--format", "mermaid"]).stdout, plain.stdout);
+    expect_file(&run(&["--format", "dot"]).expect_code(0), "graph.dot");
+    expect_file(&run(&["--format", "svg"]).expect_code(0), "graph.svg");
+    expect_file(&run(&["--show", "all"]).expect_code(0), "graph-show-all.mmd");
+}
+
+#[test]
+fn a_saved_plan_is_drawn_with_its_marks() {
+    let topo = planned();
+    expect_file(&topo.run(["graph", "--plan", "plan.json"]).expect_code(0), "graph-plan.mmd");
+    let svg = topo.run(["graph", "--plan", "plan.json", "--format", "svg"]).expect_code(0);
+    expect_file(&svg, "graph-plan.svg");
+    for text in
+        [">+ orders.work</text>", ">- orders.old</text>", ">! rest</text>", ">- 10s</text>", ">+ order.created</text>"]
+    {
+        assert!(svg.stdout.contains(text), "{text}: {svg}");
+    }
+    // What a plan does not touch has no mark.
+    assert!(svg.stdout.contains(">unrouted</text>"), "{svg}");
+    // A plan for no broker is drawn, though it cannot be applied; of a spec beside it, nothing would be read.
+    topo.run(["graph", "topology.yaml", "--plan", "plan.json"]).expect_code(64).expect_no_result();
+    let unread = topo.run(["graph", "--plan", "topology.yaml"]).expect_code(65).expect_no_result();
+    unread.expect_error("topology.yaml is not a plan");
+    let other = topo.run(["graph", "--plan", "plan.json", "--vhost", "other"]).expect_code(64).expect_no_result();
+    other.expect_error("the plan is not for vhost `other`").expect_text("it is for shop");
+}
+
+#[test]
+fn only_what_is_near_a_queue() {
+    let names = |arguments: &[&str]| -> Vec<&str> {
+        let output = run(arguments).expect_code(0).stdout;
+        let all =
+            ["orders.work<", "orders.mail<", "orders<", "orders.dead<", "unrouted<", "rest<", "legacy<", "waits<"];
+        all.into_iter().filter(|name| output.contains(&format!("\"{name}"))).collect()
+    };
+    assert_eq!(names(&["--focus", "orders.work", "--depth", "0"]), ["orders.work<"]);
+    let near = ["orders.work<", "orders<", "orders.dead<"];
+    assert_eq!(names(&["--focus", "orders.work"]), near);
+    assert_eq!(names(&["--focus", "orders.work.retry.2.30s"]), near, "a queue and its tiers are one");
+    let nearer = ["orders.work<", "orders.mail<", "orders<", "orders.dead<", "unrouted<"];
+    assert_eq!(names(&["--focus", "orders.work", "--depth", "2"]), nearer);
+    assert_eq!(names(&["--focus", "waits", "--depth", "9"]).len(), 8);
+    // In full, too, the family is one.
+    let all = run(&["--focus", "orders.work", "--depth", "0", "--show", "all"]).expect_code(0);
+    all.expect_text("orders.work.retry.over<br/>").expect_no_text("\"orders<br/>");
+    let unknown = run(&["--focus", "orders.wrok"]).expect_code(64).expect_no_result();
+    unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
+    let part = run(&["--focus", "orders"]).expect_code(64).expect_no_result();
+    part.expect_text("did you mean one of `orders.dead`, `orders.log`, `orders.mail`, `orders.work`,");
+    run(&["--depth", "2"]).expect_code(64).expect_no_result();
+}
+
+#[test]
+fn a_file_is_written_as_it_is_named() {
+    let topo = topo();
+    let to = |name: &str| {
+        let output = topo.run(["graph", "--out", name]).expect_code(0);
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output}");
+        topo.read(name)
+    };
+    assert!(to("a.svg").starts_with("<svg xmlns="));
+    assert!(to("a.dot").starts_with("digraph topology {"));
+    assert!(to("a.mmd").starts_with("flowchart LR\n"));
+    let markdown = to("a.md");
+    assert!(markdown.starts_with("```mermaid\nflowchart LR\n") && markdown.ends_with("\n```\n"), "{markdown}");
+    topo.run(["graph", "--out", "b.svg", "--format", "dot"]).expect_code(0);
+    assert!(topo.read("b.svg").starts_with("digraph"));
+}
+
+#[test]
+fn several_vhosts_are_apart() {
+    let other = SPEC.replacen("vhost: shop", "vhost: other", 1);
+    let topo = Topo::offline().file("topology/a.yaml", SPEC).file("topology/b.yaml", &other);
+    let mermaid = topo.run(["graph"]).expect_code(0);
+    assert_eq!(mermaid.stdout.matches("  subgraph ").count(), 2, "{mermaid}");
+    let mermaid = mermaid.expect_text("vhost other: 4 exchanges, 6 queues");
+    mermaid.expect_text("vhost shop: 4 exchanges, 6 queues");
+    let one = topo.run(["graph", "--vhost", "other", "--format", "dot"]).expect_code(0);
+    one.expect_text("vhost other").expect_no_text("vhost shop");
+}
+
+/// Names that would be something else if they were written as they are.
+const ODD: &str = r##"version: 1
+vhost: '"</svg>]'
+exchanges: {'end': {type: topic}, 'a"b<c>&amp;`d`%%': {type: direct}}
+queues:
+  '"]; click n1 call()': {type: classic, bindings: [{exchange: end, routingKey: '#'}, {exchange: end, routingKey: '*._x_.*'}]}
+  "tab\t\u202e\\N\\": {type: classic, bindings: [{exchange: 'a"b<c>&amp;`d`%%', routingKey: '"#quot;<br/>'}]}
+  '<script>': {type: quorum, retry: {delays: [1s]}, deadLetter: '日本 🐇'}
+deadLetterQueues: {'日本 🐇': {type: quorum}}
+"##;
+
+#[test]
+fn odd_names_are_only_names() {
+    let long = "x".repeat(255);
+    let spec = ODD.replacen("queues:\n", &format!("queues:\n  {long}: {{type: classic}}\n"), 1);
+    let draw = |format: &str| Topo::offline().spec(&spec).run(["graph", "--format", format]).expect_code(0).stdout;
+
+    let svg = draw("svg");
+    let document = roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    let text = |tag: &str| -> Vec<String> {
+        let all = document.descendants().filter(|node| node.has_tag_name(tag)).filter_map(|node| node.text());
+        all.flat_map(str::lines).map(str::to_owned).collect()
+    };
+    let (written, told) = (text("text"), text("title"));
+    for name in
+        ["\"]; click n1 call()", "tab\\u{9}\\u{202e}\\N\\", "<script>", "日本 🐇", "a\"b<c>&amp;`d`%%", "*._x_.*"]
+    {
+        assert!(written.contains(&name.to_owned()), "{name}: {written:?}");
+    }
+    assert!(told.contains(&long) && !written.contains(&long));
+    assert!(!svg.contains("<script"));
+
+    let mermaid = draw("mermaid");
+    for line in mermaid.lines().filter(|line| line.contains('"')) {
+        let label = line.split('"').nth(1).unwrap();
+        assert_eq!(line.matches('"').count(), 2, "{line}");
+        let raw = label.replace("<br/>", "");
+        assert!(!raw.contains(['<', '>', '`', '%', '*', '_', '\\', '[', ']', '{']), "{line}");
+    }
+    for label in [
+        "&quot;&rsqb;&semi; click n1 call&lpar;&rpar;<br/>",
+        "&quot;#quot&semi;&lt;br/&gt;",
+        "tab&bsol;&ZeroWidthSpace;u&lcub;9&rcub;",
+        "&num;",
+        "&amp;amp&semi;",
+    ] {
+        assert!(mermaid.contains(label), "{label}: {mermaid}");
+    }
+    assert!(mermaid.contains(&format!(": {long}\n")), "in a comment: {mermaid}");
+
+    let dot = draw("dot");
+    for line in dot.lines() {
+        // Without what is escaped, each quote has its other half.
+        assert_eq!(line.replace("\\\\", "").replace("\\\"", "").matches('"').count() % 2, 0, "{line}");
+    }
+    for label in
+        [r#"label="\"]; click n1 call()\nclassic queue""#, r"tab\\u{9}\\u{202e}\\N\\\n", "&amp;amp;`d`%%", &long]
+    {
+        assert!(dot.contains(label), "{label}: {dot}");
+    }
+}
+
+#[test]
+fn what_github_does_not_draw_is_said() {
+    let mut spec = "version: 1\nvhost: v\nexchanges: {in: {type: topic}}\nqueues:\n".to_owned();
+    for queue in 0..600 {
+        spec += &format!(
+            "  q{queue}: {{type: classic, messageTtl: {}ms, bindings: [{{exchange: in, routingKey: a}}]}}\n",
+            queue + 1
+        );
+    }
+    let topo = Topo::offline().spec(&spec);
+    let output = topo.run(["graph"]).expect_code(0);
+    assert!(output.stderr.contains("GitHub draws no more than 500"), "{output}");
+    let svg = topo.run(["graph", "--format", "svg"]).expect_code(0);
+    assert_eq!(svg.stderr, "");
+}

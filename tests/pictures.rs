@@ -1,0 +1,274 @@
+//! Pictures as SVG, of every example, of every realistic topology, and of large ones: valid XML in which nothing lies on
+//! anything else, nothing sticks out, and no name is missing.
+
+use crate::examples::examples;
+use crate::support::Topo;
+use roxmltree::{Document, Node};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Something that is drawn, and what it is.
+#[derive(Clone, Debug, PartialEq)]
+struct Area {
+    what: String,
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+impl Area {
+    fn overlaps(&self, other: &Self) -> bool {
+        let slack = 0.3;
+        self.right > other.left + slack
+            && other.right > self.left + slack
+            && self.bottom > other.top + slack
+            && other.bottom > self.top + slack
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        let slack = 0.3;
+        self.left >= other.left - slack
+            && self.right <= other.right + slack
+            && self.top >= other.top - slack
+            && self.bottom <= other.bottom + slack
+    }
+}
+
+/// What a picture is made of.
+#[derive(Default)]
+struct Seen {
+    page: Option<Area>,
+    /// Queues and exchanges, and the frames around tiers.
+    boxes: Vec<Area>,
+    /// Tiers.
+    pills: Vec<Area>,
+    /// What is written in a box or a pill, with that.
+    inside: Vec<(Area, Area)>,
+    /// What is written beside arrows, headings, the legend.
+    outside: Vec<Area>,
+    arrows: usize,
+}
+
+fn number(node: &Node, name: &str) -> f64 {
+    node.attribute(name).map_or(0.0, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
+}
+
+fn has(node: &Node, class: &str) -> bool {
+    node.attribute("class").is_some_and(|classes| classes.split(' ').any(|it| it == class))
+}
+
+/// How much a node is moved by all that it is in.
+fn moved(node: &Node) -> (f64, f64) {
+    let mut sum = (0.0, 0.0);
+    for transform in node.ancestors().filter_map(|it| it.attribute("transform")) {
+        let inner = transform.strip_prefix("translate(").and_then(|it| it.strip_suffix(')')).expect("only moved");
+        let (x, y) = inner.split_once(' ').expect("two numbers");
+        sum = (sum.0 + x.parse::<f64>().unwrap(), sum.1 + y.parse::<f64>().unwrap());
+    }
+    sum
+}
+
+fn area(node: &Node) -> Area {
+    let (x, y) = moved(node);
+    let (x, y) = (x + number(node, "x"), y + number(node, "y"));
+    let title = node.parent().and_then(|it| it.children().find(|child| child.has_tag_name("title")));
+    let what = title.and_then(|it| it.text()).unwrap_or("frame").lines().next().unwrap_or_default().to_owned();
+    let (width, height) = match node.attribute("points") {
+        None => (number(node, "width"), number(node, "height")),
+        Some(points) => points.split(' ').fold((0.0, 0.0), |(width, height): (f64, f64), point| {
+            let (x, y) = point.split_once(',').unwrap();
+            (width.max(x.parse().unwrap()), height.max(y.parse().unwrap()))
+        }),
+    };
+    Area { what, left: x, top: y, right: x + width, bottom: y + height }
+}
+
+/// The letters that are asked for first are 0.6 of their size wide, and so are those of DejaVu, which is wide.
+fn written(node: &Node) -> Area {
+    let size = ["heading", "name", "label", "delay", "way", "key", "below"].iter().position(|class| has(node, class));
+    let size = [14.0, 12.0, 10.5, 11.0, 9.0, 11.0, 10.0][size.expect("a class with a size")];
+    let what = node.text().expect("something is written").to_owned();
+    let width = unicode_width::UnicodeWidthStr::width(what.as_str()) as f64 * size * 0.602;
+    let (x, y) = moved(node);
+    let (x, y) = (x + number(node, "x"), y + number(node, "y"));
+    let left = if ["name", "below", "delay", "way"].iter().any(|class| has(node, class)) { x - width / 2.0 } else { x };
+    Area { what, left, top: y - size * 0.8, right: left + width, bottom: y + size * 0.22 }
+}
+
+fn seen(svg: &str) -> Seen {
+    let document = Document::parse(svg).unwrap_or_else(|error| panic!("no XML: {error}\n{svg}"));
+    let mut seen = Seen::default();
+    for node in document.root_element().descendants().filter(Node::is_element) {
+        let parent = node.parent_element();
+        let parent_is = |class: &str| parent.is_some_and(|it| has(&it, class));
+        match node.tag_name().name() {
+            "rect" if has(&node, "paper") => seen.page = Some(area(&node)),
+            "rect" | "polygon" if parent_is("pill") => seen.pills.push(area(&node)),
+            "rect" | "polygon" => seen.boxes.push(area(&node)),
+            "text" if parent_is("node") || parent_is("pill") => {
+                let is_shape =
+                    |it: &Node| (it.has_tag_name("rect") || it.has_tag_name("polygon")) && !has(it, "behind");
+                let shape = parent.unwrap().children().find(is_shape).unwrap();
+                seen.inside.push((written(&node), area(&shape)));
+            }
+            "text" => seen.outside.push(written(&node)),
+            "path" if has(&node, "arrow") => seen.arrows += 1,
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// Fails where one thing lies on another, or sticks out.
+#[track_caller]
+fn is_tidy(name: &str, svg: &str) -> Seen {
+    let seen = seen(svg);
+    let page = seen.page.clone().expect("a page");
+    // A box that stands for several has others behind it, with its name.
+    let mut apart: Vec<&Area> = seen.boxes.iter().chain(&seen.outside).collect();
+    for area in apart.iter().copied().chain(&seen.pills) {
+        assert!(area.is_within(&page), "{name}: {area:?} sticks out of {page:?}");
+    }
+    apart.sort_by(|one, other| one.left.total_cmp(&other.left));
+    for (index, one) in apart.iter().enumerate() {
+        let near = apart[index + 1..].iter().take_while(|other| other.left < one.right);
+        let on_it = near.filter(|other| other.what != one.what).find(|other| one.overlaps(other));
+        assert_eq!(on_it, None, "{name}: overlaps {one:?}");
+    }
+    for (text, shape) in &seen.inside {
+        assert!(text.is_within(shape), "{name}: {text:?} does not fit into {shape:?}");
+    }
+    for (index, pill) in seen.pills.iter().enumerate() {
+        assert!(seen.boxes.iter().any(|frame| pill.is_within(frame)), "{name}: {pill:?} is in no frame");
+        assert!(!seen.pills[index + 1..].iter().any(|other| pill.overlaps(other)), "{name}: {pill:?}");
+    }
+    seen
+}
+
+/// All names that are written, or that a pointer shows.
+fn names(svg: &str) -> BTreeSet<String> {
+    let document = Document::parse(svg).unwrap();
+    let titles = document.descendants().filter(|it| it.has_tag_name("title")).filter_map(|it| it.text());
+    titles.flat_map(str::lines).map(|line| line.trim_start_matches("tier ").to_owned()).collect()
+}
+
+/// Draws a spec, folded and in full, and looks at both. How many boxes and labels there are in them.
+#[track_caller]
+fn looks_right(name: &str, spec: &str) -> usize {
+    let topo = Topo::offline().file("topology.yaml", spec);
+    let draw = |more: &[&str]| {
+        let flags = ["graph", "--format", "svg"].into_iter().chain(more.iter().copied());
+        topo.run(flags).expect_code(0).stdout
+    };
+    let (folded, all) = (draw(&[]), draw(&["--show", "all"]));
+    assert_eq!(folded, draw(&[]), "{name}: twice the same");
+    let plan = topo.run(["plan", "--against", "empty", "--format", "json"]).expect_code(0).json();
+    let (in_folded, in_all) = (names(&folded), names(&all));
+    for vhost in plan["vhosts"].as_array().unwrap() {
+        let wanted = &vhost["wanted"]["topology"];
+        let keys = |kind: &str| wanted[kind].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        for object in keys("queues").iter().chain(&keys("exchanges")) {
+            assert!(in_all.contains(object), "{name}: `{object}` is not in the whole picture");
+        }
+        for queue in keys("queues") {
+            assert!(in_folded.contains(&queue), "{name}: `{queue}` is not in the picture");
+        }
+    }
+    let (folded, all) = (is_tidy(name, &folded), is_tidy(&format!("{name}, in full"), &all));
+    assert!(all.boxes.len() >= folded.boxes.len().min(1) && all.arrows + 8 >= folded.arrows, "{name}");
+    folded.boxes.len() + folded.outside.len()
+}
+
+#[test]
+fn every_example_is_drawn() {
+    for (folder, spec) in examples() {
+        let things = looks_right(&folder.display().to_string(), &spec);
+        assert!(things > 4, "{}: {things}", folder.display());
+    }
+}
+
+#[test]
+fn every_realistic_topology_is_drawn() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/realistic");
+    let mut things = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        things += looks_right(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap());
+    }
+    assert!(things > 400, "{things}");
+}
+
+/// Teams with an exchange each, queues that differ, and a stream of everything.
+fn teams(queues: usize, teams: usize) -> String {
+    let mut spec = "version: 1\nvhost: company\ndefaults: {queue: {type: quorum}}\nexchanges:\n".to_owned();
+    let all = || 0..teams;
+    all().for_each(|team| spec += &format!("  team{team}: {{type: topic}}\n"));
+    let from_all: Vec<String> = all().map(|team| format!("{{exchange: team{team}, routingKey: '#'}}")).collect();
+    spec += &format!("queues:\n  audit: {{type: stream, maxAge: 7D, bindings: [{}]}}\n", from_all.join(", "));
+    for queue in 0..queues {
+        let team = queue % teams;
+        let retries = ["retry: {delays: [5s, 30s, 5m]}", "maxRetries: 3", "messageTtl: 1h", "retry: {delays: [1m]}"];
+        let retries = retries[queue / teams % 4];
+        let name = format!("team{team}.work-of-some-kind.{queue}");
+        let next = if queue % 25 == 0 { (team + 1) % teams } else { team };
+        spec += &format!(
+            "  {name}: {{{retries}, deadLetter: team{team}.dead, bindings: [{{exchange: team{team}, routingKey: 'a.{queue}.#'}}, \
+             {{exchange: team{next}, routingKey: 'b.{queue}'}}]}}\n"
+        );
+    }
+    spec += "deadLetterQueues:\n";
+    all().for_each(|team| spec += &format!("  team{team}.dead: {{}}\n"));
+    spec
+}
+
+#[test]
+fn fifty_queues_are_drawn_one_by_one() {
+    let spec = teams(50, 6);
+    looks_right("fifty", &spec);
+    let svg = Topo::offline().file("topology.yaml", &spec).run(["graph", "--format", "svg"]).expect_code(0).stdout;
+    let names = seen(&svg).inside;
+    for queue in 0..50 {
+        let name = format!("team{}.work-of-some-kind.{queue}", queue % 6);
+        assert!(names.iter().any(|(text, _)| text.what == name), "{name}");
+    }
+}
+
+#[test]
+fn a_thousand_queues_are_a_page_and_no_ribbon() {
+    let spec = teams(1000, 40);
+    let topo = Topo::offline().file("topology.yaml", &spec);
+    let svg = topo.run(["graph", "--format", "svg"]).expect_code(0).stdout;
+    let seen = is_tidy("thousand", &svg);
+    let page = seen.page.unwrap();
+    let ratio = page.right / page.bottom;
+    assert!((0.3..4.0).contains(&ratio), "{page:?}");
+    let names = names(&svg);
+    for queue in 0..1000 {
+        let name = format!("team{}.work-of-some-kind.{queue}", queue % 40);
+        assert!(names.contains(&name), "{name}");
+    }
+    // A part of it is found in it.
+    let focus = ["graph", "--format", "svg", "--focus", "team3.work-of-some-kind.43"];
+    let near = self::names(&topo.run(focus).expect_code(0).stdout);
+    assert!(near.contains("team3") && near.contains("team3.dead") && !near.contains("team4"), "{near:?}");
+}
+
+#[test]
+fn what_is_alike_is_one_box() {
+    let mut spec = "version: 1\nvhost: v\nexchanges: {in: {type: direct}}\nqueues:\n".to_owned();
+    for shard in 0..1000 {
+        spec += &format!(
+            "  shard.{shard}: {{type: quorum, deadLetter: dead.{shard}, bindings: [{{exchange: in, routingKey: '{shard}'}}]}}\n"
+        );
+    }
+    spec += "deadLetterQueues:\n";
+    (0..1000).for_each(|shard| spec += &format!("  dead.{shard}: {{type: quorum}}\n"));
+    let topo = Topo::offline().file("topology.yaml", &spec);
+    let svg = topo.run(["graph", "--format", "svg"]).expect_code(0).stdout;
+    let seen = is_tidy("alike", &svg);
+    let boxes: BTreeSet<&str> = seen.boxes.iter().map(|area| area.what.as_str()).collect();
+    assert_eq!(boxes, ["dead.0", "in", "shard.0"].into());
+    assert!(seen.inside.iter().any(|(text, _)| text.what == "1,000 like shard.0"));
+    assert!(names(&svg).contains("shard.999") && names(&svg).contains("dead.999"));
+}
