@@ -109,7 +109,7 @@ fn the_tables_name_every_flag() {
     let text = readme();
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for command in ["plan", "apply", "validate", "contract", "explain", "rules", "schema"] {
+    for command in ["plan", "apply", "validate", "export", "graph", "contract", "explain", "rules", "schema"] {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         for flag in flags(&help) {
             known.insert(flag, command);
