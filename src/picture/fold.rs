@@ -1,6 +1,7 @@
 //! What is made for a queue's retries is folded into the queue, and a dead-letter queue's own exchange into the queue
 //! behind it: what is left is what people think of.
 
+use super::parts::REJECTED;
 use super::raw::{Link, Raw};
 use super::{Mark, Retries, Tier};
 use crate::model::naming::TierName;
@@ -100,7 +101,7 @@ fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange])
     let said = |queue: &ObjectId| match queue {
         ObjectId::Queue(name) => match strategies.get(name) {
             Some(Strategy::Republish) => "republished",
-            Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => "rejected",
+            Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => REJECTED,
             None => "retired",
         },
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => "retired",

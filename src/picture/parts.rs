@@ -24,6 +24,18 @@ pub struct VhostPicture {
     pub arrows: Vec<Arrow>,
 }
 
+impl VhostPicture {
+    /// Whether an arrow begins behind the last tier of its queue: dead letters do where a rejection is a retry. Where
+    /// workers publish to the tiers themselves, they leave the queue.
+    pub fn is_behind_the_tiers(&self, arrow: &Arrow) -> bool {
+        let retries = self.nodes.get(arrow.from).and_then(|node| node.retries.as_ref());
+        arrow.kind == ArrowKind::DeadLetter && retries.is_some_and(|it| it.out == REJECTED)
+    }
+}
+
+/// How a message leaves for its tiers where a rejection is a retry.
+pub(super) const REJECTED: &str = "rejected";
+
 /// A box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {

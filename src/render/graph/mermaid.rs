@@ -58,13 +58,7 @@ impl Writer {
         let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
-            // Dead letters leave behind the last tier.
-            let is_after = vhost
-                .nodes
-                .get(arrow.from)
-                .and_then(|node| node.retries.as_ref())
-                .is_some_and(|it| it.out == "rejected");
-            let from = if is_after && arrow.kind == ArrowKind::DeadLetter { &from.1 } else { &from.0 };
+            let from = if vhost.is_behind_the_tiers(arrow) { &from.1 } else { &from.0 };
             self.arrow(from, &to.0, arrow);
         }
     }
