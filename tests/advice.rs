@@ -2,6 +2,7 @@
 //! policy only where the broker follows one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use topo::behaviour::{Dialect, Precedence, precedence, refusals};
 use topo::expand::expand;
@@ -56,7 +57,7 @@ fn plan(live: &Topology, wanted: &Wanted, dialect: &Dialect) -> VhostPlan {
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let situation = Situation {
         current: live,
-        wanted,
+        wanted: &Arc::new(wanted.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,

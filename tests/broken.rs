@@ -32,7 +32,7 @@ pub(crate) fn files(case: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Where all cases are laid out.
-fn laid_out() -> Topo {
+pub(crate) fn laid_out() -> Topo {
     let topo = Topo::offline();
     for (name, bytes) in cases().iter().flat_map(|case| files(case)) {
         // A file's text is no template here.

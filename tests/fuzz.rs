@@ -1,5 +1,6 @@
 //! Random and mutated specs through all that works offline: reading, expanding, the rules, the plan against an empty broker,
-//! contracts, and the words for all of it. Nothing panics, hangs, or takes memory without end.
+//! contracts, and the words for all of it. One file or two, with variables, with bombs of aliases; some of them also through
+//! the program itself, with `--var` and a file of variables. Nothing panics, hangs, or takes memory without end.
 //!
 //! ```text
 //! cargo test --test suite fuzz::                      # two seconds, as in every run; a minute with TOPO_LONG=1
@@ -8,7 +9,7 @@
 //! ```
 //!
 //! The inputs are tried in a process of its own, whose memory is limited; what stops it is left in
-//! `target/fuzz-failure.yaml`, and what took longest in `target/fuzz-slowest.yaml`. Nothing here needs a nightly compiler,
+//! `target/fuzz-failure/`, and what took longest in `target/fuzz-slowest/`. Nothing here needs a nightly compiler,
 //! as cargo-fuzz would.
 
 mod mutate;
@@ -16,7 +17,7 @@ mod mutate;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,22 +26,28 @@ use topo::behaviour::Dialect;
 use topo::broker::definitions;
 use topo::contract::contracts;
 use topo::expand::expand;
-use topo::lint::{Levels, Subject, lint};
+use topo::lint::{Levels, Mistaken, Subject, lint};
 use topo::model::BrokerVersion;
 use topo::plan::{Activity, Options, Situation, Target, Wanted, obstacles, plan_vhost, seal};
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
-use topo::spec::{Diagnostics, SourceFile, Variables, parse};
+use topo::spec::{Diagnostics, SourceFile, Variables, parse_all};
 
 use crate::support::{Random, number, seed};
+use mutate::Input;
 
 /// One input may take so long, in a build for tests on a machine that does much else.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Kilobytes of address space, of which the process itself takes some hundred thousand.
 const MEMORY: &str = "1500000";
 
+/// On a machine that does much else, two seconds are few inputs.
+const FEWEST: usize = 150;
+/// One in so many inputs also goes through the program.
+const PROGRAM: usize = 100;
+
 fn failure() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/fuzz-failure.yaml")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/fuzz-failure")
 }
 
 #[test]
@@ -91,44 +98,68 @@ fn try_inputs() {
             }
         }
     });
-    let (mut count, mut good, mut slowest) = (0, 0, Duration::ZERO);
-    while Instant::now() < until {
-        let text = mutate::input(&seeds, &mut random);
+    let (mut count, mut good, mut run, mut slowest) = (0, 0, 0, Duration::ZERO);
+    while Instant::now() < until || count < FEWEST {
+        let input = mutate::input(&seeds, &mut random);
         // Before it is tried: what ends this process leaves no time for it.
-        fs::write(failure(), &text).unwrap();
+        input.write(&failure());
         *begun.lock().unwrap() = Instant::now();
-        let planned = catch_unwind(AssertUnwindSafe(|| offline(&text)));
+        let planned = catch_unwind(AssertUnwindSafe(|| offline(&input)));
         let taken = begun.lock().unwrap().elapsed();
         if taken > slowest {
             slowest = taken;
-            fs::write(failure().with_file_name("fuzz-slowest.yaml"), &text).unwrap();
+            input.write(&failure().with_file_name("fuzz-slowest"));
+        }
+        if random.below(PROGRAM) == 0 {
+            *begun.lock().unwrap() = Instant::now();
+            program(&input, &failure());
+            run += 1;
         }
         good += usize::from(planned.expect("it is said above where it panicked"));
         count += 1;
     }
     // Another run may have taken it away.
-    let _ = fs::remove_file(failure());
-    println!("\ntried {count} inputs, {good} of them good to the plan; the slowest took {slowest:?}");
-    assert!(count > 10 && good > 0, "{count} inputs, {good} good");
+    let _ = fs::remove_dir_all(failure());
+    println!(
+        "\ntried {count} inputs, {good} of them good to the plan, {run} through the program; the slowest took {slowest:?}"
+    );
+    assert!(good > 0, "{count} inputs, {good} good");
+}
+
+/// What was written to a folder through the program: it ends, and with a code that is its own.
+fn program(input: &Input, folder: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_topo"));
+    command.current_dir(folder).args(["validate", "--var-file", "variables", "fuzz.yaml"]);
+    command.args((input.files.len() > 1).then_some("more.yaml"));
+    if let Some((name, value)) = input.variables.first() {
+        command.arg("--var").arg(format!("{name}={value}"));
+    }
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 64 | 65)), "{}: {error}", output.status);
 }
 
 /// All that is done with a spec and no broker; whether it came to a plan.
-fn offline(text: &str) -> bool {
-    let files = [SourceFile { name: "fuzz.yaml".to_owned(), text: text.to_owned() }];
+fn offline(input: &Input) -> bool {
+    let names = ["fuzz.yaml", "more.yaml"].into_iter();
+    let file = |(name, text): (&str, &String)| SourceFile { name: name.to_owned(), text: text.clone() };
+    let files: Vec<SourceFile> = names.zip(&input.files).map(file).collect();
+    let mut variables = Variables::new();
+    input.variables.iter().for_each(|(name, value)| variables.set(name, value));
     let told = |found: &Diagnostics| {
         assert!(!diagnostics(found, &files, true, 80).is_empty() || found.is_empty());
         findings::json(found, &files, None);
         findings::github(found, &files);
         findings::lines(found, &files, 80);
     };
-    let specs = match parse(&files, &Variables::new()) {
-        Ok(specs) => specs,
-        Err(found) => {
-            assert!(!found.is_empty());
-            told(&found);
-            return false;
-        }
-    };
+    let (specs, found) = parse_all(&files, &variables);
+    if let Err(found) = found.or_value(()) {
+        assert!(!found.is_empty());
+        let rest =
+            specs.iter().map(|spec| Mistaken::new(spec, &found).errors(&Dialect::of(BrokerVersion::NEWEST_KNOWN)));
+        told(&rest.fold(found.clone(), Diagnostics::and));
+        return false;
+    }
     let mut parts = Vec::new();
     let options = Options::default();
     // Both ends of what is supported expand the same spec to other things.
@@ -148,7 +179,7 @@ fn offline(text: &str) -> bool {
             let promised = contracts(spec, &expansion, &dialect);
             assert!(!serde_json::to_string(&promised).unwrap().is_empty());
             let empty = definitions::empty(spec.vhost.value.clone(), version);
-            let wanted = Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() };
+            let wanted = Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() });
             let situation = Situation {
                 current: &empty.topology,
                 wanted: &wanted,

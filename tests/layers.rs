@@ -60,8 +60,9 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
-    ("dialoguer", &["cli"]),
+    ("console", &["cli"]),
     ("indicatif", &["cli"]),
+    ("mimalloc", &["main.rs"]),
 ];
 
 const LONGEST_FILE: usize = 400;

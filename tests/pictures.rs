@@ -104,6 +104,8 @@ fn seen(svg: &str) -> Seen {
         let parent_is = |class: &str| parent.is_some_and(|it| has(&it, class));
         match node.tag_name().name() {
             "rect" if has(&node, "paper") => seen.page = Some(area(&node)),
+            // A box that stands for several has others behind it.
+            "rect" if has(&node, "behind") => {}
             "rect" | "polygon" if parent_is("pill") => seen.pills.push(area(&node)),
             "rect" | "polygon" => seen.boxes.push(area(&node)),
             "text" if parent_is("node") || parent_is("pill") => {
@@ -120,22 +122,25 @@ fn seen(svg: &str) -> Seen {
     seen
 }
 
+/// Two things of which one lies on the other.
+fn overlap(seen: &Seen) -> Option<(&Area, &Area)> {
+    let mut apart: Vec<&Area> = seen.boxes.iter().chain(&seen.outside).collect();
+    apart.sort_by(|one, other| one.left.total_cmp(&other.left));
+    apart.iter().enumerate().find_map(|(index, one)| {
+        let mut near = apart[index + 1..].iter().take_while(|other| other.left < one.right);
+        near.find(|other| one.overlaps(other)).map(|other| (*one, *other))
+    })
+}
+
 /// Fails where one thing lies on another, or sticks out.
 #[track_caller]
 fn is_tidy(name: &str, svg: &str) -> Seen {
     let seen = seen(svg);
     let page = seen.page.clone().expect("a page");
-    // A box that stands for several has others behind it, with its name.
-    let mut apart: Vec<&Area> = seen.boxes.iter().chain(&seen.outside).collect();
-    for area in apart.iter().copied().chain(&seen.pills) {
+    for area in seen.boxes.iter().chain(&seen.outside).chain(&seen.pills) {
         assert!(area.is_within(&page), "{name}: {area:?} sticks out of {page:?}");
     }
-    apart.sort_by(|one, other| one.left.total_cmp(&other.left));
-    for (index, one) in apart.iter().enumerate() {
-        let near = apart[index + 1..].iter().take_while(|other| other.left < one.right);
-        let on_it = near.filter(|other| other.what != one.what).find(|other| one.overlaps(other));
-        assert_eq!(on_it, None, "{name}: overlaps {one:?}");
-    }
+    assert_eq!(overlap(&seen), None, "{name}: one lies on the other");
     for (text, shape) in &seen.inside {
         assert!(text.is_within(shape), "{name}: {text:?} does not fit into {shape:?}");
     }
@@ -199,8 +204,36 @@ fn every_realistic_topology_is_drawn() {
     assert!(things > 400, "{things}");
 }
 
-/// Teams with an exchange each, queues that differ, and a stream of everything.
-fn teams(queues: usize, teams: usize) -> String {
+/// What says the same lies on each other, too.
+#[test]
+fn things_that_say_the_same_are_told_apart() {
+    let drawn = |more: &str| {
+        seen(&format!(
+            r##"<svg xmlns="http://www.w3.org/2000/svg"><rect class="paper" width="99" height="99"/>
+            <g class="node"><title>a</title><rect class="behind" x="4" y="4" width="40" height="20"/><rect width="40" height="20"/></g>
+            <text class="label" x="10" y="40">#</text>{more}</svg>"##
+        ))
+    };
+    assert_eq!(overlap(&drawn(r##"<text class="label" x="10" y="60">#</text>"##)), None);
+    for more in [
+        r##"<text class="label" x="12" y="42">#</text>"##,
+        r##"<text class="label" x="12" y="14">a</text>"##,
+        r##"<g class="node"><title>a</title><rect x="30" y="10" width="40" height="20"/></g>"##,
+    ] {
+        assert!(overlap(&drawn(more)).is_some(), "{more}");
+    }
+}
+
+/// The next of a row of numbers that look drawn.
+fn next(seed: &mut u64, below: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*seed >> 33).unwrap() % below
+}
+
+/// Teams with an exchange each, queues that differ, and a stream of everything; so many queues of a hundred also hear
+/// another team, whichever it is.
+fn teams(queues: usize, teams: usize, across: usize) -> String {
+    let mut seed = 7;
     let mut spec = "version: 1\nvhost: company\ndefaults: {queue: {type: quorum}}\nexchanges:\n".to_owned();
     let all = || 0..teams;
     all().for_each(|team| spec += &format!("  team{team}: {{type: topic}}\n"));
@@ -211,10 +244,10 @@ fn teams(queues: usize, teams: usize) -> String {
         let retries = ["retry: {delays: [5s, 30s, 5m]}", "maxRetries: 3", "messageTtl: 1h", "retry: {delays: [1m]}"];
         let retries = retries[queue / teams % 4];
         let name = format!("team{team}.work-of-some-kind.{queue}");
-        let next = if queue % 25 == 0 { (team + 1) % teams } else { team };
+        let other = if next(&mut seed, 100) < across { next(&mut seed, teams) } else { team };
         spec += &format!(
             "  {name}: {{{retries}, deadLetter: team{team}.dead, bindings: [{{exchange: team{team}, routingKey: 'a.{queue}.#'}}, \
-             {{exchange: team{next}, routingKey: 'b.{queue}'}}]}}\n"
+             {{exchange: team{other}, routingKey: 'b.{queue}'}}]}}\n"
         );
     }
     spec += "deadLetterQueues:\n";
@@ -222,9 +255,54 @@ fn teams(queues: usize, teams: usize) -> String {
     spec
 }
 
+/// Teams with an exchange for commands and one for events; each service hears none to three kinds of events, of any team.
+fn services(count: usize, teams: usize) -> String {
+    let mut seed = 11;
+    let mut spec = "version: 1\nvhost: company\nexchanges:\n  unrouted: {type: fanout}\n".to_owned();
+    for team in 0..teams {
+        spec += &format!(
+            "  team{team}.events: {{type: topic, alternateExchange: unrouted}}\n  team{team}.commands: {{type: direct}}\n"
+        );
+    }
+    spec += "queues:\n  unrouted: {type: classic, bindings: [{exchange: unrouted}]}\n";
+    for service in 0..count {
+        let team = service % teams;
+        let kinds = ["maxLength: 10000", "retry: {delays: [1m, 10m]}", "maxRetries: 3", "messageTtl: 1h"];
+        let mut bindings = format!("{{exchange: team{team}.commands, routingKey: service{service}.handle}}");
+        for _ in 0..next(&mut seed, 4) {
+            let (other, event) = (next(&mut seed, teams), next(&mut seed, 1000));
+            bindings += &format!(", {{exchange: team{other}.events, routingKey: 'entity{event}.created.#'}}");
+        }
+        spec += &format!(
+            "  team{team}.service-{service}.inbox: {{type: quorum, {}, deadLetter: team{team}.dead, bindings: [{bindings}]}}\n",
+            kinds[next(&mut seed, kinds.len())]
+        );
+    }
+    spec += "deadLetterQueues:\n";
+    (0..teams).for_each(|team| spec += &format!("  team{team}.dead: {{type: quorum}}\n"));
+    spec
+}
+
+/// One exchange for all, or all behind one.
+fn fan(queues: usize, is_behind: bool) -> String {
+    let mut spec = "version: 1\nvhost: fan\nexchanges:\n  hub: {type: fanout}\n".to_owned();
+    for queue in (0..queues).filter(|_| is_behind) {
+        spec += &format!("  end{queue}: {{type: fanout, bindings: [{{exchange: hub}}]}}\n");
+    }
+    spec += "queues:\n";
+    for queue in 0..queues {
+        let source = if is_behind { format!("end{queue}") } else { "hub".to_owned() };
+        spec += &format!(
+            "  end{queue}: {{type: quorum, messageTtl: {}s, deadLetter: dead, bindings: [{{exchange: {source}}}]}}\n",
+            queue + 1
+        );
+    }
+    spec + "deadLetterQueues: {dead: {type: quorum}}\n"
+}
+
 #[test]
 fn fifty_queues_are_drawn_one_by_one() {
-    let spec = teams(50, 6);
+    let spec = teams(50, 6, 4);
     looks_right("fifty", &spec);
     let svg = Topo::offline().file("topology.yaml", &spec).run(["graph", "--format", "svg"]).expect_code(0).stdout;
     let names = seen(&svg).inside;
@@ -234,16 +312,35 @@ fn fifty_queues_are_drawn_one_by_one() {
     }
 }
 
+/// Whatever hears whom.
 #[test]
-fn a_thousand_queues_are_a_page_and_no_ribbon() {
-    let spec = teams(1000, 40);
-    let topo = Topo::offline().file("topology.yaml", &spec);
-    let svg = topo.run(["graph", "--format", "svg"]).expect_code(0).stdout;
-    let seen = is_tidy("thousand", &svg);
-    let page = seen.page.unwrap();
-    let ratio = page.right / page.bottom;
-    assert!((0.3..4.0).contains(&ratio), "{page:?}");
-    let names = names(&svg);
+fn many_queues_are_a_page_and_no_ribbon() {
+    let mut drawn = Vec::new();
+    for (queues, of_teams) in [(50, 6), (200, 12), (1000, 40)] {
+        for across in [4, 10, 30] {
+            drawn.push((queues, format!("{queues}, {across} % across"), teams(queues, of_teams, across)));
+        }
+        drawn.push((queues, format!("{queues} services"), services(queues, of_teams)));
+    }
+    drawn.push((600, "a fan".to_owned(), fan(600, false)));
+    drawn.push((200, "a fan of fans".to_owned(), fan(200, true)));
+    for (queues, name, spec) in drawn {
+        let topo = Topo::offline().file("topology.yaml", &spec);
+        let seen = is_tidy(&name, &topo.run(["graph", "--format", "svg"]).expect_code(0).stdout);
+        let page = seen.page.unwrap();
+        let ratio = page.right / page.bottom;
+        assert!((0.3..4.0).contains(&ratio), "{name}: {page:?}");
+        let area = page.right * page.bottom / queues as f64;
+        assert!(area < 150_000.0, "{name}: {area} for each queue, {page:?}");
+        // What draws pictures of SVGs goes no further.
+        assert!(page.right.max(page.bottom) < 32_000.0, "{name}: {page:?}");
+    }
+}
+
+#[test]
+fn each_of_a_thousand_queues_is_found() {
+    let topo = Topo::offline().file("topology.yaml", &teams(1000, 40, 4));
+    let names = names(&topo.run(["graph", "--format", "svg"]).expect_code(0).stdout);
     for queue in 0..1000 {
         let name = format!("team{}.work-of-some-kind.{queue}", queue % 40);
         assert!(names.contains(&name), "{name}");

@@ -1,46 +1,24 @@
-//! The README is true: its console blocks are run against a real broker, its spec is valid, its tables name what there is.
+//! The reference is true: its console blocks are run against a real broker, its spec is valid, its tables name what there is.
+//! What the README's first command prints is `live::quickstart`'s affair.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::support::{Node, Topo, Vhost, scratch};
+use crate::support::page::root;
+use crate::support::{Node, Page, Part, Shell, Topo, Vhost};
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
+/// Pages with commands whose story begins in the same place: the quickstart is live.
+const STORIES: [&str; 2] = ["docs/reading-a-plan.md", "docs/workers.md"];
 
-fn readme() -> String {
-    std::fs::read_to_string(root().join("README.md")).unwrap()
-}
-
-/// The fenced blocks of a language, with where their text begins and ends.
-fn blocks(text: &str, language: &str) -> Vec<(usize, usize)> {
-    let opening = format!("```{language}\n");
-    let mut blocks = Vec::new();
-    let mut from = 0;
-    while let Some(at) = text[from..].find(&opening) {
-        let start = from + at + opening.len();
-        let end = start + text[start..].find("```").expect("every block is closed");
-        blocks.push((start, end));
-        from = end + 3;
-    }
-    blocks
-}
-
-/// The story of "A plan": the quickstart is live, somebody else bound to its queue. Every `$` line is run in a shell, and
-/// what it prints must stand below it. `TOPO_UPDATE=1` writes the README anew.
+/// The quickstart is live, and somebody else bound to its queue.
 #[test]
 fn every_command_prints_what_stands_below_it() {
     let node = Node::shared();
     let vhost = Vhost::create(node, "eventhorizon".to_owned());
-    let folder = scratch::folder();
-    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
-    let run = |command: &str| shell(folder.path(), node, command);
-    let quickstart = run("topo apply --yes examples/quickstart/topology.yaml");
+    let shell = Shell::new(node);
+    std::os::unix::fs::symlink(root().join("examples"), shell.folder().join("examples")).unwrap();
+    let quickstart = shell.run("topo apply --yes examples/quickstart/topology.yaml");
     assert!(quickstart.contains("Applied"), "{quickstart}");
     let audit = json!({"routing_key": "event.created", "arguments": {}});
     vhost
@@ -51,62 +29,42 @@ fn every_command_prints_what_stands_below_it() {
     vhost.http().post(&path, &audit).expect_status(201);
     // Consumers are listed from statistics; a queue that never had one is listed without them at once.
 
-    let text = readme();
-    let mut updated = String::new();
-    let mut last = 0;
-    for (start, end) in blocks(&text, "console") {
-        updated.push_str(&text[last..start]);
-        for line in text[start..end].lines() {
-            if let Some(command) = line.strip_prefix("$ ") {
-                let _ = writeln!(updated, "$ {command}");
-                updated.push_str(&run(command));
+    for page in STORIES.map(Page::read) {
+        let mut sessions = 0;
+        let updated = page.rewritten(|part| match part {
+            Part::Block { language: "console", text } => {
+                sessions += 1;
+                Some(shell.session(text))
             }
-        }
-        last = end;
+            Part::Block { .. } | Part::Line(_) | Part::Fence(_) => None,
+        });
+        assert!(sessions > 1, "{}", page.name());
+        page.expect(&updated);
     }
-    updated.push_str(&text[last..]);
-    if std::env::var_os("TOPO_UPDATE").is_some() {
-        std::fs::write(root().join("README.md"), &updated).unwrap();
-    }
-    assert!(readme() == updated, "README.md is old: run the tests with TOPO_UPDATE=1, and look at the difference");
 }
 
-/// What a command prints on standard output, as on a machine where RabbitMQ is at its usual place.
-fn shell(folder: &Path, node: &Node, command: &str) -> String {
-    let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
-    let output = Command::new("bash")
-        .args(["-c", command])
-        .current_dir(folder)
-        .env_clear()
-        .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
-        .env("HOME", folder)
-        .env("COLUMNS", "100")
-        .env("TOPO_URL", node.url())
-        .env("TOPO_USERNAME", "guest")
-        .env("TOPO_PASSWORD", "guest")
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(!errors.contains("error:"), "{command}\n{errors}");
-    text.replace(&node.url(), "http://localhost:15672")
-        .replace(&format!("RabbitMQ {}", node.version()), "RabbitMQ 3.10.8")
+/// Nobody shows a command elsewhere without its being run.
+#[test]
+fn every_console_block_is_on_a_page_whose_commands_are_run() {
+    let pages = Page::of_folder("docs").into_iter().chain([Page::read("README.md")]);
+    for page in pages.filter(|page| !STORIES.contains(&page.name())) {
+        assert!(page.blocks("console").is_empty(), "{}", page.name());
+    }
 }
 
 #[test]
 fn the_spec_is_valid_and_plans() {
-    let text = readme();
-    let (start, end) = blocks(&text, "yaml")[0];
-    let topo = Topo::offline().file("topology.yaml", &text[start..end]);
+    let page = Page::read("docs/spec.md");
+    let topo = Topo::offline().file("topology.yaml", page.blocks("yaml")[0]);
     // A note about what no classic queue can do is right, and no fault.
     topo.run(["validate"]).expect_code(0).expect_text("Valid").expect_no_text("warning");
     topo.run(["plan", "--against", "empty"]).expect_code(0).expect_text("exchange legacy is marked `external: true`");
 }
 
-/// Every flag that the help names stands in the README, and the other way round.
+/// Every flag that the help names stands in the reference, and the other way round.
 #[test]
 fn the_tables_name_every_flag() {
-    let text = readme();
+    let text = Page::read("docs/reference.md").text;
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for command in ["plan", "apply", "validate", "export", "graph", "contract", "explain", "rules", "schema"] {
@@ -117,11 +75,74 @@ fn the_tables_name_every_flag() {
     }
     for (flag, command) in &known {
         let hidden = ["--help", "--kind"].contains(&flag.as_str());
-        assert!(hidden || reference.contains(flag.as_str()), "`topo {command}` has {flag}, the README has not");
+        assert!(hidden || reference.contains(flag.as_str()), "`topo {command}` has {flag}, the reference has not");
     }
     for flag in flags(reference) {
-        assert!(known.contains_key(&flag), "the README has {flag}, no command has");
+        assert!(known.contains_key(&flag), "the reference has {flag}, no command has");
     }
+}
+
+/// Not every flag is a variable, too: those that are not are named where that is told.
+#[test]
+fn what_the_environment_cannot_say_is_named() {
+    let mut without: BTreeSet<String> = BTreeSet::new();
+    for command in ["plan", "apply", "validate", "export", "graph", "contract", "explain", "rules", "schema"] {
+        let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
+        let mut flag = None;
+        for line in help.lines() {
+            let start = line.trim_start();
+            let is_flag = line.len() - start.len() <= 6 && start.starts_with('-');
+            if let Some(found) = flags(line).into_iter().next().filter(|_| is_flag) {
+                without.extend(flag.replace(found));
+            } else if line.contains("[env: TOPO_") {
+                flag = None;
+            }
+        }
+        without.extend(flag);
+    }
+    without.remove("--help");
+    assert!(without.len() > 3, "{without:?}");
+    let page = Page::read("docs/reference.md").text;
+    let told = page[page.find("**Environment.**").unwrap()..].split("The password").next().unwrap();
+    assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "docs/reference.md");
+    let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
+    let told = help[help.find("Environment:").unwrap()..].split("What is typed").next().unwrap();
+    assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "topo --help");
+}
+
+/// The same words as `--allow` knows, each once.
+#[test]
+fn the_table_of_hazards_is_complete() {
+    let refused = Topo::offline().spec("").run(["plan", "--allow", "danger"]).expect_code(64).stderr;
+    let words = refused.split_whitespace().collect::<Vec<_>>().join(" ");
+    let list = words.split("not a hazard; they are ").nth(1).unwrap();
+    let is_hazard = |c: char| c.is_ascii_lowercase() || c == '-' || c == ',' || c == ' ';
+    let list: String = list.chars().take_while(|c| is_hazard(*c)).collect();
+    // What is said behind the list is no part of it.
+    let mut known: Vec<&str> = list.split(", ").map(|word| word.split(' ').next().unwrap()).collect();
+    let page = Page::read("docs/reference.md").text;
+    let section = page[page.find("## Hazards").unwrap()..].lines();
+    let mut told: Vec<&str> =
+        section.filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(hazard, _)| hazard).collect();
+    known.sort_unstable();
+    told.sort_unstable();
+    assert!(known.len() > 10, "{known:?}");
+    assert_eq!(told, known);
+}
+
+/// Exit codes, too, are those of the help.
+#[test]
+fn the_table_of_exit_codes_is_complete() {
+    let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
+    let codes = |text: &str, from: &str, first: fn(&str) -> Option<&str>| -> Vec<u8> {
+        let lines = text[text.find(from).unwrap()..].lines().skip(1);
+        lines.map_while(|line| Some(first(line)?.trim().to_owned())).filter_map(|word| word.parse().ok()).collect()
+    };
+    let known = codes(&help, "Exit codes:", |line| line.split_whitespace().next());
+    let page = Page::read("docs/reference.md").text;
+    let told = codes(&page, "| exit code |", |line| line.strip_prefix('|')?.split('|').next());
+    assert!(known.len() > 8, "{known:?}");
+    assert_eq!(told, known);
 }
 
 fn flags(text: &str) -> Vec<String> {

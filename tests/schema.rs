@@ -1,7 +1,9 @@
 //! The schema says of every broken spec and of every example what the parser says; what it cannot say is in one table.
 //! Twice: by a library, and by the `check-jsonschema` that people have in their pre-commit hooks.
 
-use std::collections::BTreeSet;
+mod places;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -86,6 +88,45 @@ const BOMBS: &[&str] = &[
     "key-is-a-list.yaml",
 ];
 
+/// What a schema cannot say anywhere, by the code of topo's error; and what it cannot say there.
+const BEYOND_BY_CODE: &[(&str, &str)] = &[
+    ("declared-twice", "it is about two places"),
+    ("empty", "there is no document"),
+    ("ignored-and-declared", "it is about two places"),
+    ("mirrored-queue-policy", "it depends on the version of RabbitMQ"),
+    ("refused-by-broker", "it depends on the version of RabbitMQ, and on what it takes for a pattern"),
+    ("removed-and-declared", "it is about two places"),
+    ("retry-strategy", "it depends on defaults, on the queue's type and on what its retries come to"),
+    ("too-large", "to JSON a number has no bits"),
+    ("undeclared", "it is about two places"),
+    ("unknown-rule", "it is about a comment"),
+    ("variable", "it is about what a variable stands for"),
+];
+const BEYOND_THERE: &[(&str, &str, &str)] = &[
+    ("backoff-without-retries.yaml", "missing-key", "the number may stand in the defaults"),
+    ("dead-letter-key-without-exchange.yaml", "missing-key", "the exchange may stand in the defaults"),
+    ("everything-at-once.yaml", "missing-key", "the type may stand in the defaults"),
+    ("float-for-a-count.yaml", "wrong-type", "to JSON 5.0 is 5"),
+    ("name-of-many-bytes.yaml", "name", "a schema counts characters, not bytes"),
+    ("name-of-many-bytes.yaml", "routing-key", "a schema counts characters, not bytes"),
+    ("no-type-anywhere.yaml", "missing-key", "the type may stand in the defaults"),
+    ("octal-is-decimal.yaml", "number-as-text", "the reader that this test has takes 1_000 for a number"),
+    (
+        "removed-and-declared.yaml",
+        "name",
+        "its patterns for names are those of what is declared, not of what is deleted",
+    ),
+    ("said-as-key-and-argument.yaml", "said-twice", "it is about two keys that are one to the broker"),
+    ("two-default-queue-types/b.yaml", "said-twice", "it is about two files"),
+    ("type-by-default-takes-no-such-key.yaml", "wrong-queue-type", "the type stands in the defaults"),
+    ("variable-default-of-the-wrong-type.yaml", "wrong-type", "it is about what a variable stands for"),
+    ("variable-default-of-the-wrong-type.yaml", "wrong-value", "it is about what a variable stands for"),
+    ("variable-in-quotes-of-its-own.yaml", "wrong-type", "it is about what a variable stands for"),
+    ("version-with-a-dot.yaml", "wrong-type", "to JSON 1.0 is 1"),
+];
+/// Where topo says less: another version is another language, and nothing more is said of it.
+const ONLY_BY_THE_SCHEMA: &[&str] = &["version-2.yaml"];
+
 fn beyond() -> BTreeSet<&'static str> {
     BEYOND_A_SCHEMA.iter().flat_map(|(_, names)| *names).copied().collect()
 }
@@ -143,6 +184,57 @@ fn the_schema_agrees_with_the_parser_on_every_file() {
             assert!(complaints.is_empty(), "{}: {complaints:?}", folder.display());
         }
     }
+}
+
+/// The code of an error of topo's, its line and its column.
+type Told<'a> = (&'a str, (u64, u64));
+
+/// Not only that a file is wrong, but what: each error of topo's is one of the schema's at the same place, and the other way
+/// round.
+#[test]
+fn the_schema_finds_the_same_errors_in_the_same_places() {
+    let validator = jsonschema::draft7::new(&schema()).unwrap();
+    let (topo, mut wrong, mut compared) = (broken::laid_out(), Vec::new(), 0);
+    let mut beyond: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for case in broken::cases() {
+        let found = topo.run(["validate", "--format", "json", &case]).expect_code(65).json();
+        let mut told: BTreeMap<&str, Vec<Told<'_>>> = BTreeMap::new();
+        for it in found["diagnostics"].as_array().unwrap() {
+            let at = (it["at"]["line"].as_u64().unwrap(), it["at"]["column"].as_u64().unwrap());
+            told.entry(it["at"]["file"].as_str().unwrap()).or_default().push((it["code"].as_str().unwrap(), at));
+        }
+        for (name, bytes) in broken::files(&case) {
+            if BOMBS.contains(&&*name) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let Some((documents, places)) = documents(&bytes).zip(places::places(&text)) else { continue };
+            let said =
+                documents.iter().enumerate().flat_map(|(at, it)| places::complaints(&validator, at, it)).collect();
+            let errors = told.get(&*name).map_or(&[][..], Vec::as_slice);
+            let paths: Vec<_> = errors.iter().map(|(_, at)| places::paths_at(&places, *at)).collect();
+            for ((code, at), paths) in errors.iter().zip(&paths) {
+                compared += 1;
+                let by_code = BEYOND_BY_CODE.iter().find(|(known, _)| known == code).map(|(code, _)| ("", *code));
+                let there = BEYOND_THERE.iter().find(|(file, known, _)| *file == name && known == code);
+                let is_beyond = by_code.or(there.map(|(file, code, _)| (*file, *code)));
+                match (places::is_said(paths, &said), is_beyond) {
+                    (true, _) => {}
+                    (false, Some(known)) => drop(beyond.insert(known)),
+                    (false, None) => wrong.push(format!("{name}:{at:?} {code}, not by the schema: {paths:?}")),
+                }
+            }
+            let is_less = ONLY_BY_THE_SCHEMA.contains(&&*name);
+            for complaint in said.iter().filter(|_| !is_less).filter(|complaint| !places::is_found(complaint, &paths)) {
+                wrong.push(format!("{name}, only by the schema: {complaint:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 150, "{compared}");
+    let listed = BEYOND_BY_CODE.iter().map(|(code, _)| ("", *code));
+    let listed: BTreeSet<_> = listed.chain(BEYOND_THERE.iter().map(|(file, code, _)| (*file, *code))).collect();
+    assert_eq!(listed.difference(&beyond).collect::<Vec<_>>(), [&("", ""); 0], "listed, and the schema says it");
 }
 
 #[test]

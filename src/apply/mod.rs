@@ -12,5 +12,5 @@ mod report;
 
 pub use execute::{CONCURRENCY, Progress, apply};
 pub use interrupt::Interrupt;
-pub use migrate::{Consumers, Means, Migrated};
+pub use migrate::{Consumers, Means, Migrated, Missing};
 pub use report::{FailedStep, Report, StepDone, WaitingStep};

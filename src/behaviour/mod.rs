@@ -4,6 +4,7 @@
 //! Each prediction is compared with real brokers by the differential tests of `tests/live`. What a *re*declare answers is
 //! said by [`plan::verdict`](crate::plan::verdict), from the same table of known arguments.
 
+pub mod binding_key;
 pub mod declare;
 pub mod dialect;
 pub mod effective;
@@ -13,6 +14,7 @@ pub mod policy_keys;
 pub mod routing;
 pub mod wiring;
 
+pub use binding_key::is_made_by_http;
 pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
 };

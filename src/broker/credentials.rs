@@ -6,10 +6,9 @@
 //! left alone.
 
 use super::base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
-use ini::{Ini, ParseOption};
+use super::ini::{self, NotIni, Section};
 use secrecy::SecretString;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// The node that is meant when none is named, in both generations.
 pub const DEFAULT_NODE: &str = "default";
@@ -93,37 +92,39 @@ pub fn from_rabbitmqadmin_conf(text: &str, node: &str) -> Result<NodeSettings, C
 pub fn detect(text: &str) -> Result<ConfFormat, ConfError> {
     let Err(not_toml) = text.parse::<toml::Table>() else { return Ok(ConfFormat::Toml) };
     let line = |offset: usize| text[..offset.min(text.len())].lines().count().max(1);
-    match Ini::load_from_str_opt(text, INI) {
+    match ini::sections(text) {
         // Quoted values make it TOML with a mistake, and the mistake is what a person wants to hear of.
         Ok(_) if text.contains("= \"") || text.contains("=\"") => Err(ConfError::Malformed {
             line: line(not_toml.span().map_or(0, |span| span.start)),
             reason: not_toml.message().to_owned(),
         }),
         Ok(_) => Ok(ConfFormat::Ini),
-        Err(error) => Err(ConfError::Malformed { line: error.line, reason: error.msg.into_owned() }),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// As Python reads it: values end at the end of the line, quotes and backslashes mean themselves.
-const INI: ParseOption = ParseOption {
-    enabled_quote: false,
-    enabled_escape: false,
-    enabled_indented_mutiline_value: false,
-    enabled_preserve_key_leading_whitespace: false,
-};
+impl From<NotIni> for ConfError {
+    fn from(error: NotIni) -> Self {
+        Self::Malformed { line: error.line, reason: error.reason.to_owned() }
+    }
+}
 
 fn from_ini(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
-    let ini = Ini::load_from_str_opt(text, INI)
-        .map_err(|error| ConfError::Malformed { line: error.line, reason: error.msg.into_owned() })?;
-    let Some(section) = ini.section(Some(node)) else {
-        let known = ini.sections().flatten().filter(|name| *name != "DEFAULT").map(str::to_owned).collect();
-        return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
+    let mut sections = ini::sections(text)?;
+    let mut take_section = |name: &str| {
+        let at = sections.iter().position(|(known, _)| known == name);
+        at.map(|at| sections.remove(at).1)
     };
-    // `configparser`: `[DEFAULT]` is behind every section, keys have no case, and `%%` is a `%`.
-    let mut values: BTreeMap<String, String> = BTreeMap::new();
-    for (key, value) in ini.section(Some("DEFAULT")).into_iter().flat_map(|section| section.iter()).chain(section) {
-        values.insert(key.to_lowercase(), value.replace("%%", "%"));
-    }
+    let behind = take_section("DEFAULT").unwrap_or_default();
+    let Some(section) = take_section(node) else {
+        return Err(ConfError::NoSuchNode {
+            node: node.to_owned(),
+            known: sections.into_iter().map(|it| it.0).collect(),
+        });
+    };
+    // `configparser`: `[DEFAULT]` is behind every section, and `%%` is a `%`.
+    let values = behind.into_iter().chain(section);
+    let mut values: Section = values.map(|(key, value)| (key, value.replace("%%", "%"))).collect();
     let mut take = |key: &str| values.remove(key).filter(|value| !value.is_empty());
     let wrong = |reason: &str| ConfError::Value { node: node.to_owned(), reason: reason.to_owned() };
     let boolean = |key: &str, value: Option<String>| match value.as_deref() {

@@ -27,6 +27,16 @@ pub enum BrokerError {
         /// What went wrong.
         problem: ConnectProblem,
     },
+    /// What answers over AMQP is not the broker that answers over HTTP: nothing may be moved there, and nothing deleted.
+    #[error("the broker at {amqp} is another one than the broker at {url}: {reason}")]
+    AnotherBroker {
+        /// The AMQP address, without user info.
+        amqp: String,
+        /// The management URL, without user info.
+        url: String,
+        /// What the one has and the other has not.
+        reason: String,
+    },
     /// No answer in time.
     #[error("{url} did not answer {request} within {}", humantime::format_duration(*.after))]
     Timeout {
@@ -204,6 +214,18 @@ pub enum BrokerError {
         /// Why not.
         reason: &'static str,
     },
+    /// A quorum queue is listed, and there is nothing behind the name: a node died while it was declared or deleted. Nothing
+    /// was deleted.
+    #[error(
+        "queue {queue} takes no messages: none of its members runs ({reason}); unless a node that is down comes back with \
+         it, delete it, and apply again"
+    )]
+    NoMembers {
+        /// The queue.
+        queue: QueueName,
+        /// The broker's words.
+        reason: String,
+    },
     /// 404 on the delete of a binding that is still listed.
     #[error(
         "binding {binding} cannot be deleted over HTTP: the management API takes the routing keys `null` and `undefined` \
@@ -287,104 +309,6 @@ pub enum BrokerError {
         /// How.
         reason: String,
     },
-}
-
-impl BrokerError {
-    /// Whether it may go away by itself, so that the request is worth sending again.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Connect { problem, .. } => problem.is_transient(),
-            Self::Timeout { .. } | Self::Unavailable { .. } | Self::Alarm { .. } => true,
-            Self::Certificate { .. }
-            | Self::Unauthorized { .. }
-            | Self::AccessRefused { .. }
-            | Self::WrongTag { .. }
-            | Self::NotManagementApi { .. }
-            | Self::Redirected { .. }
-            | Self::Refused { .. }
-            | Self::Inequivalent { .. }
-            | Self::NotFound { .. }
-            | Self::HomeNodeDown { .. }
-            | Self::Malformed { .. }
-            | Self::Unaddressable { .. }
-            | Self::VersionUnknown { .. }
-            | Self::VersionTooOld { .. }
-            | Self::NotEmpty { .. }
-            | Self::MoreThanAllowed { .. }
-            | Self::EmptinessUnknown { .. }
-            | Self::Undeletable { .. }
-            | Self::BoundMeanwhile { .. }
-            | Self::NotMoved { .. }
-            | Self::NotVerified { .. }
-            | Self::Unverifiable { .. }
-            | Self::NotRestorable { .. }
-            | Self::Unlistable { .. }
-            | Self::LockHeld { .. }
-            | Self::LockLost { .. } => false,
-        }
-    }
-
-    /// Whether the broker may have done what was asked all the same, because its answer never came.
-    pub fn leaves_doubt(&self) -> bool {
-        match self {
-            Self::Connect { problem, .. } => problem.is_after_sending(),
-            Self::NotVerified { .. }
-            | Self::Unverifiable { .. }
-            | Self::Timeout { .. }
-            | Self::Unavailable { .. }
-            | Self::Alarm { .. }
-            | Self::NotManagementApi { .. } => true,
-            Self::Certificate { .. }
-            | Self::Unauthorized { .. }
-            | Self::AccessRefused { .. }
-            | Self::WrongTag { .. }
-            | Self::Redirected { .. }
-            | Self::Refused { .. }
-            | Self::Inequivalent { .. }
-            | Self::NotFound { .. }
-            | Self::HomeNodeDown { .. }
-            | Self::Malformed { .. }
-            | Self::Unaddressable { .. }
-            | Self::VersionUnknown { .. }
-            | Self::VersionTooOld { .. }
-            | Self::NotEmpty { .. }
-            | Self::MoreThanAllowed { .. }
-            | Self::EmptinessUnknown { .. }
-            | Self::Undeletable { .. }
-            | Self::BoundMeanwhile { .. }
-            | Self::NotMoved { .. }
-            | Self::NotRestorable { .. }
-            | Self::Unlistable { .. }
-            | Self::LockHeld { .. }
-            | Self::LockLost { .. } => false,
-        }
-    }
-
-    /// Whether the broker certainly did not do what was asked, but may do it if asked again: nothing was sent, or it was
-    /// turned away at the door. The only errors after which a delete is sent again.
-    pub(super) fn is_untouched(&self) -> bool {
-        if let Self::Connect { problem, .. } = self {
-            return problem.is_transient() && !problem.is_after_sending();
-        }
-        matches!(self, Self::Unavailable { status: 429 | 503, .. })
-    }
-
-    /// Whether a deletion was not even tried, because what must hold for it did not.
-    pub fn is_guard(&self) -> bool {
-        matches!(
-            self,
-            Self::NotEmpty { .. }
-                | Self::MoreThanAllowed { .. }
-                | Self::EmptinessUnknown { .. }
-                | Self::BoundMeanwhile { .. }
-                | Self::NotRestorable { .. }
-        )
-    }
-
-    /// Whether the broker had done what was asked when it came.
-    pub fn is_after_doing(&self) -> bool {
-        matches!(self, Self::NotVerified { .. } | Self::Unverifiable { .. })
-    }
 }
 
 fn held(messages: Option<u64>) -> String {

@@ -122,12 +122,17 @@ impl Broker {
     }
 
     /// Proves that a queue is empty, as well as a broker lets anybody; false if it is not there. What may come after that,
-    /// nobody knows but who deletes it in the same breath.
+    /// nobody knows but who deletes it in the same breath: a delete with that guard need not prove it a second time. Who
+    /// deletes it in another way than by [`Self::perform`] has to [forget](Self::forget_emptiness) the proof first.
     pub async fn prove_empty(&self, vhost: &VhostName, name: &QueueName) -> Result<bool, BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let proven = self.retrying_when(BrokerError::is_untouched, || self.proven_empty(vhost, name, &delete)).await;
-        self.emptiness().forget(vhost, name);
         Ok(proven?.is_some())
+    }
+
+    /// What is of that name from now on is another queue.
+    pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
+        self.emptiness().forget(vhost, name);
     }
 
     async fn delete_if_empty(
@@ -212,6 +217,9 @@ impl Broker {
             // nobody. Both had their two ticks, and would otherwise never be deleted.
             Err(BrokerError::AccessRefused { .. }) => return Ok(()),
             Err(BrokerError::Refused { reason, .. }) if reason.contains("single active consumer") => return Ok(()),
+            Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {
+                return Err(BrokerError::NoMembers { queue: name.clone(), reason });
+            }
             // It went meanwhile: the delete says so.
             Err(BrokerError::NotFound { .. }) => return Ok(()),
             answer => answer?,
@@ -222,17 +230,14 @@ impl Broker {
         }
     }
 
-    /// The broker's words, when a quorum queue is listed and none of its members runs, as when a node died while it was
-    /// declared or deleted: 4.3.6 shows it as running, with a leader, and rejects what is published to it. Only asked where nothing is shown to
-    /// be in it: a message would be marked as redelivered.
-    pub async fn members_are_gone(&self, vhost: &VhostName, name: &QueueName) -> Option<String> {
+    /// What is the matter when a quorum queue is listed and none of its members runs ([`BrokerError::NoMembers`]): 4.3.6
+    /// shows it as running, with a leader, and rejects what is published to it. Only asked where nothing is shown to be in
+    /// it: a message would be marked as redelivered.
+    pub async fn members_are_gone(&self, vhost: &VhostName, name: &QueueName) -> Option<BrokerError> {
         let delete = Request::delete(path("queues", &[vhost.as_str(), name.as_str()]));
         let totals = self.totals_of(vhost, name, &delete).await.ok().flatten()?;
         must_be_empty(name, &totals).ok()?;
-        match self.must_have_nothing_ready(name, &delete).await {
-            Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => Some(reason),
-            Ok(()) | Err(_) => None,
-        }
+        self.must_have_nothing_ready(name, &delete).await.err().filter(|it| matches!(it, BrokerError::NoMembers { .. }))
     }
 
     /// `None` if the queue is gone: not listed, and the broker says so of the one queue, too. A list from a node that is

@@ -8,7 +8,8 @@
 //!
 //! When the node of the lock dies, a durable queue of 3.x could be neither declared nor deleted until the node is back; a
 //! transient one is gone at once. From 4.0 on a queue stays in the lists, as if it were running, and nothing renews or expires
-//! it; but it can be deleted. That is done when its holder must have noticed.
+//! it; but it can be deleted. That is done when its holder must have noticed, and by one at a time, who has a second lock for
+//! it: a DELETE cannot say whose lock it means, and that of the second would hit what the first has put in its place.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -19,7 +20,7 @@ use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -30,10 +31,15 @@ pub const LEASE: Duration = Duration::from_secs(60);
 const RENEWAL: Duration = Duration::from_secs(15);
 /// Between two looks at a lock that another holds.
 const POLL: Duration = Duration::from_secs(1);
+/// What is added to its name for the right to take it away.
+const TAKING_AWAY: &str = ".taking-away";
 /// The argument with the words of the holder.
 const HOLDER: &str = "x-topo-holder";
 /// The argument that tells two holders with the same words apart.
 const TOKEN: &str = "x-topo-token";
+
+/// Why a lock is lost of which the broker may not have said so.
+const EXPIRED: &str = "it could not be renewed before it expired";
 
 /// Who holds a lock, for people: `me@host pid 4711 since 2026-11-20T12:00:00Z`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +68,8 @@ impl fmt::Display for Holder {
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
+    /// Until when it is ours, if it is not renewed. Whoever was stopped for a while sees here that it is over.
+    held_until: Arc<Mutex<Instant>>,
     renewal: JoinHandle<()>,
 }
 
@@ -85,6 +93,7 @@ enum Seen {
 /// Somebody else's lock.
 struct Other {
     words: String,
+    token: Option<String>,
     /// Where its queue is.
     node: Option<String>,
 }
@@ -106,16 +115,21 @@ impl Broker {
         let durable = version.is_at_least(4, 0);
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
         let deadline = Instant::now() + patience;
-        let mut put = false;
-        let mut down_since: Option<Instant> = None;
-        loop {
-            let step = match lock.look().await {
-                Ok(Seen::Ours) => break,
-                Ok(Seen::Others(Other { words: holder, node })) => {
+        // When the last was sent. The broker's lease begins later.
+        let mut put: Option<Instant> = None;
+        let mut down_since: Option<(Instant, Option<String>)> = None;
+        let put_at = loop {
+            let step = match (lock.look().await, put) {
+                (Ok(Seen::Ours), Some(at)) => break at,
+                (Ok(Seen::Others(Other { words: holder, token, node })), _) => {
                     let down = self.down(node).await;
-                    down_since = down.is_some().then(|| down_since.unwrap_or_else(Instant::now));
-                    if down_since.is_some_and(|since| since.elapsed() >= LEASE) {
-                        gone_is_done(self.send(&Request::delete(lock.path())).await).map(|_| ())
+                    // Another's lock on the same node may be one of a minute ago.
+                    down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
+                    if down.is_some() && down_since.is_none() {
+                        down_since = Some((Instant::now(), token.clone()));
+                    }
+                    if down_since.as_ref().is_some_and(|(since, _)| since.elapsed() >= LEASE) {
+                        lock.take_away(token.as_deref()).await
                     } else if Instant::now() >= deadline || give_up() {
                         return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder, down });
                     } else {
@@ -123,23 +137,24 @@ impl Broker {
                         Ok(())
                     }
                 }
-                Ok(Seen::Free) => {
-                    put = true;
+                (Ok(Seen::Free | Seen::Ours), _) => {
+                    put = Some(Instant::now());
                     lock.put().await.map(|_| ())
                 }
-                Err(error) => Err(error),
+                (Err(error), _) => Err(error),
             };
             if let Err(error) = step {
                 // It may have come to be ours all the same; then the next one would wait for nobody.
-                if put {
+                if put.is_some() {
                     let _ = lock.free().await;
                 }
                 return Err(error);
             }
-        }
+        };
         let lost = Arc::new(OnceLock::new());
-        let renewal = tokio::spawn(keep(lock.clone(), lost.clone()));
-        Ok(LockedBroker { lock, lost, renewal })
+        let held_until = Arc::new(Mutex::new(put_at + LEASE));
+        let renewal = tokio::spawn(keep(lock.clone(), lost.clone(), held_until.clone()));
+        Ok(LockedBroker { lock, lost, held_until, renewal })
     }
 
     /// The same node, if it is known not to be running.
@@ -163,15 +178,22 @@ impl LockedBroker {
 
     /// Whether the lock is not ours any more. Then nothing more may be changed.
     pub fn lost(&self) -> bool {
-        self.lost.get().is_some()
+        self.loss().is_some()
     }
 
     /// [`BrokerError::LockLost`] if the lock is not ours any more.
     pub fn check(&self) -> Result<(), BrokerError> {
-        match self.lost.get() {
+        match self.loss() {
             None => Ok(()),
-            Some(reason) => Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason: reason.clone() }),
+            Some(reason) => Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason }),
         }
+    }
+
+    /// Why it is not ours any more. A process that was stopped for longer than the lease (a laptop that slept) goes on where
+    /// it was, before the renewal has its turn.
+    fn loss(&self) -> Option<String> {
+        let is_over = || Instant::now() >= *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lost.get().cloned().or_else(|| is_over().then(|| EXPIRED.to_owned()))
     }
 
     /// Asks the broker whether the lock is still ours, so that a lock that was taken away is noticed before the next
@@ -219,13 +241,16 @@ impl Lock {
             Err(error) => return Err(error),
         };
         let text = |name: &str| listed.arguments.get(name).and_then(|value| value.as_text());
-        Ok(match (text(HOLDER), text(TOKEN)) {
-            (_, Some(token)) if token == self.holder.token => Seen::Ours,
-            (words, _) => {
-                let stranger = || format!("a queue named `{}` that topo did not make", self.queue);
-                Seen::Others(Other { words: words.map_or_else(stranger, str::to_owned), node: listed.node.clone() })
-            }
-        })
+        let (words, token) = (text(HOLDER), text(TOKEN));
+        if token == Some(&self.holder.token) {
+            return Ok(Seen::Ours);
+        }
+        let stranger = || format!("a queue named `{}` that topo did not make", self.queue);
+        Ok(Seen::Others(Other {
+            words: words.map_or_else(stranger, str::to_owned),
+            token: token.map(str::to_owned),
+            node: listed.node.clone(),
+        }))
     }
 
     /// Makes the queue, or starts its lease anew; true if it was not there.
@@ -250,9 +275,34 @@ impl Lock {
         // What is tried again is the look with the delete: after a lost answer, the lock may be somebody else's.
         let look_and_delete = async || match self.look().await? {
             Seen::Free | Seen::Others(_) => Ok(()),
-            Seen::Ours => gone_is_done(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ()),
+            Seen::Ours => self.delete_once().await,
         };
         self.broker.retrying(look_and_delete).await
+    }
+
+    async fn delete_once(&self) -> Result<(), BrokerError> {
+        gone_is_done(self.broker.send_once(&Request::delete(self.path())).await).map(|_| ())
+    }
+
+    /// Deletes the lock with that token, whose node is down. While another is about to, nothing: the next look shows what
+    /// became of it.
+    async fn take_away(&self, token: Option<&str>) -> Result<(), BrokerError> {
+        let name = format!("{}{TAKING_AWAY}", self.queue);
+        let right = Self { queue: QueueName::new(name), ..self.clone() };
+        right.put().await?;
+        let taken = match right.look().await? {
+            // Only now: what was seen before may have been taken away since, and be somebody's.
+            Seen::Ours => match self.look().await? {
+                Seen::Others(other) if other.token.as_deref() == token => self.delete_once().await,
+                Seen::Others(_) | Seen::Ours | Seen::Free => Ok(()),
+            },
+            Seen::Others(_) | Seen::Free => {
+                sleep(POLL).await;
+                Ok(())
+            }
+        };
+        right.free().await?;
+        taken
     }
 
     /// Why the lock is lost, if it is.
@@ -269,21 +319,21 @@ impl Lock {
 }
 
 /// Renews the lock until it is lost: by an answer that says so, or because no renewal came through for a whole lease.
-async fn keep(lock: Lock, lost: Arc<OnceLock<String>>) {
-    let mut held_until = Instant::now() + LEASE;
+async fn keep(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>) {
     loop {
         sleep(RENEWAL).await;
         let started = Instant::now();
+        let held_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match timeout_at(held_until, lock.renew()).await {
             Ok(Ok(None)) => {
                 // From before the request was sent: the broker's lease began later.
-                held_until = started + LEASE;
+                *until.lock().unwrap_or_else(PoisonError::into_inner) = started + LEASE;
                 continue;
             }
             Ok(Ok(Some(reason))) => reason,
             Ok(Err(error)) if Instant::now() < held_until && error.is_transient() => continue,
             Ok(Err(error)) => format!("it could not be renewed: {error}"),
-            Err(_) => "it could not be renewed before it expired".to_owned(),
+            Err(_) => EXPIRED.to_owned(),
         };
         // `confirm` may have been first.
         let _ = lost.set(reason);

@@ -1,5 +1,6 @@
 //! Turns the lists of one vhost into a snapshot. Pure.
 
+use super::survey::Cluster;
 use super::wire;
 use crate::behaviour::Dialect;
 use crate::model::{
@@ -29,19 +30,12 @@ pub struct Snapshot {
     pub untouchable: BTreeSet<ObjectId>,
     /// What an administrator set over the policies.
     pub operator_policies: BTreeMap<PolicyName, Policy>,
+    /// What a definitions file has beside all this, by what it is (`shovel`), with the names.
+    pub beside: BTreeMap<String, Vec<String>>,
 }
 
 /// By binding, the keys that delete it; see `rabbit_mgmt_format:pack_binding_props`.
 pub type PropertiesKeys = BTreeMap<Binding, Vec<String>>;
-
-/// What is the same for every vhost.
-#[derive(Clone, Debug)]
-pub(super) struct Cluster {
-    pub(super) name: String,
-    pub(super) product: String,
-    /// With the node's default queue type.
-    pub(super) dialect: Dialect,
-}
 
 /// The lists of a vhost that exists.
 #[derive(Debug)]
@@ -65,6 +59,7 @@ impl Snapshot {
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             operator_policies: BTreeMap::new(),
+            beside: BTreeMap::new(),
         }
     }
 
@@ -72,9 +67,7 @@ impl Snapshot {
     pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
         let mut snapshot = Self::missing(vhost, cluster);
         let settings = lists.settings.map_or_else(Vhost::default, settings);
-        if settings.default_queue_type.is_some() {
-            snapshot.dialect.default_queue_type.clone_from(&settings.default_queue_type);
-        }
+        snapshot.dialect = cluster.dialect_of(settings.default_queue_type.as_deref());
         snapshot.topology.settings = Some(settings);
         for listed in lists.exchanges {
             let name = ExchangeName::new(listed.name);
@@ -125,14 +118,12 @@ impl Snapshot {
 }
 
 fn settings(listed: wire::Vhost) -> Vhost {
-    Vhost {
-        description: listed.description.filter(|text| text != "undefined"),
-        tags: listed.tags,
-        default_queue_type: listed.default_queue_type.filter(|kind| kind != "undefined" && !kind.is_empty()),
-    }
+    let default_queue_type = listed.default_queue_type().map(str::to_owned);
+    let description = listed.description.filter(|text| text != "undefined");
+    Vhost { description, tags: listed.tags, default_queue_type }
 }
 
-fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy> {
+pub(super) fn policies(listed: Vec<wire::Policy>) -> BTreeMap<PolicyName, Policy> {
     let policy = |wire::Policy { name, pattern, apply_to, priority, definition }| {
         (PolicyName::new(name), Policy { pattern, apply_to, priority, definition })
     };

@@ -91,7 +91,14 @@ pub(super) struct Vhost {
     #[serde(default, deserialize_with = "tags")]
     pub(super) tags: Vec<String>,
     /// The text `undefined` when there is none, on 3.10 and 3.11.
-    pub(super) default_queue_type: Option<String>,
+    default_queue_type: Option<String>,
+}
+
+impl Vhost {
+    /// The type that queues get there, if the vhost says one.
+    pub(super) fn default_queue_type(&self) -> Option<&str> {
+        self.default_queue_type.as_deref().filter(|kind| *kind != "undefined" && !kind.is_empty())
+    }
 }
 
 /// An entry of `GET /api/queues/VHOST?disable_stats=true`.
@@ -121,7 +128,7 @@ pub(super) struct QueueTotals {
     pub(super) messages_unacknowledged: Option<u64>,
 }
 
-/// `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes`.
+/// `GET /api/queues/VHOST/NAME?columns=leader,members,online,messages,message_bytes,consumers`.
 #[derive(Debug, Deserialize)]
 pub(super) struct QueueState {
     /// Null, or not there, where there is none.
@@ -132,6 +139,7 @@ pub(super) struct QueueState {
     pub(super) online: Vec<String>,
     pub(super) messages: Option<u64>,
     pub(super) message_bytes: Option<u64>,
+    pub(super) consumers: Option<u64>,
 }
 
 /// `GET /api/queues/VHOST/NAME`, as far as a lock needs it.

@@ -4,13 +4,17 @@ use super::arguments::{ConnectionArguments, MoverKind};
 use super::connection;
 use super::failure::Failure;
 use crate::broker::mover::{AmqpMover, AmqpOptions, AmqpUrl, Mover, ShovelMover};
-use crate::broker::{Broker, ConnectionOptions, Retries};
-use crate::model::{BrokerVersion, VhostName};
-use crate::plan::{Movers, Plan};
+use crate::broker::{Broker, BrokerError, ConnectionOptions, Retries};
+use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
+use crate::plan::{Activity, Movers, Plan, left_behind};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A port that is open answers at once; one that a firewall drops never does.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// So many queues are asked one by one; of more, the statistics have to do.
+const MOST_ASKED: usize = 200;
 
 /// A broker, and what can move messages there.
 pub(super) struct Access {
@@ -58,6 +62,51 @@ impl Access {
         }
     }
 
+    /// Asks queues how many messages they hold, over AMQP: a count that may be old becomes one of this moment. Whether that
+    /// changed anything.
+    ///
+    /// A passive declare takes no right on the queue, and leaves it as it is. What consumers hold it does not say, so only a
+    /// queue without any counts as asked. Where AMQP cannot be reached, what is not known stays so.
+    pub(super) async fn ask(&self, vhost: &VhostName, queues: &[QueueName], activity: &mut Activity) -> bool {
+        if self.kind == MoverKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
+            return false;
+        }
+        let Ok(mover) = self.amqp(vhost).await else { return false };
+        // Where something in between does not say whose queue it is, its word is nothing worth.
+        if mover.cluster().is_none() {
+            mover.close().await;
+            return false;
+        }
+        let mut is_better = false;
+        if let Ok(binder) = mover.binder().await {
+            for name in queues {
+                // One that is gone takes the channel with it.
+                let Ok(counted) = binder.counted(name).await else { break };
+                let ready = counted.filter(|counted| counted.consumers == 0).map(|counted| u64::from(counted.ready));
+                if let (Some(ready), Some(known)) = (ready, activity.queues.get_mut(name)) {
+                    known.messages = Some(ready);
+                    known.ready = Some(ready);
+                    known.asked = true;
+                    is_better = true;
+                }
+            }
+        }
+        mover.close().await;
+        is_better
+    }
+
+    /// The queues of migrations that were cut short from which a shovel moves that this user may not remove.
+    pub(super) async fn out_of_reach(
+        &self,
+        live: &Topology,
+        version: BrokerVersion,
+    ) -> Result<BTreeSet<QueueName>, BrokerError> {
+        match left_behind(live) {
+            none if none.is_empty() => Ok(BTreeSet::new()),
+            queues => ShovelMover::new(self.broker.clone(), &live.vhost, version).out_of_reach(&queues).await,
+        }
+    }
+
     /// The movers of all vhosts in which a plan moves messages.
     pub(super) async fn movers_of(&self, plan: &Plan) -> Result<Vec<(VhostName, Mover)>, Failure> {
         let mut movers = Vec::new();
@@ -67,6 +116,11 @@ impl Access {
                 let failure = Failure::failed("nothing can move the messages; nothing was changed");
                 reasons.into_iter().fold(failure, Failure::because)
             })?;
+            if let (Mover::Amqp(amqp), Some(first)) = (&mover, part.migrations.first()) {
+                amqp.expect_same_broker(&self.broker, &first.queue).await.map_err(|error| {
+                    Failure::failed("the messages cannot be moved safely; nothing was changed").because_of(&error)
+                })?;
+            }
             movers.push((part.vhost.clone(), mover));
         }
         Ok(movers)
@@ -83,6 +137,17 @@ impl Access {
         let (timeout, retries) = (options.timeout, options.retries);
         options.timeout = CONNECT_TIMEOUT.min(timeout);
         options.retries = Retries { attempts: 2, ..retries };
-        AmqpMover::connect(options).await.map_err(|error| error.to_string())
+        let address = options.address.to_string();
+        let mover = AmqpMover::connect(options).await.map_err(|error| error.to_string())?;
+        let (there, here) = (mover.cluster(), self.broker.cluster_name().await.unwrap_or_default());
+        match (there, here) {
+            (Some(there), Some(here)) if there != here => {
+                mover.close().await;
+                Err(format!(
+                    "{address} is cluster {there}, and the management API is of {here}: say where it is with --amqp-url"
+                ))
+            }
+            (_, _) => Ok(mover),
+        }
     }
 }

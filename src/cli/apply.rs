@@ -8,24 +8,32 @@ use super::locking::{self, Locks};
 use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
+use super::sources::Sources;
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
-use crate::apply::{Interrupt, Means, Progress as Event, Report, apply};
+use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
-use crate::lint::Levels;
 use crate::model::names::LOCK_QUEUE;
 use crate::model::{Address, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
-use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, Wanted, gate, obstacles};
-use crate::render::{plan_text, report_json, report_text};
+use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, Wanted, gate, obstacles};
+use crate::render::{next_line, report_json, report_text};
+use futures_util::stream::{self, StreamExt};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Vhosts that are changed at once: one with few objects waits most of the time.
+const VHOSTS_AT_ONCE: usize = 4;
 
 /// What is to be applied, and what the person saw of it.
 struct Intent {
-    wanted: Vec<Wanted>,
+    wanted: Vec<Arc<Wanted>>,
     seen: Plan,
     specs: String,
     again: String,
+    /// Findings that are as bad as `--fail-on` says. A saved plan was reviewed with them.
+    too_bad: Option<Failure>,
 }
 
 pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<Exit, Failure> {
@@ -40,22 +48,29 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let progress = Progress::new(global);
     let access = Access::new(&arguments.connection)?;
     let allowed = planning::allowances(&arguments.planning);
-    let intent = intent(arguments, saved, &access, global).await?;
-    expected(arguments, &intent.seen)?;
+    let mut intent = intent(arguments, saved, &access, global).await?;
     let all = arguments.planning.show.is_some();
     let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
     if arguments.format == ReportFormat::Text {
         output::print(&format(&intent.seen))?;
     }
+    // After the plan: two hashes alone would not say what is another.
+    expected(arguments, &intent.seen)?;
     let open = obstacles(&intent.seen, &allowed);
     if !open.is_empty() {
-        let command = plan_text::paste_line(&intent.again, &open);
+        let command = next_line::paste_line(&intent.again, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
             failure = failure.hint(format!("to go on all the same: {command}"));
         }
         if arguments.format == ReportFormat::Json {
             print_json(&[], Some(&[]), &intent.seen, "blocked")?;
+        }
+        return Err(failure);
+    }
+    if let Some(failure) = intent.too_bad.take() {
+        if arguments.format == ReportFormat::Json {
+            print_json(&[], Some(&[]), &intent.seen, outcome::word(Exit::Failed))?;
         }
         return Err(failure);
     }
@@ -92,21 +107,23 @@ async fn intent(
         return aborted(arguments, access, progress).await;
     }
     let Some(saved) = saved else {
-        let mut loaded = input::load(&arguments.spec, "topo apply")?;
-        let options = planning::options(&arguments.planning);
-        let Planned { plan: seen, dialects } = planning::read(access, &mut loaded, &options, progress).await?;
+        let sources = Sources::read(&arguments.spec, "topo apply")?;
+        let options = planning::options(&arguments.planning)?;
+        let Planned { loaded, plan: seen, wanted, found } =
+            planning::read(access, sources, &options, &arguments.lint, progress).await?;
         planning::known_addresses(&seen)?;
-        findings::beside(&loaded, &dialects, &seen, &Levels::new(), None).tell(&loaded, global);
-        let again = again(arguments, &loaded.specs);
-        return Ok(Intent { wanted: loaded.wanted(), seen, specs: loaded.specs, again });
+        let beside = findings::beside(found, &seen, &arguments.lint);
+        beside.tell(&loaded, global);
+        let (again, too_bad) = (again(arguments, &loaded.specs), beside.too_bad());
+        return Ok(Intent { wanted, seen, specs: loaded.specs, again, too_bad });
     };
-    let wanted: Vec<Wanted> = saved.vhosts.iter().map(|part| part.wanted.clone()).collect();
+    let wanted: Vec<Arc<Wanted>> = saved.vhosts.iter().map(|part| Arc::clone(&part.wanted)).collect();
     let now = planning::plan(access, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection);
     let again = format!("topo apply --plan {}{connection}{}", shell::quoted(&path), lock_flag(arguments));
-    Ok(Intent { wanted, seen: now, specs: path, again })
+    Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 
 /// What undoes migrations: no spec is needed for it, what is live says it all.
@@ -118,19 +135,20 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
             vhosts.push(vhost);
         }
     }
-    let wanted: Vec<Wanted> = vhosts.into_iter().map(Wanted::nothing).collect();
+    let wanted: Vec<Arc<Wanted>> = vhosts.into_iter().map(Wanted::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let seen = planning::plan(access, &wanted, &options, progress).await?;
     let flags: String =
         arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
     let again = format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments));
-    Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again })
+    Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again, too_bad: None })
 }
 
 /// The command that goes on after this one.
 fn again(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
-    format!("topo apply{spec}{}{planning}{}", connection::flags(&arguments.connection), lock_flag(arguments))
+    let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
+    format!("topo apply{spec}{connection}{planning}{lint}{}", lock_flag(arguments))
 }
 
 fn lock_flag(arguments: &ApplyArguments) -> String {
@@ -234,7 +252,7 @@ async fn approve(
     fresh(&intent.seen, &now)?;
     gate(now, allowed).map_err(|refused| {
         let (plan, open) = *refused;
-        let command = plan_text::paste_line(&intent.again, &open);
+        let command = next_line::paste_line(&intent.again, &open);
         output::tell(&super::plan::shown(
             &plan,
             (PlanFormat::Text, false),
@@ -255,22 +273,32 @@ async fn execute(
     progress: Progress,
 ) -> Vec<Report> {
     let plan = approved.plan();
-    let mut steps = progress.steps(plan.step_count());
-    let mut reports: Vec<Report> = Vec::new();
-    for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
-        let stopped = interrupt.is_requested() || reports.iter().any(|report| !report.is_complete());
+    let steps = RefCell::new(progress.steps(locks.done().len() + plan.step_count()));
+    locks.done().for_each(|step| steps.borrow_mut().over(&report_text::action(&step.action)));
+    let tell = |event: Event<'_>| {
+        let mut steps = steps.borrow_mut();
+        match event {
+            Event::Done(step) => steps.done(step.id, &report_text::action(&step.action)),
+            Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
+            Event::Moving(step, moved, left) => {
+                let rate = steps.rate(&report_text::action(&step.action), moved);
+                steps.moving(&report_text::moving(&step.action, moved, left, rate));
+            }
+            Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
+        }
+    };
+    let stopped = Cell::new(false);
+    let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
+    // A migration has messages in memory, and some of one vhost run at once as it is.
+    let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
+    let vhosts_at_once = if has_migrations { 1 } else { parts.len().clamp(1, VHOSTS_AT_ONCE) };
+    let at_once = CONCURRENCY / vhosts_at_once;
+    let one = async |part: &VhostPlan| {
         let lock = locks.of(&part.vhost);
-        let report = match lock.filter(|_| !stopped) {
+        let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
             Some(lock) => {
                 let mover = movers.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, mover)| mover);
-                let means = Means { mover, patience: drain };
-                apply(part, lock, interrupt, means, |event| match event {
-                    Event::Done(step) => steps.over(&report_text::action(&step.action)),
-                    Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
-                    Event::Moving(step, moved, left) => steps.moving(&report_text::moving(&step.action, moved, left)),
-                    Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
-                })
-                .await
+                apply(part, lock, interrupt, Means { at_once, mover, patience: drain }, tell).await
             }
             None => {
                 let mut report = Report::new(part.vhost.clone());
@@ -279,9 +307,11 @@ async fn execute(
                 report
             }
         };
-        reports.push(report);
-    }
-    reports
+        // What has begun elsewhere goes on: each vhost is a whole.
+        stopped.set(stopped.get() || !report.is_complete());
+        report
+    };
+    stream::iter(parts.into_iter().map(one)).buffered(vhosts_at_once).collect().await
 }
 
 /// What still differs after a complete run, apart from what is known to be left for the next. A 204 proves nothing; reading

@@ -4,9 +4,9 @@ use super::export_arguments::ExportArguments;
 use super::graph_arguments::GraphArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
-    SchemaArguments,
+    SchemaArguments, VersionArguments,
 };
-use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
+use super::typed::{PruneKinds, Recreate, duration, format_and_file, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::broker::mover::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};
@@ -25,7 +25,7 @@ A first run, on a broker at http://localhost:15672:
 
 Exit codes:
     0  done, or nothing to do
-    1  failed, nothing was changed; validate, plan: findings (--fail-on)
+    1  failed, nothing was changed; findings as bad as --fail-on says
     2  plan --detailed-exitcode: there are changes
     3  blocked: a hazard is not allowed, or a conflict is open
     4  partly done: the report says what is left; run it again
@@ -36,19 +36,21 @@ Exit codes:
   130  interrupted, nothing was changed
 
 Environment:
-  Every flag but --allow, --prune and --yes is also a variable: TOPO_URL,
-  TOPO_USERNAME and so on. What is typed goes first; an empty one is none.
+  Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
+  --allow, --prune, --abort, --no-backup, --yes, and --broker-version of plan.
+  What is typed goes first; an empty one is none.
   RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
   _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
   The password comes from --password-file, TOPO_PASSWORD or
-  ~/.rabbitmqadmin.conf; no flag takes it, because others would see it.";
+  ~/.rabbitmqadmin.conf. No flag is for it, because others would see it: a
+  URL that has it belongs into TOPO_URL.";
 
 /// Topology as code for RabbitMQ.
 ///
 /// A YAML spec says which exchanges, queues, bindings and policies exist. `topo plan` compares it with a live broker and
 /// says what would change, what the broker would refuse and what would be lost; `topo apply` makes it so.
 #[derive(Debug, Parser)]
-#[command(name = "topo", version, after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
+#[command(name = "topo", version = super::version::short(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
@@ -122,6 +124,8 @@ pub(super) enum Command {
     Completions(CompletionsArguments),
     /// Print the man page; or write those of all commands into a folder
     Man(ManArguments),
+    /// Print the version, and how this topo was built
+    Version(VersionArguments),
     /// Says what to use instead
     #[command(hide = true)]
     Destroy,
@@ -227,6 +231,9 @@ pub(super) struct PlanArguments {
     /// How to print the plan
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Planning")]
     pub(super) format: PlanFormat,
+    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO", help_heading = "Planning")]
+    pub(super) also: Vec<(PlanFormat, PathBuf)>,
     /// Save the plan, for apply --plan
     #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
     pub(super) out: Option<PathBuf>,
@@ -251,8 +258,10 @@ pub(super) struct ApplyArguments {
     pub(super) connection: ConnectionArguments,
     #[command(flatten)]
     pub(super) planning: PlanningArguments,
+    #[command(flatten)]
+    pub(super) lint: LintArguments,
     /// Apply exactly this saved plan; stop when the broker no longer matches it
-    #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target"], help_heading = "Applying")]
+    #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) plan: Option<PathBuf>,
     /// Stop unless the plan has this fingerprint
     #[arg(long, value_name = "FINGERPRINT", env = "TOPO_EXPECT", help_heading = "Applying")]
@@ -267,7 +276,7 @@ pub(super) struct ApplyArguments {
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
     /// Undo the unfinished migration of this queue, and do nothing else: all goes back into the old queue
-    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan"], help_heading = "Applying")]
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
     /// How long to wait for messages that nobody takes: in retired tiers, which are left for the next apply then, and in
     /// a queue that is migrated, which is undone then

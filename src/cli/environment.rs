@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
-const INSTEAD: [(&str, &[&str]); 13] = [
+const INSTEAD: [(&str, &[&str]); 15] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
     ("paths", &["file", "plan"]),
@@ -16,10 +16,12 @@ const INSTEAD: [(&str, &[&str]); 13] = [
     ("variables", &["plan"]),
     ("var_file", &["plan"]),
     ("for_version", &["plan"]),
-    ("plan", &["file", "recreate", "target", "variables", "var_file", "for_version"]),
+    ("levels", &["plan"]),
+    ("fail_on", &["plan"]),
+    ("plan", &["file", "recreate", "target", "variables", "var_file", "for_version", "levels", "fail_on"]),
     ("recreate", &["plan"]),
     ("target", &["plan"]),
-    ("abort", &["paths", "file", "plan", "recreate", "target"]),
+    ("abort", &["paths", "file", "plan", "recreate", "target", "levels", "fail_on"]),
     ("no_backup", &["backup"]),
     // Who names a node means that node, not the one that the environment is for.
     ("node", &["url", "username"]),

@@ -7,6 +7,7 @@ use super::input::{self, Loaded};
 use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
 use super::shell::quoted;
+use super::sources;
 use crate::behaviour::Dialect;
 use crate::life::{Story, story};
 use crate::lint::RULES;
@@ -30,7 +31,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         return print(page, arguments.format);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    if !is_spec_named && !input::is_any(&arguments.spec) {
+    if !is_spec_named && !sources::is_any(&arguments.spec) {
         return match key_of(what).and_then(self::page) {
             Some(page) => print(&page, arguments.format),
             None => Err(unknown_without_spec(what)),

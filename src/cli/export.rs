@@ -4,20 +4,28 @@ use super::access::Access;
 use super::arguments::Global;
 use super::exit::Exit;
 use super::export_arguments::ExportArguments;
+use super::export_files::Place;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::{connection, output};
+use super::shell::quoted;
+use super::{connection, definitions_file, output};
 use crate::broker::{Snapshot, definitions};
 use crate::export::{Export, Live, export};
-use crate::model::address::encode;
 use crate::model::count::{count, number};
 use crate::model::{Glob, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use crate::spec::closest;
+use std::path::Path;
+
+/// So many vhosts are named where one is missing.
+const MOST_VHOSTS: usize = 8;
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
+    if let Some(stray) = &arguments.stray {
+        return Err(stray_failure(stray));
+    }
+    let place = Place::of(arguments.out.as_deref())?;
     let snapshots = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
         None => live(arguments, global).await?,
@@ -26,10 +34,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
-        if snapshot.topology.settings.is_none() {
-            return Err(Failure::failed(format!("there is no vhost `{}`", clean(vhost.as_str()))));
-        }
-        let one = export(&of(snapshot), &globs).map_err(|error| {
+        let one = export(&of(snapshot, arguments), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` could not be written as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a mistake of topo's: please report it, with the definitions of the vhost")
@@ -39,19 +44,35 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     if !arguments.patterns.is_empty() && exported.iter().all(|(_, one)| is_nothing(one)) {
         return Err(Failure::failed("nothing has a name that --match would match"));
     }
-    write(arguments, &exported)?;
+    let texts: Vec<(&VhostName, &str)> = exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())).collect();
+    place.write(&texts, arguments.force)?;
     if !global.quiet {
         exported.iter().for_each(|(vhost, one)| output::tell(&summary(vhost, one)));
     }
     Ok(Exit::Done)
 }
 
-fn of(snapshot: &Snapshot) -> Live<'_> {
+/// What stands there without its flag.
+fn stray_failure(stray: &str) -> Failure {
+    let failure = Failure::usage(format!("export takes no `{}` by itself", clean(stray)));
+    let extension = Path::new(stray).extension().map(|extension| extension.to_ascii_lowercase());
+    match extension.as_ref().and_then(|extension| extension.to_str()) {
+        Some("yaml" | "yml") => failure.hint(format!("the file to write: --out {}", quoted(stray))),
+        Some("json") => failure.hint(format!("a definitions file: --definitions {}", quoted(stray))),
+        _ => failure
+            .hint(format!("a vhost: --vhost {}", quoted(stray)))
+            .hint(format!("a definitions file: --definitions {}", quoted(stray))),
+    }
+}
+
+fn of<'a>(snapshot: &'a Snapshot, arguments: &ExportArguments) -> Live<'a> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
         properties_keys: &snapshot.properties_keys,
+        beside: &snapshot.beside,
+        has_passing: arguments.definitions.is_none(),
         dialect: &snapshot.dialect,
     }
 }
@@ -68,30 +89,69 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Vec<Snapsh
     let progress = Progress::new(global);
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let vhosts = match &arguments.vhost[..] {
-        [] => broker.vhosts().await?,
+        [] => {
+            let visible = broker.vhosts().await?;
+            if visible.is_empty() {
+                return Err(no_vhosts(broker.username()));
+            }
+            let (vhosts, others): (Vec<_>, Vec<_>) = visible.into_iter().partition(can_be_read);
+            for vhost in others.iter().filter(|_| !global.quiet) {
+                output::tell(&format!(
+                    "{} vhost `{vhost}` is not exported: the management API cannot address it\n",
+                    Painted(YELLOW, "note:")
+                ));
+            }
+            vhosts
+        }
         named => named.iter().map(VhostName::new).collect(),
     };
     let snapshots = broker.read(&vhosts).await?;
     drop(reading);
+    if snapshots.iter().any(is_missing) {
+        are_there(&snapshots, &broker.vhosts().await?)?;
+    }
     Ok(snapshots)
 }
 
+fn no_vhosts(username: &str) -> Failure {
+    Failure::failed(format!("user `{}` sees no vhost", clean(username))).hint(format!(
+        "a user sees those in which it has permissions, were it to do nothing: \
+         rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'",
+        quoted(username)
+    ))
+}
+
+/// Whether its name can stand in the path of a request.
+fn can_be_read(vhost: &VhostName) -> bool {
+    !matches!(vhost.as_str(), "." | "..")
+}
+
+fn is_missing(snapshot: &Snapshot) -> bool {
+    snapshot.topology.settings.is_none()
+}
+
+/// That each of them is there.
+fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
+    let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
+    let vhost = missing.topology.vhost.as_str();
+    let failure = Failure::failed(format!("there is no vhost `{}`", clean(vhost)));
+    if let Some(near) = closest(vhost, known.iter().map(VhostName::as_str)) {
+        return Err(failure.hint(format!("did you mean `{}`?", clean(near))));
+    }
+    let shown: Vec<String> = known.iter().take(MOST_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
+    let more = match known.len().checked_sub(MOST_VHOSTS) {
+        Some(more) if more > 0 => format!(" and {} more", number(more as u64)),
+        Some(_) | None => String::new(),
+    };
+    Err(if shown.is_empty() { failure } else { failure.hint(format!("there is {}{more}", shown.join(", "))) })
+}
+
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Failure> {
-    let unreadable =
-        |error: std::io::Error| Failure::usage(format!("cannot read {}", path.display())).because(error.to_string());
-    let text = if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
-        text
-    } else {
-        std::fs::read_to_string(path).map_err(unreadable)?
-    };
-    let unusable = |error: definitions::DefinitionsError| {
-        Failure::spec(format!("{} is not a definitions file that can be used", path.display()))
-            .because(error.to_string())
-    };
+    let text = definitions_file::text(path)?;
+    let unusable = |error| definitions_file::failure(path, &error);
+    let known = definitions::vhosts(&text).map_err(unusable)?;
     let vhosts = match &arguments.vhost[..] {
-        [] => definitions::vhosts(&text).map_err(unusable)?,
+        [] => known.clone(),
         named => named.iter().map(VhostName::new).collect(),
     };
     if vhosts.is_empty() {
@@ -99,37 +159,9 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Fa
             .hint("say it: --vhost NAME"));
     }
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
-    vhosts.iter().map(read).collect()
-}
-
-/// Nothing is written where one of the files is there already.
-fn write(arguments: &ExportArguments, exported: &[(VhostName, Export)]) -> Result<(), Failure> {
-    let all = || exported.iter().map(|(_, one)| one.text.as_str()).collect::<Vec<_>>().join("---\n");
-    let Some(out) = &arguments.out else { return output::print(&all()) };
-    let is_file = out.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") && !out.is_dir();
-    let files: Vec<(PathBuf, String)> = if is_file {
-        vec![(out.clone(), all())]
-    } else {
-        let file = |(vhost, one): &(VhostName, Export)| {
-            (out.join(format!("{}.yaml", encode(vhost.as_str()))), one.text.clone())
-        };
-        exported.iter().map(file).collect()
-    };
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists() && !arguments.force) {
-        return Err(Failure::usage(format!("{} is there already, and nothing was written", path.display()))
-            .hint("choose another place, or replace it: --force"));
-    }
-    let folder = if is_file { out.parent() } else { Some(out.as_path()) };
-    let unwritable = |path: &Path, error: std::io::Error| {
-        Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
-    };
-    if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
-    }
-    for (path, text) in &files {
-        output::write_new(path, text, arguments.force).map_err(|error| unwritable(path, error))?;
-    }
-    Ok(())
+    let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
+    are_there(&snapshots, &known)?;
+    Ok(snapshots)
 }
 
 /// How much there is, and what is not in it.

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
+    // Known all the same, so that it can say which flag was meant.
+    #[arg(hide = true)]
+    pub(super) stray: Option<String>,
     /// Only this vhost; may be repeated [default: all that the user may see]
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Vec<String>,
@@ -16,7 +19,7 @@ pub(super) struct ExportArguments {
     /// them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Where to write it: a file (.yaml or .yml), or a folder, with a file for each vhost [default: standard output]
+    /// Where to write it: a file (.yaml or .yml), or a folder, with a file for each vhost; `-` is standard output [default: -]
     #[arg(long, value_name = "FILE|DIR", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,
     /// Replace files that are there

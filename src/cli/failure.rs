@@ -123,6 +123,10 @@ fn hint(error: &BrokerError) -> Option<String> {
         BrokerError::LockHeld { down: None, .. } => {
             "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute"
         }
+        BrokerError::AnotherBroker { .. } => {
+            "give the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
+             enough), or let the broker move them: --mover shovel"
+        }
         BrokerError::LockLost { .. } => "somebody else may be applying now; wait for that, then run again",
         _ => return None,
     };

@@ -2,18 +2,20 @@
 //! not say.
 
 use super::arguments::{Global, PlanFormat};
+use super::connection::environment;
 use super::failure::Failure;
 use super::input::Loaded;
 use super::offline_arguments::LintArguments;
 use super::output;
+use super::typed::ALL_RULES;
 use crate::behaviour::Dialect;
-use crate::lint::{Finding, Levels, Subject, lint};
+use crate::lint::{Finding, Levels, RULES, Subject, lint};
 use crate::model::count::count;
 use crate::model::{Address, BrokerVersion};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::style::{Painted, YELLOW};
 use crate::render::{findings, plan_markdown};
-use crate::spec::{Diagnostic, Diagnostics, Severity};
+use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
 
 /// So many are shown beside a plan; `topo validate` shows all.
 const MOST_BESIDE_A_PLAN: usize = 20;
@@ -32,7 +34,25 @@ pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &L
 
 /// The levels that were typed; of two for one rule, the last.
 pub(super) fn levels(arguments: &LintArguments) -> Levels {
-    arguments.levels.iter().cloned().collect()
+    let named = |(rule, level): &(String, Level)| match rule.as_str() {
+        ALL_RULES => RULES.iter().map(|rule| (rule.name.to_owned(), *level)).collect(),
+        _ => vec![(rule.clone(), *level)],
+    };
+    arguments.levels.iter().flat_map(named).collect()
+}
+
+/// The flags again, as they would be typed. What the environment said it says again.
+pub(super) fn flags(arguments: &LintArguments) -> String {
+    let levels: Vec<String> =
+        arguments.levels.iter().map(|(rule, level)| format!("{rule}={}", level.as_str())).collect();
+    let fail_on = arguments.fail_on.map_or("", Severity::as_str);
+    let mut line = String::new();
+    for (name, variable, value) in [("lint", "TOPO_LINT", &*levels.join(",")), ("fail-on", "TOPO_FAIL_ON", fail_on)] {
+        if !value.is_empty() && environment(variable).as_deref() != Some(value) {
+            line.push_str(&format!(" --{name} {value}"));
+        }
+    }
+    line
 }
 
 /// What ends a run whose findings are as bad as `--fail-on` says; errors speak for themselves.
@@ -50,25 +70,43 @@ pub(super) struct BesidePlan {
     version: Option<BrokerVersion>,
     /// How bad each of all findings is, also of those that are not shown.
     severities: Vec<Severity>,
+    fail_on: Option<Severity>,
+    /// The flags that show the rest of them.
+    flags: String,
 }
 
-/// What the rules find for the brokers that were read, a vhost each. What blocks the plan is left out: the plan says it,
-/// with what it is about to do; so what is left is a warning.
+/// What the rules find for brokers that were read.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// A vhost each.
+    findings: Vec<Vec<Finding>>,
+    version: Option<BrokerVersion>,
+}
+
+/// What the rules find, for the brokers that were read, each by the spec's place.
+pub(super) fn of<'a>(loaded: &Loaded, dialects: impl Iterator<Item = &'a Dialect>, levels: &Levels) -> Found {
+    let mut found = Found::default();
+    for ((spec, expansion), dialect) in loaded.expanded.iter().zip(dialects) {
+        found.version.get_or_insert(dialect.version);
+        found.findings.push(lint(&Subject::new(spec, expansion, dialect), levels));
+    }
+    found
+}
+
+/// What of it is worth saying beside a plan. What blocks the plan is left out: the plan says it, with what it is about to
+/// do; so what is left is a warning.
 ///
 /// Notes are shown where the run ends because of them.
-pub(super) fn beside(
-    loaded: &Loaded,
-    dialects: &[Dialect],
-    plan: &Plan,
-    levels: &Levels,
-    fail_on: Option<Severity>,
-) -> BesidePlan {
-    let mut beside = BesidePlan { version: dialects.first().map(|dialect| dialect.version), ..BesidePlan::default() };
-    let parts = loaded.expanded.iter().zip(dialects).zip(&plan.vhosts);
-    for (((spec, expansion), dialect), part) in parts {
-        for finding in lint(&Subject::new(spec, expansion, dialect), levels) {
+pub(super) fn beside(found: Found, plan: &Plan, arguments: &LintArguments) -> BesidePlan {
+    let fail_on = arguments.fail_on;
+    let mut beside = BesidePlan { version: found.version, fail_on, flags: flags(arguments), ..BesidePlan::default() };
+    for (findings, part) in found.findings.into_iter().zip(&plan.vhosts) {
+        for finding in findings {
+            if !is_meant(&finding, part, plan, fail_on) {
+                continue;
+            }
             beside.severities.push(finding.severity);
-            if !is_news(&finding, part, plan, fail_on) {
+            if is_said(&finding, part, fail_on) {
                 continue;
             }
             if beside.diagnostics.iter().count() == MOST_BESIDE_A_PLAN {
@@ -83,34 +121,52 @@ pub(super) fn beside(
     beside
 }
 
-/// Whether the plan is about it, and does not say it itself.
-fn is_news(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
-    let addresses: Vec<Address> = finding.objects.iter().map(|id| Address::of(&part.vhost, id)).collect();
+fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Address> {
+    finding.objects.iter().map(|id| Address::of(&part.vhost, id))
+}
+
+/// Whether the plan is about it; or, where it is about the text of the whole spec, whether it ends the run.
+fn is_meant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
-    let is_meant = |address: &Address| targets.is_empty() || targets.iter().any(|it| it.matches(address.as_str()));
-    let is_blocked = |address: &Address| part.blocks.iter().any(|block| block.address == *address);
-    let is_said = match finding.severity {
-        Severity::Error => addresses.iter().all(is_blocked),
+    if finding.objects.is_empty() {
+        return targets.is_empty() && fail_on.is_some_and(|limit| finding.severity <= limit);
+    }
+    let is_target = |address: Address| targets.iter().any(|target| target.matches(address.as_str()));
+    targets.is_empty() || addresses(finding, part).any(is_target)
+}
+
+/// Whether the plan says it itself, or it need not be said.
+fn is_said(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
+    match finding.severity {
+        Severity::Error => {
+            let is_blocked = |address: Address| part.blocks.iter().any(|block| block.address == address);
+            !finding.objects.is_empty() && addresses(finding, part).all(is_blocked)
+        }
         Severity::Warning => false,
         // Nothing to do about it now.
         Severity::Info => fail_on != Some(Severity::Info),
-    };
-    addresses.iter().any(is_meant) && !is_said
+    }
 }
 
 impl BesidePlan {
     /// What ends the run, if any finding does.
-    pub(super) fn too_bad(&self, limit: Option<Severity>) -> Option<Failure> {
-        too_bad(self.severities.iter().copied(), limit?)
+    pub(super) fn too_bad(&self) -> Option<Failure> {
+        too_bad(self.severities.iter().copied(), self.fail_on?)
     }
 
     /// With the plan's text in front where the format has a place for both; else on standard error.
     pub(super) fn joined(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
         match format {
-            PlanFormat::Text | PlanFormat::Json => {
-                self.tell(loaded, global);
-                plan
-            }
+            PlanFormat::Text | PlanFormat::Json => self.tell(loaded, global),
+            PlanFormat::Markdown | PlanFormat::Github => {}
+        }
+        self.within(plan, format, loaded)
+    }
+
+    /// With the plan's text in front where the format has a place for both; else nowhere.
+    pub(super) fn within(&self, plan: String, format: PlanFormat, loaded: &Loaded) -> String {
+        match format {
+            PlanFormat::Text | PlanFormat::Json => plan,
             PlanFormat::Markdown if self.diagnostics.is_empty() => plan,
             PlanFormat::Markdown => {
                 let mut lines = findings::markdown(&self.diagnostics, &loaded.files);
@@ -141,7 +197,7 @@ impl BesidePlan {
     fn more(&self, loaded: &Loaded) -> Option<String> {
         let version = self.version.filter(|_| self.left_out > 0)?;
         let left_out = count(self.left_out as u64, "more warning");
-        Some(format!("{left_out}: topo validate --broker-version {version} {}", loaded.specs))
+        Some(format!("{left_out}: topo validate --broker-version {version}{} {}", self.flags, loaded.specs))
     }
 }
 

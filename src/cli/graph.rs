@@ -6,26 +6,36 @@ use super::failure::Failure;
 use super::graph_arguments::{GraphArguments, GraphFormat};
 use super::{input, output};
 use crate::behaviour::Dialect;
-use crate::model::{BrokerVersion, ObjectId, QueueName};
+use crate::model::{BrokerVersion, ObjectId};
 use crate::picture::{Focus, Options, Picture, of_plan, of_spec};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedChange, Wanted};
 use crate::render::graph::{dot, mermaid, svg};
 use crate::spec::closest;
+use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
-/// So many queues are suggested for a part of a name.
+/// So many names are suggested for a part of a name.
 const MOST_HINTS: usize = 5;
 
 pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
+    if let Some(path) = arguments.out.as_deref().filter(|path| !arguments.force && !is_replaceable(path)) {
+        return Err(Failure::usage(format!(
+            "{} is there already, and is no picture of topo's; nothing was written",
+            path.display()
+        ))
+        .hint("choose another place, or replace it: --force"));
+    }
+    let format = format(arguments)?;
     let options = Options {
         all: arguments.show.is_some(),
-        focus: arguments.focus.as_ref().map(|queue| Focus { queue: QueueName::new(queue), depth: arguments.depth }),
+        focus: arguments.focus.as_ref().map(|name| Focus { name: name.clone(), depth: arguments.depth }),
     };
     let picture = match &arguments.plan {
         Some(path) => of_saved(&plan_of(path, arguments)?, &options)?,
         None => of_specs(arguments, &options)?,
     };
-    let text = match format(arguments) {
+    let text = match format {
         GraphFormat::Mermaid => in_mermaid(&picture, arguments.out.as_deref()),
         GraphFormat::Dot => dot::dot(&picture),
         GraphFormat::Svg => svg::svg(&picture),
@@ -37,14 +47,50 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// How every picture begins.
+const BEGINNINGS: [&str; 4] = [
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topo\"",
+    "digraph topology {",
+    "flowchart LR\n  accTitle: RabbitMQ topology\n",
+    "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
+];
+
+/// A picture is drawn again with every change, so an older one may go; a spec, or somebody's page, may not.
+fn is_replaceable(path: &Path) -> bool {
+    if !path.is_file() {
+        // Nothing there, or nothing that is replaced by writing to it.
+        return true;
+    }
+    let longest = BEGINNINGS.iter().map(|beginning| beginning.len()).max().unwrap_or_default();
+    let mut beginning = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(longest as u64).read_to_end(&mut beginning));
+    read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
+}
+
 /// As it was said; else as the file is named.
-fn format(arguments: &GraphArguments) -> GraphFormat {
+fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
+    if let Some(format) = arguments.format {
+        return Ok(format);
+    }
     let extension = arguments.out.as_deref().and_then(Path::extension).map(|it| it.to_string_lossy().to_lowercase());
-    arguments.format.unwrap_or(match extension.as_deref() {
-        Some("svg") => GraphFormat::Svg,
-        Some("dot" | "gv") => GraphFormat::Dot,
-        Some(_) | None => GraphFormat::Mermaid,
-    })
+    match extension.as_deref() {
+        Some("svg") => Ok(GraphFormat::Svg),
+        Some("dot" | "gv") => Ok(GraphFormat::Dot),
+        Some("mmd" | "mermaid" | "md" | "markdown") | None => Ok(GraphFormat::Mermaid),
+        // The name of a pipe or a device says nothing of what goes through it.
+        Some(_) if arguments.out.as_deref().is_some_and(|path| path.exists() && !path.is_file()) => {
+            Ok(GraphFormat::Mermaid)
+        }
+        Some(other) => {
+            let failure = Failure::usage(format!("`topo graph` does not draw .{other} files"));
+            Err(match other {
+                "png" | "pdf" | "ps" | "eps" => failure.hint(format!(
+                    "draw an SVG, and let another program make it one: topo graph --format svg | rsvg-convert -f {other} -o FILE"
+                )),
+                _ => failure.hint("name it .svg, .dot, .mmd or .md, or say --format svg, dot or mermaid"),
+            })
+        }
+    }
 }
 
 /// Mermaid draws inside Markdown; a Markdown file wants it fenced.
@@ -52,7 +98,7 @@ fn in_mermaid(picture: &Picture, out: Option<&Path>) -> String {
     let (text, arrows) = mermaid::mermaid(picture);
     if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
         output::tell(&format!(
-            "{arrows} arrows in {} characters: GitHub draws no more than {} in {}. What is near one queue: --focus QUEUE; all \
+            "{arrows} arrows in {} characters: GitHub draws no more than {} in {}. What is near one queue: --focus NAME; all \
              of it: --format svg\n",
             text.len(),
             mermaid::MOST_ARROWS,
@@ -65,16 +111,12 @@ fn in_mermaid(picture: &Picture, out: Option<&Path>) -> String {
 
 fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Picture, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    let loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
+    let mut loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
     let dialect = Dialect::of(version);
-    let wanted = loaded.wanted();
+    let wanted = loaded.take_wanted();
     let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &dialect, options)).collect();
     let picture = Picture { vhosts, is_plan: false };
-    let known = wanted.iter().flat_map(|wanted| {
-        let external = wanted.scope.external.iter().filter_map(queue_of);
-        wanted.topology.queues.keys().chain(external).map(QueueName::as_str)
-    });
-    found(picture, options, "the spec declares", known)
+    found(picture, options, "the spec declares", wanted.iter().flat_map(nameable))
 }
 
 fn plan_of(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
@@ -95,38 +137,39 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Picture, Failure> {
     let dialect = Dialect::of(version);
     let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &dialect, options)).collect();
     let picture = Picture { vhosts, is_plan: true };
-    let known: Vec<ObjectId> = plan
-        .vhosts
-        .iter()
-        .flat_map(|part| {
-            let wanted = part.wanted.topology.queues.keys().cloned().map(ObjectId::Queue);
-            wanted.chain(part.changes.iter().filter_map(|change| change.id()))
-        })
-        .collect();
-    found(picture, options, "the plan knows", known.iter().filter_map(queue_of).map(QueueName::as_str))
+    let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
+    let known = plan.vhosts.iter().flat_map(|part| nameable(&part.wanted)).chain(changed.filter_map(PlannedChange::id));
+    found(picture, options, "the plan knows", known)
 }
 
-fn queue_of(id: &ObjectId) -> Option<&QueueName> {
-    match id {
-        ObjectId::Queue(name) => Some(name),
-        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
-    }
+/// What a focus may be suggested for. What is made for retries is found by their queue.
+fn nameable(wanted: &Wanted) -> Vec<ObjectId> {
+    let Wanted { topology, scope, .. } = wanted;
+    let made: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
+    let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
+    let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
+    queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !made.contains(id)).collect()
 }
 
-/// The picture, unless nothing is in it because there is no such queue.
-fn found<'a>(
+/// The picture, unless nothing is in it because nothing has that name.
+fn found(
     picture: Picture,
     options: &Options,
     who: &str,
-    known: impl IntoIterator<Item = &'a str>,
+    known: impl IntoIterator<Item = ObjectId>,
 ) -> Result<Picture, Failure> {
     match &options.focus {
         Some(focus) if picture.vhosts.is_empty() => {
-            let (asked, known): (&str, Vec<&str>) = (focus.queue.as_str(), known.into_iter().collect());
-            let failure = Failure::usage(format!("{who} no queue `{asked}`"));
+            let asked = focus.name.as_str();
+            let known: BTreeSet<String> = known
+                .into_iter()
+                .filter(|id| matches!(id, ObjectId::Queue(_) | ObjectId::Exchange(_)))
+                .filter_map(|id| id.name().map(str::to_owned))
+                .collect();
+            let failure = Failure::usage(format!("{who} no queue and no exchange `{asked}`"));
             let with_it: Vec<&str> =
-                known.iter().filter(|name| name.contains(asked)).take(MOST_HINTS).copied().collect();
-            Err(match (closest(asked, known.iter().copied()), with_it.is_empty()) {
+                known.iter().map(String::as_str).filter(|name| name.contains(asked)).take(MOST_HINTS).collect();
+            Err(match (closest(asked, known.iter().map(String::as_str)), with_it.is_empty()) {
                 (Some(near), _) => failure.hint(format!("did you mean `{near}`?")),
                 (None, false) => failure.hint(format!("did you mean one of `{}`?", with_it.join("`, `"))),
                 (None, true) => failure,

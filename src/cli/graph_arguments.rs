@@ -3,6 +3,7 @@
 use super::arguments::{Show, SpecArguments};
 use super::typed_version::broker_version;
 use crate::model::BrokerVersion;
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -13,8 +14,8 @@ pub(super) struct GraphArguments {
     /// How to draw it [default: as --out is named, else mermaid]
     #[arg(id = "graph_format", long = "format", value_name = "FORMAT", value_enum, env = "TOPO_FORMAT")]
     pub(super) format: Option<GraphFormat>,
-    /// Only what is near this queue
-    #[arg(long, value_name = "QUEUE", env = "TOPO_FOCUS")]
+    /// Only what is near this queue or exchange
+    #[arg(long, value_name = "NAME", env = "TOPO_FOCUS")]
     pub(super) focus: Option<String>,
     /// How many arrows away from it; a queue with its retries counts as one
     #[arg(long, value_name = "N", default_value = "1", requires = "focus", env = "TOPO_DEPTH")]
@@ -31,6 +32,9 @@ pub(super) struct GraphArguments {
     /// Write the picture to a file; in one that ends with .md, Mermaid is fenced
     #[arg(long, value_name = "FILE", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,
+    /// Replace a file that is there and is no picture of topo's
+    #[arg(long, env = "TOPO_FORCE", value_parser = BoolishValueParser::new())]
+    pub(super) force: bool,
 }
 
 /// How a picture is written.

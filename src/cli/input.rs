@@ -1,29 +1,28 @@
-//! Reads specs and saved plans; what a spec stands for depends on the broker that it is for.
+//! From the text of specs and saved plans to what they say; what a spec stands for depends on the broker that it is for.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
-use super::variables;
+use super::sources::Sources;
 use crate::behaviour::Dialect;
 use crate::expand::{Because, Expansion, Origin, expand};
+use crate::lint::Mistaken;
 use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
-use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Spec, parse};
+use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-/// The name of what has none.
-const STDIN: &str = "<stdin>";
+use std::path::Path;
 
 /// The specs, a vhost each.
 pub(super) struct Loaded {
     /// What was written, and what it stands for.
     pub(super) expanded: Vec<(Spec, Expansion)>,
+    /// For which broker all of it is expanded, while it is for one.
+    dialect: Option<Dialect>,
     pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
@@ -32,35 +31,39 @@ pub(super) struct Loaded {
     format: FindingsFormat,
 }
 
-/// Reads, parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what
-/// is wrong there is wrong on every one, so it is said before any is asked.
-///
-/// `command` is what is typed in front of the specs.
-pub(super) fn load(arguments: &SpecArguments, command: &str) -> Result<Loaded, Failure> {
-    load_for(arguments, command, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
+/// Parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what is
+/// wrong there is wrong on every one, so it is said before any is waited for.
+pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
+    loaded(sources, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
 }
 
 /// The same for that version, with the findings in a format: other than text, they are the result and go to standard
-/// output.
+/// output. `command` is what is typed in front of the specs.
 pub(super) fn load_for(
     arguments: &SpecArguments,
     command: &str,
     format: FindingsFormat,
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
-    let paths = paths(arguments, command)?;
-    let (files, unreadable) = files(&paths)?;
-    let variables = variables::variables(arguments)?;
-    variables::are_used(arguments, &files)?;
-    let parsed = match parse(&files, &variables) {
-        Ok(parsed) if unreadable.is_empty() => parsed,
-        Ok(_) => return Err(refused(&unreadable, &files, format)),
-        Err(found) => return Err(refused(&unreadable.and(found), &files, format)),
-    };
+    loaded(Sources::read(arguments, command)?, format, version)
+}
+
+fn loaded(sources: Sources, format: FindingsFormat, version: BrokerVersion) -> Result<Loaded, Failure> {
+    let Sources { files, unreadable, variables, only, specs, names } = sources;
     let dialect = Dialect::of(version);
-    let mut expanded = expanded_for(parsed.into_iter().map(|spec| (spec, &dialect)))
-        .map_err(|found| refused(&found, &files, format))?;
-    if let Some(only) = &arguments.vhost {
+    let (parsed, wrong) = parse_all(&files, &variables);
+    let wrong = unreadable.and(wrong);
+    let expansions: Result<Vec<Expansion>, _> = parsed.iter().map(|spec| expand(spec, &dialect)).collect();
+    let mut expanded: Vec<(Spec, Expansion)> = match expansions {
+        Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
+        Ok(_) | Err(_) => {
+            // What is sound is looked at as closely as ever: all that is wrong is said at once.
+            let rest = parsed.iter().map(|spec| Mistaken::new(spec, &wrong).errors(&dialect));
+            let all = rest.fold(wrong.clone(), Diagnostics::and);
+            return Err(refused(&all, &files, format));
+        }
+    };
+    if let Some(only) = &only {
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
         if expanded.is_empty() {
@@ -68,10 +71,7 @@ pub(super) fn load_for(
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
-    let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-    let shown = |path: &PathBuf| if path.as_os_str() == "-" { STDIN.to_owned() } else { path.display().to_string() };
-    let names: Vec<String> = paths.iter().map(shown).collect();
-    Ok(Loaded { expanded, files, specs: specs.join(" "), names: names.join(" "), format })
+    Ok(Loaded { expanded, dialect: Some(dialect), files, specs, names, format })
 }
 
 fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
@@ -92,17 +92,24 @@ impl Loaded {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
 
-    /// Expands the specs again, for the brokers that were found, each by the spec's place.
+    /// Expands the specs again, for the brokers that were found, each by the spec's place; unless all are as the one that
+    /// they were expanded for.
     pub(super) fn expand_for<'a>(&mut self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<(), Failure> {
+        let known = self.dialect.take();
+        if (0..self.expanded.len()).all(|index| known.as_ref() == Some(dialect(index))) {
+            self.dialect = known;
+            return Ok(());
+        }
         let specs = std::mem::take(&mut self.expanded).into_iter().enumerate();
         let expanded = expanded_for(specs.map(|(index, (spec, _))| (spec, dialect(index))));
         self.expanded = expanded.map_err(|found| refused(&found, &self.files, self.format))?;
         Ok(())
     }
 
-    /// What the specs want, in the same order.
-    pub(super) fn wanted(&self) -> Vec<Wanted> {
-        self.expanded.iter().map(|(_, expansion)| wanted_by(expansion.clone())).collect()
+    /// What the specs want, in the same order. What was written is forgotten by it: of a large spec that is much, and a
+    /// plan needs none of it.
+    pub(super) fn take_wanted(&mut self) -> Vec<Wanted> {
+        std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| wanted_by(expansion)).collect()
     }
 }
 
@@ -117,116 +124,6 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
         FindingsFormat::Github => output::print(&findings::github(found, files)),
     };
     printed.err().unwrap_or(silent)
-}
-
-/// Whether there is any spec to read, named or not.
-pub(super) fn is_any(arguments: &SpecArguments) -> bool {
-    paths(arguments, "").is_ok()
-}
-
-/// The paths that were given, or the ones that everybody uses.
-fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
-    let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
-    if !given.is_empty() {
-        return Ok(given);
-    }
-    for usual in ["topology.yaml", "topology"] {
-        if Path::new(usual).exists() {
-            return Ok(vec![PathBuf::from(usual)]);
-        }
-    }
-    Err(Failure::usage("there is no spec: no file was named, and there is no topology.yaml and no topology/ here")
-        .hint(format!("name one: {command} FILE"))
-        .hint("or write one; the README begins with an example"))
-}
-
-/// All files of the paths, and what is wrong with them before they are read as YAML.
-fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
-    let mut files = Vec::new();
-    let mut diagnostics = Diagnostics::new();
-    let mut read = BTreeSet::new();
-    for path in paths {
-        // What is named twice is read once: it would contradict itself.
-        if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
-            continue;
-        }
-        if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| unreadable(Path::new(STDIN), &error))?;
-            let source = source(STDIN.to_owned(), bytes, files.len(), &mut diagnostics);
-            files.push(source);
-        } else if path.is_dir() {
-            let before = files.len();
-            folder(path, &mut read, &mut files, &mut diagnostics)?;
-            if files.len() == before && !is_any_read_in(path, &read) {
-                return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
-            }
-        } else {
-            let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-            let source = source(path.display().to_string(), bytes, files.len(), &mut diagnostics);
-            files.push(source);
-        }
-    }
-    Ok((files, diagnostics))
-}
-
-/// Whether a file below the folder was named before it.
-fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    read.iter().any(|file| *file != folder && file.starts_with(&folder))
-}
-
-/// All YAML files of a folder and its folders, by name; hidden ones are not read.
-fn folder(
-    path: &Path,
-    read: &mut BTreeSet<PathBuf>,
-    files: &mut Vec<SourceFile>,
-    diagnostics: &mut Diagnostics,
-) -> Result<(), Failure> {
-    let failure = |error: std::io::Error| unreadable(path, &error);
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
-        .map_err(failure)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()
-        .map_err(failure)?;
-    entries.sort();
-    for entry in entries {
-        if entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
-            continue;
-        }
-        let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        // A link to a folder is not followed: it may lead back here.
-        if entry.is_dir() && !entry.is_symlink() {
-            folder(&entry, read, files, diagnostics)?;
-        } else if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
-            let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
-            let source = source(entry.display().to_string(), bytes, files.len(), diagnostics);
-            files.push(source);
-        }
-    }
-    Ok(())
-}
-
-/// A file as text. What is not UTF-8 is reported, and read as far as it goes, for the other errors in it.
-fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
-    let bytes = match String::from_utf8(bytes) {
-        Ok(text) => return SourceFile { name, text },
-        Err(error) => error,
-    };
-    let start = bytes.utf8_error().valid_up_to();
-    let bytes = bytes.into_bytes();
-    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-    let before = String::from_utf8_lossy(&bytes[..start]);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
-    // What a byte that is none becomes; nothing is left of UTF-16.
-    let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
-    let at = Location { file: index, start, end: start + length, line, column };
-    diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));
-    let text = String::from_utf8_lossy(if is_utf_16 { &bytes[..start] } else { &bytes }).into_owned();
-    SourceFile { name, text }
 }
 
 /// The specs and their flags again, as they would be typed: for the lines that tell what to type next.

@@ -4,11 +4,17 @@ use super::arguments::ApplyArguments;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
+use super::shell::quoted;
 use super::{connection, output};
 use crate::apply::{Interrupt, Report, StepDone};
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
+use crate::model::names::pattern_of;
 use crate::model::{BrokerVersion, QueueName, VhostName};
 use crate::plan::{Action, Plan, Step};
+use futures_util::stream::{self, StreamExt};
+
+/// Locks that are freed at once. They are taken one after another, by name, so that no two runs wait for each other.
+const RELEASES_AT_ONCE: usize = 8;
 
 /// What is locked, and what had to be made for it.
 #[derive(Default)]
@@ -22,6 +28,11 @@ impl Locks {
     /// The lock of a vhost.
     pub(super) fn of(&self, vhost: &VhostName) -> Option<&LockedBroker> {
         self.held.iter().find(|lock| lock.vhost() == vhost)
+    }
+
+    /// What was done before the plan's steps.
+    pub(super) fn done(&self) -> impl ExactSizeIterator<Item = &Step> {
+        self.created.iter().map(|(_, step)| step)
     }
 
     /// Puts what was done before the plan's steps into the reports.
@@ -48,13 +59,14 @@ impl Locks {
 
     /// Frees all.
     pub(super) async fn release(self) {
-        for lock in self.held {
+        let release = async |lock: LockedBroker| {
             // A lock that cannot be released is free when its lease runs out; the report matters more.
             if let Err(error) = lock.release().await {
                 let text = format!("warning: the lock was not released, it ends by itself within a minute: {error}\n");
                 output::tell(&text);
             }
-        }
+        };
+        stream::iter(self.held).for_each_concurrent(RELEASES_AT_ONCE, release).await;
     }
 }
 
@@ -85,21 +97,31 @@ pub(super) async fn lock(
         let locked = broker
             .lock(&part.vhost, &queue, (holder, version), arguments.lock_timeout, || interrupt.is_requested())
             .await;
-        locks.held.push(locked.map_err(|error| not_locked(error, &queue, interrupt))?);
+        locks.held.push(locked.map_err(|error| not_locked(error, &part.vhost, &queue, interrupt))?);
     }
     drop(waiting);
     Ok(())
 }
 
-fn not_locked(error: BrokerError, queue: &QueueName, interrupt: &Interrupt) -> Failure {
-    let no_permission = matches!(error, BrokerError::AccessRefused { .. });
+fn not_locked(error: BrokerError, vhost: &VhostName, queue: &QueueName, interrupt: &Interrupt) -> Failure {
+    if let BrokerError::AccessRefused { username, .. } = &error {
+        let (vhost, user, lock) = (quoted(vhost.as_str()), quoted(username), pattern_of(queue.as_str()));
+        return Failure::failed(error.to_string())
+            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"))
+            .hint(format!(
+                "let it configure that one queue, too: \
+                 rabbitmqctl set_permissions -p {vhost} {user} '{lock}|CONFIGURE' 'WRITE' 'READ'"
+            ))
+            // All three are set at once, and topo may not see what they are. An empty one would match everything there.
+            .hint(format!(
+                "CONFIGURE, WRITE and READ are what it has: rabbitmqctl list_user_permissions {user}; where CONFIGURE is \
+                 empty, '{lock}' alone"
+            ))
+            .hint("or give it a name that the user may configure: --lock-name NAME; all who apply to this vhost must use the same");
+    }
     let held = matches!(error, BrokerError::LockHeld { .. });
     let failure = Failure::from(error);
-    if no_permission {
-        failure
-            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"))
-            .hint("give it a name that the user may configure: --lock-name NAME; all who apply to this vhost must use the same")
-    } else if held && interrupt.is_requested() {
+    if held && interrupt.is_requested() {
         failure.exit(Exit::Interrupted).because("interrupted while waiting for it; nothing was changed")
     } else {
         failure

@@ -14,7 +14,7 @@ pub(super) fn run(arguments: &ManArguments) -> Result<Exit, Failure> {
         output::print(&page(&command)?)?;
         return Ok(Exit::Done);
     };
-    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;
     write(folder, "topo", &command)?;
     for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help") {
         let name = format!("topo-{}", subcommand.get_name());
@@ -30,12 +30,6 @@ fn page(command: &Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-/// Others may read it: it is no plan.
 fn write(folder: &Path, name: &str, command: &Command) -> Result<(), Failure> {
-    let path = folder.join(format!("{name}.1"));
-    std::fs::write(&path, page(command)?).map_err(|error| unwritable(&path, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
+    output::write_public_file(&folder.join(format!("{name}.1")), &page(command)?)
 }

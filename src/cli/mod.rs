@@ -10,11 +10,13 @@ mod completions;
 mod confirm;
 mod connection;
 mod contract;
+mod definitions_file;
 mod environment;
 mod exit;
 mod explain;
 mod export;
 mod export_arguments;
+mod export_files;
 mod failure;
 mod findings;
 mod graph;
@@ -29,13 +31,17 @@ mod output;
 mod plan;
 mod planning;
 mod progress;
+mod rate;
+mod reading;
 mod rules;
 mod schema;
 mod shell;
+mod sources;
 mod typed;
 mod typed_version;
 mod validate;
 mod variables;
+mod version;
 
 use arguments::Command;
 use clap::error::ErrorKind;
@@ -74,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
+        Command::Version(arguments) => version::run(&arguments),
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")
             .hint("or take it out of the spec, with `owns:` covering its name, and run: topo apply --prune")),
@@ -87,5 +94,9 @@ pub fn main() -> ExitCode {
 /// One thread is enough: the work is waiting for answers.
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?.block_on(work)
+    let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
+    let result = runtime.block_on(work);
+    // A name that is still being looked up is nobody's any more.
+    runtime.shutdown_background();
+    result
 }

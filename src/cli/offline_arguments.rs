@@ -12,11 +12,11 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Findings")]
 pub(super) struct LintArguments {
-    /// Another level for a lint rule: RULE=off|info|warning|error; may be repeated, or several with commas
+    /// Another level for a lint rule, or for `all`: RULE=off|info|warning|error; may be repeated, or several with commas
     #[arg(long = "lint", value_name = "RULE=LEVEL", value_delimiter = ',', value_parser = level, env = "TOPO_LINT")]
     pub(super) levels: Vec<(String, Level)>,
     /// Exit with 1 when a finding is as bad as that, or worse: error, warning or info [default: error for validate,
-    /// none for plan]
+    /// none for plan and apply]
     #[arg(long, value_name = "LEVEL", value_parser = severity, hide_possible_values = true, env = "TOPO_FAIL_ON")]
     pub(super) fail_on: Option<Severity>,
 }
@@ -99,6 +99,13 @@ pub(super) struct ExplainArguments {
     /// The RabbitMQ that the specs are for [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: ExplainFormat,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VersionArguments {
     /// How to print it
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,

@@ -4,18 +4,20 @@ use super::exit::Exit;
 use super::failure::Failure;
 use crate::apply::Report;
 use crate::broker::BrokerError;
-use crate::model::count::count;
+use crate::model::count::{count, number};
 
 /// The exit code of a run whose steps ended so; `left` still differs after a complete one.
 pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     let complete = reports.iter().all(Report::is_complete);
-    // What may have been done counts as done: "nothing was changed" must be true.
-    let changed = reports
-        .iter()
-        .any(|report| !report.done.is_empty() || report.failed.iter().any(|failed| failed.error.leaves_doubt()));
+    // What may have been done counts as done: "nothing was changed" must be true. So does what a run before has begun.
+    let changed = reports.iter().any(|report| {
+        !report.done.is_empty()
+            || report.failed.iter().any(|failed| failed.error.leaves_doubt())
+            || report.migrated.iter().any(|migrated| migrated.is_cut_short)
+    });
     let interrupted = reports.iter().any(|report| report.interrupted);
     match (complete, changed) {
-        (true, _) if left.is_empty() => Exit::Done,
+        (true, _) if left.is_empty() && eater(reports).is_none() => Exit::Done,
         (true, _) | (false, true) => Exit::Partial,
         (false, false) if interrupted => Exit::Interrupted,
         (false, false) => {
@@ -37,6 +39,29 @@ pub(super) fn word(exit: Exit) -> &'static str {
     }
 }
 
+/// The policy that took messages from those that were held, if one did.
+fn eater(reports: &[Report]) -> Option<&str> {
+    reports.iter().flat_map(|report| &report.migrated).find_map(|migrated| migrated.eater.as_deref())
+}
+
+/// What became of the messages of migrations that were undone.
+fn undone(reports: &[Report]) -> String {
+    let all = || reports.iter().flat_map(|report| &report.migrated).filter(|migrated| migrated.is_undone);
+    let missing: u64 = all().filter_map(|it| it.missing).map(|missing| missing.messages).sum();
+    let behind: u64 = all().filter_map(|it| it.behind).sum();
+    if missing > 0 {
+        format!("{} did not come back", count(missing, "message"))
+    } else if all().any(|it| it.eater.is_some()) {
+        "some messages may not have come back".to_owned()
+    } else if behind > 0 {
+        format!("all messages are back, {} of them behind newer ones", number(behind))
+    } else if all().all(|it| it.returned == Some(0)) {
+        "all is as it was".to_owned()
+    } else {
+        "all messages are back".to_owned()
+    }
+}
+
 /// What standard error says of a run that was not complete; who throws the report away hears it all the same.
 pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
@@ -45,7 +70,11 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let is_undone = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_undone);
     let message = match exit {
         Exit::Failed | Exit::Blocked | Exit::Interrupted if reports.iter().any(is_undone) => {
-            "a migration could not be finished and was undone: all is as it was".to_owned()
+            format!("a migration could not be finished and was undone: {}", undone(reports))
+        }
+        Exit::Partial if failed == 0 && rest == 0 && eater(reports).is_some() => {
+            let eater = eater(reports).unwrap_or_default();
+            format!("{} done, but messages may be missing: {eater}, which held them", count(done, "step"))
         }
         Exit::Partial if failed == 0 && rest == 0 => {
             format!("{} done, but the broker is not as the spec says", count(done, "step"))

@@ -1,7 +1,9 @@
 //! Standard output carries the result, standard error all else. A reader that went away is no error.
 
 use super::failure::Failure;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 /// Writes a result to standard output; colours are stripped where they do not belong.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -25,29 +27,103 @@ pub(super) fn tell(text: &str) {
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
     // What is said besides the result is read on a terminal, too, when the result goes elsewhere.
-    let terminals = [dialoguer::console::Term::stdout(), dialoguer::console::Term::stderr()];
+    let terminals = [console::Term::stdout(), console::Term::stderr()];
     let from_terminal = || terminals.iter().find_map(|it| it.size_checked()).map(|(_, columns)| usize::from(columns));
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
 }
 
-/// Writes a file whole or not at all: to a neighbour first, then renamed over it. Plans may name hosts, so only the
-/// owner may read it.
-pub(super) fn write_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    write(path, text, 0o600)
+/// Writes a file whole or not at all. Plans may name hosts, so only the owner may read it.
+pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    write_all([(path, text)], 0o600)
 }
 
 /// The same for what is made to be shown: others may read it.
-pub(super) fn write_public_file(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    write(path, text, 0o666)
+pub(super) fn write_public_file(path: &Path, text: &str) -> Result<(), Failure> {
+    write_all([(path, text)], 0o666)
 }
 
-fn write(path: &std::path::Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let failure =
-        |error: std::io::Error| Failure::failed(format!("cannot write {}", path.display())).because(error.to_string());
+/// The same for several files: none is replaced before all are written.
+pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Failure> {
+    write_all(files.iter().map(|(path, text)| (path.as_path(), text.as_str())), 0o666)
+}
+
+/// What is said where something cannot be written.
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
+}
+
+/// Whether a file is there that would give way to what is written.
+pub(super) fn is_replaced(path: &Path) -> bool {
+    path.is_file() && stdout_named(path).is_none()
+}
+
+fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32) -> Result<(), Failure> {
+    let mut beside: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let written = files.into_iter().try_for_each(|(path, text)| {
+        let written = written(path, text, mode).map_err(|error| unwritable(path, &error))?;
+        beside.extend(written);
+        Ok(())
+    });
+    let done = written.and_then(|()| {
+        let rename = |(neighbour, path): &(PathBuf, PathBuf)| std::fs::rename(neighbour, path);
+        beside.iter().try_for_each(|pair| rename(pair).map_err(|error| unwritable(&pair.1, &error)))
+    });
+    if done.is_err() {
+        // Of no use to anybody; those that were renamed are not there any more.
+        for (neighbour, _) in &beside {
+            let _ = std::fs::remove_file(neighbour);
+        }
+    }
+    done
+}
+
+/// Writes it to a neighbour, and says which is to be renamed to what. A device or a pipe is written into at once: another
+/// file in its place would take it away from everybody else.
+fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(PathBuf, PathBuf)>> {
+    if let Some(mut stdout) = stdout_named(path) {
+        stdout.write_all(text.as_bytes())?;
+        return Ok(None);
+    }
+    if path.exists() && !path.is_file() {
+        OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())?;
+        return Ok(None);
+    }
+    let path = at_the_end_of_links(path)?;
+    Ok(Some((neighbour(&path, text, mode)?, path)))
+}
+
+/// Standard output, if that is what the path names, such as `/dev/stdout`: it may well be a file, which others write to.
+#[cfg(unix)]
+fn stdout_named(path: &Path) -> Option<File> {
+    use std::os::{fd::AsFd, unix::fs::MetadataExt};
+    let named = std::fs::metadata(path).ok()?;
+    let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let is = stdout.metadata().ok()?;
+    ((is.dev(), is.ino()) == (named.dev(), named.ino())).then_some(stdout)
+}
+
+#[cfg(not(unix))]
+fn stdout_named(_: &Path) -> Option<File> {
+    None
+}
+
+/// Where a symbolic link leads in the end, whether anything is there or not: the link stays.
+fn at_the_end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    // As many as Linux follows.
+    for _ in 0..40 {
+        let Ok(link) = std::fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().map_or_else(|| link.clone(), |folder| folder.join(&link));
+    }
+    Err(std::io::Error::other("too many symbolic links"))
+}
+
+/// A file beside that path, with that text.
+fn neighbour(path: &Path, text: &str, mode: u32) -> std::io::Result<PathBuf> {
     let mut neighbour = path.as_os_str().to_owned();
     neighbour.push(format!(".{}.tmp", std::process::id()));
-    let neighbour = std::path::PathBuf::from(neighbour);
-    let mut options = std::fs::OpenOptions::new();
+    let neighbour = PathBuf::from(neighbour);
+    let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
@@ -57,18 +133,11 @@ fn write(path: &std::path::Path, text: &str, mode: u32) -> Result<(), Failure> {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    written.and_then(|()| std::fs::rename(&neighbour, path)).map_err(|error| {
-        // What is half written is of no use to anybody.
-        let _ = std::fs::remove_file(&neighbour);
-        failure(error)
-    })
-}
-
-/// Writes a file for others to read. One that is there stays as it is, unless it may be replaced.
-pub(super) fn write_new(path: &std::path::Path, text: &str, may_replace: bool) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(!may_replace).create(true).truncate(true);
-    let mut file = options.open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    match written {
+        Ok(()) => Ok(neighbour),
+        Err(error) => {
+            let _ = std::fs::remove_file(&neighbour);
+            Err(error)
+        }
+    }
 }

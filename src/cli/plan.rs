@@ -7,20 +7,28 @@ use super::failure::Failure;
 use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
+use super::sources::Sources;
 use super::{against, connection, findings, input, output, planning};
 use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
-    let mut loaded = input::load(&arguments.spec, "topo plan")?;
-    let options = planning::options(&arguments.planning);
+    let sources = Sources::read(&arguments.spec, "topo plan")?;
+    let options = planning::options(&arguments.planning)?;
     let allowed = planning::allowances(&arguments.planning);
-    let Planned { plan, dialects } = match &arguments.against {
-        Some(source) => against::plan(source, arguments.broker_version, &mut loaded, &options)?,
+    let Planned { loaded, plan, found, .. } = match &arguments.against {
+        Some(source) => {
+            let loaded = input::load(sources)?;
+            against::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
+        }
         None => {
-            let access = Access::new(&arguments.connection)?;
-            planning::read(&access, &mut loaded, &options, &Progress::new(global)).await?
+            let access = match Access::new(&arguments.connection) {
+                Ok(access) => access,
+                // What is wrong with the specs is said first.
+                Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
+            };
+            planning::read(&access, sources, &options, &arguments.lint, &Progress::new(global)).await?
         }
     };
     planning::known_addresses(&plan)?;
@@ -35,16 +43,19 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         None => apply_line(arguments, &loaded.specs),
     });
     let all = arguments.planning.show.is_some();
-    let text = shown(&plan, (arguments.format, all), &allowed, &loaded.specs, apply.as_deref(), global);
-    let (levels, fail_on) = (findings::levels(&arguments.lint), arguments.lint.fail_on);
-    let beside = findings::beside(&loaded, &dialects, &plan, &levels, fail_on);
-    output::print(&beside.joined(text, arguments.format, &loaded, global))?;
+    let shown = |format| shown(&plan, (format, all), &allowed, &loaded.specs, apply.as_deref(), global);
+    let beside = findings::beside(found, &plan, &arguments.lint);
+    for (format, path) in &arguments.also {
+        let text = beside.within(shown(*format), *format, &loaded);
+        output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
+    }
+    output::print(&beside.joined(shown(arguments.format), arguments.format, &loaded, global))?;
     let exit = match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
         (true, false) if obstacles(&plan, &allowed).is_empty() => Exit::Changes,
         (true, false) => return Ok(Exit::Blocked),
     };
-    beside.too_bad(fail_on).map_or(Ok(exit), Err)
+    beside.too_bad().map_or(Ok(exit), Err)
 }
 
 /// The plan as `--format` and `--show all` say.
@@ -80,5 +91,6 @@ pub(super) fn json(plan: &Plan) -> String {
 /// The command that applies this plan: the same specs and the same flags.
 fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
-    format!("topo apply{spec}{}{}", connection::flags(&arguments.connection), planning::flags(&arguments.planning))
+    let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));
+    format!("topo apply{spec}{connection}{planning}{}", findings::flags(&arguments.lint))
 }

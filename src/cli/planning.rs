@@ -3,26 +3,44 @@
 use super::access::Access;
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
+use super::findings::{self, Found};
 use super::input::Loaded;
+use super::offline_arguments::LintArguments;
 use super::progress::Progress;
+use super::reading::Reading;
 use super::shell;
-use crate::behaviour::Dialect;
+use super::sources::Sources;
+use super::typed::Recreate;
 use crate::broker::Snapshot;
-use crate::model::{Address, BrokerVersion, ObjectId, ObjectKind, VhostName};
+use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, moves_messages,
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, counted_late, moves_messages,
     needs_activity, plan_vhost, seal,
 };
-use std::collections::BTreeSet;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Vhosts whose counts are asked for at once.
+const VHOSTS_AT_ONCE: usize = 4;
 
 /// What the flags ask for beyond the spec.
-pub(super) fn options(arguments: &PlanningArguments) -> Options {
-    Options {
+pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure> {
+    let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
+    for Recreate(address, how) in &arguments.recreate {
+        if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
+            // One of them loses messages where the other keeps them: which is meant is not for topo to guess.
+            return Err(Failure::usage(format!("--recreate {address} is given twice: ={other} and ={how}")).hint(
+                format!("only one can be done: leave one of them out; --recreate {address}=migrate keeps messages"),
+            ));
+        }
+    }
+    Ok(Options {
         prune: arguments.prune.iter().flat_map(|kinds| kinds.0.iter().copied()).collect(),
-        recreate: arguments.recreate.iter().map(|recreate| (recreate.0.clone(), recreate.1)).collect(),
+        recreate,
         targets: arguments.target.clone(),
         abort: BTreeSet::new(),
-    }
+    })
 }
 
 /// All that the flags allow.
@@ -59,33 +77,34 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     line
 }
 
-/// A plan, and how the broker behaves that it is for, a vhost each.
+/// A plan, what it was made of, and what the rules find for the broker that it is for.
 pub(super) struct Planned {
+    pub(super) loaded: Loaded,
     pub(super) plan: Plan,
-    pub(super) dialects: Vec<Dialect>,
+    pub(super) wanted: Vec<Arc<Wanted>>,
+    pub(super) found: Found,
 }
 
-/// Reads the vhosts and plans what the specs want of that broker; also says what was read of the broker itself.
+/// Reads the specs and their vhosts, and plans what the specs want of that broker.
 pub(super) async fn read(
     access: &Access,
-    loaded: &mut Loaded,
+    sources: Sources,
     options: &Options,
+    lint: &LintArguments,
     progress: &Progress,
 ) -> Result<Planned, Failure> {
-    let broker = &access.broker;
-    let reading = progress.spin(format!("reading {}", broker.shown_url()));
-    let snapshots = broker.read(&loaded.vhosts()).await?;
-    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-    loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
-    let plan = of(access, &snapshots, &loaded.wanted(), options).await?;
+    let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
+    let Reading { loaded, wanted, found, snapshots } =
+        super::reading::read(&access.broker, sources, findings::levels(lint)).await?;
+    let plan = of(access, &snapshots, &wanted, options).await?;
     drop(reading);
-    Ok(Planned { plan, dialects: snapshots.into_iter().map(|snapshot| snapshot.dialect).collect() })
+    Ok(Planned { loaded, plan, wanted, found })
 }
 
 /// Reads the vhosts and plans what is known to be wanted.
 pub(super) async fn plan(
     access: &Access,
-    wanted: &[Wanted],
+    wanted: &[Arc<Wanted>],
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
@@ -99,24 +118,36 @@ pub(super) async fn plan(
 }
 
 /// The plan of vhosts that were read.
-async fn of(access: &Access, snapshots: &[Snapshot], wanted: &[Wanted], options: &Options) -> Result<Plan, Failure> {
+async fn of(
+    access: &Access,
+    snapshots: &[Snapshot],
+    wanted: &[Arc<Wanted>],
+    options: &Options,
+) -> Result<Plan, Failure> {
     let broker = &access.broker;
-    let mut parts: Vec<VhostPlan> = Vec::new();
-    for (snapshot, wanted) in snapshots.iter().zip(wanted) {
+    let part = async |(snapshot, wanted): (&Snapshot, &Arc<Wanted>)| {
         // Counts are read only where something may be lost or disturbed.
-        let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
+        let mut activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
             let vhost = &wanted.topology.vhost;
             let mut activity = broker.activity(vhost).await?;
             if moves_messages(&snapshot.topology, wanted, &snapshot.dialect, options) {
                 activity.movers = access.movers(vhost, snapshot.dialect.version).await;
                 activity.queue_limit = broker.queue_limit(vhost).await?;
+                activity.out_of_reach = access.out_of_reach(&snapshot.topology, snapshot.dialect.version).await?;
             }
             activity
         } else {
             Activity::default()
         };
-        parts.push(one(snapshot, wanted, &activity, options));
-    }
+        let mut part = one(snapshot, wanted, &activity, options);
+        let late = counted_late(&part, &snapshot.topology, &activity);
+        if access.ask(&wanted.topology.vhost, &late, &mut activity).await {
+            part = one(snapshot, wanted, &activity, options);
+        }
+        Ok::<_, Failure>(part)
+    };
+    let parts = stream::iter(snapshots.iter().zip(wanted).map(part));
+    let parts: Vec<VhostPlan> = parts.buffered(VHOSTS_AT_ONCE).try_collect().await?;
     let target = snapshots.first().map_or_else(
         || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
         |snapshot| Target {
@@ -164,7 +195,7 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The plan of one vhost that was read.
-pub(super) fn one(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, options: &Options) -> VhostPlan {
+pub(super) fn one(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> VhostPlan {
     let situation = Situation {
         current: &snapshot.topology,
         wanted,

@@ -2,7 +2,9 @@
 
 use super::arguments::Global;
 use super::output::tell;
+use super::rate::Rate;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -54,7 +56,7 @@ impl Progress {
         });
         // A log of ten thousand lines helps nobody: above a hundred steps, every tenth part is a line.
         let every = if total <= 100 { 1 } else { total / 10 };
-        Steps { bar, quiet: self.quiet, total, done: 0, every, said: None }
+        Steps { bar, quiet: self.quiet, total, done: 0, every, said: None, rate: Rate::default(), ids: BTreeSet::new() }
     }
 }
 
@@ -66,9 +68,17 @@ pub(super) struct Steps {
     done: usize,
     every: usize,
     said: Option<Instant>,
+    rate: Rate,
+    /// The planned steps that were done.
+    ids: BTreeSet<usize>,
 }
 
 impl Steps {
+    /// How many messages a second a step moves, by what is told of it here.
+    pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
+        self.rate.of(what, moved, Instant::now())
+    }
+
     /// Something to say of the step that is under way; in a log, not more often than now and then.
     pub(super) fn moving(&mut self, what: &str) {
         match &self.bar {
@@ -82,10 +92,22 @@ impl Steps {
         }
     }
 
+    /// A step was done. What nobody planned, and what was done before, is not one of so many: a migration that lost a race, or
+    /// is undone, does some things again.
+    pub(super) fn done(&mut self, id: usize, what: &str) {
+        if id > 0 && self.ids.insert(id) {
+            return self.over(what);
+        }
+        match &self.bar {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None if self.quiet || self.every > 1 => {}
+            None => tell(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1)),
+        }
+    }
+
     /// One more is over.
     pub(super) fn over(&mut self, what: &str) {
         self.done += 1;
-        // A migration that lost a race does some things again.
         self.total = self.total.max(self.done);
         match &self.bar {
             Some(bar) => {

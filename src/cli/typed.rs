@@ -1,8 +1,11 @@
 //! What is typed behind flags, and what is wrong with it.
 
+use super::arguments::PlanFormat;
 use crate::lint::RULES;
 use crate::model::{Address, Glob, ObjectKind, OnConflict};
 use crate::spec::{Level, Severity, closest};
+use clap::ValueEnum;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -54,12 +57,15 @@ pub(super) fn glob(text: &str) -> Result<Glob, String> {
 }
 
 /// `unbounded-queue=warning`.
+/// What stands for every rule behind `--lint`.
+pub(super) const ALL_RULES: &str = "all";
+
 pub(super) fn level(text: &str) -> Result<(String, Level), String> {
     let (rule, word) = text.split_once('=').ok_or("write RULE=off, RULE=info, RULE=warning or RULE=error")?;
-    if !RULES.iter().any(|known| known.name == rule) {
+    if rule != ALL_RULES && !RULES.iter().any(|known| known.name == rule) {
         return Err(match closest(rule, RULES.iter().map(|known| known.name)) {
             Some(near) => format!("`{rule}` is no rule; did you mean `{near}`?"),
-            None => format!("`{rule}` is no rule; `topo rules` lists them"),
+            None => format!("`{rule}` is no rule; `topo rules` lists them, and `{ALL_RULES}` is all of them"),
         });
     }
     let level = Level::named(word).ok_or_else(|| format!("`{word}` is none of {}", Level::WORDS.join(", ")))?;
@@ -69,6 +75,19 @@ pub(super) fn level(text: &str) -> Result<(String, Level), String> {
 pub(super) fn severity(word: &str) -> Result<Severity, String> {
     let level = Level::named(word).and_then(Level::severity);
     level.ok_or_else(|| format!("`{word}` is none of error, warning and info"))
+}
+
+/// `markdown=plan.md`.
+pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
+    let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
+    let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+    match text.split_once('=') {
+        Some((word, file)) if !file.is_empty() => {
+            let format = PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is none of {}", names()))?;
+            Ok((format, file.into()))
+        }
+        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
+    }
 }
 
 pub(super) fn variable(text: &str) -> Result<(String, String), String> {

@@ -10,7 +10,7 @@ use crate::model::BrokerVersion;
 use crate::model::count::count;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings::{github, json};
-use crate::render::style::clean;
+use crate::render::style::{self, clean};
 use crate::spec::{Diagnostics, Severity};
 
 pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit, Failure> {
@@ -73,5 +73,7 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         Some(typed) => typed.shown(),
         None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN),
     };
-    format!("{text}{verdict} Checked for RabbitMQ {checked}.\n")
+    let words: Vec<String> =
+        format!("{verdict} Checked for RabbitMQ {checked}.").split(' ').map(str::to_owned).collect();
+    format!("{text}{}\n", style::wrap(&words, " ", output::width()).join("\n"))
 }

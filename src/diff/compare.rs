@@ -14,32 +14,28 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     let wanted = desired.settings.clone().unwrap_or_default();
     match &current.settings {
         None => changes.push(Change::Create(Object::Vhost(wanted))),
-        Some(live) => alter(&mut changes, Object::Vhost(live.clone()), Object::Vhost(wanted)),
+        Some(live) => changes.extend(create_or_alter(Some(live), &wanted, |it| Object::Vhost(it.clone()))),
     }
     for (name, exchange) in &desired.exchanges {
-        let after = Object::Exchange(name.clone(), exchange.clone());
-        let before = current.exchanges.get(name).map(|live| Object::Exchange(name.clone(), live.clone()));
-        create_or_alter(&mut changes, before, after);
+        let object = |it: &Exchange| Object::Exchange(name.clone(), it.clone());
+        changes.extend(create_or_alter(current.exchanges.get(name), exchange, object));
     }
     for (name, policy) in &desired.policies {
-        let after = Object::Policy(name.clone(), policy.clone());
-        let before = current.policies.get(name).map(|live| Object::Policy(name.clone(), live.clone()));
-        create_or_alter(&mut changes, before, after);
+        let object = |it: &Policy| Object::Policy(name.clone(), it.clone());
+        changes.extend(create_or_alter(current.policies.get(name), policy, object));
     }
     for (name, queue) in &desired.queues {
-        let after = Object::Queue(name.clone(), queue.clone());
-        let before = current.queues.get(name).map(|live| Object::Queue(name.clone(), live.clone()));
+        let object = |it: &Queue| Object::Queue(name.clone(), it.clone());
         let is_optional = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(name, argument));
         let may_lack = |change: &FieldChange| change.before.is_none() && is_optional(&change.field);
-        match before {
-            None => changes.push(Change::Create(after)),
-            Some(before) => {
-                let mut fields = fields(&before, &after);
+        match create_or_alter(current.queues.get(name), queue, object) {
+            Some(Change::Alter { before, after, mut fields }) => {
                 fields.retain(|change| !may_lack(change));
                 if !fields.is_empty() {
                     changes.push(Change::Alter { before, after, fields });
                 }
             }
+            other => changes.extend(other),
         }
     }
     for binding in desired.bindings.difference(&current.bindings) {
@@ -49,17 +45,16 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
     changes
 }
 
-fn create_or_alter(changes: &mut Vec<Change>, before: Option<Object>, after: Object) {
-    match before {
-        None => changes.push(Change::Create(after)),
-        Some(before) => alter(changes, before, after),
-    }
-}
-
-fn alter(changes: &mut Vec<Change>, before: Object, after: Object) {
-    let fields = fields(&before, &after);
-    if !fields.is_empty() {
-        changes.push(Change::Alter { before, after, fields });
+/// Nothing is copied of what is as it shall be, which is most of a large vhost.
+fn create_or_alter<T: PartialEq>(live: Option<&T>, wanted: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
+    match live {
+        None => Some(Change::Create(object(wanted))),
+        Some(live) if live == wanted => None,
+        Some(live) => {
+            let (before, after) = (object(live), object(wanted));
+            let fields = fields(&before, &after);
+            (!fields.is_empty()).then_some(Change::Alter { before, after, fields })
+        }
     }
 }
 

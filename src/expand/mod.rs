@@ -56,6 +56,12 @@ pub struct Expansion {
 /// policy has to be merged; retries that the queue or the broker cannot carry. What a newer broker refuses, an older one
 /// does, too: no error here goes away by an older version.
 pub fn expand(spec: &Spec, dialect: &Dialect) -> Result<Expansion, Diagnostics> {
+    let (expansion, diagnostics) = expand_all(spec, dialect);
+    diagnostics.or_value(expansion)
+}
+
+/// The same as far as it can be expanded, and everything that is in the way.
+pub fn expand_all(spec: &Spec, dialect: &Dialect) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
         tags: Vec::new(),
@@ -85,7 +91,7 @@ pub fn expand(spec: &Spec, dialect: &Dialect) -> Result<Expansion, Diagnostics> 
     expander.wiring_policies();
     let Expander { topology, scope, origins, retries, diagnostics, .. } = expander;
     let retries = retries.into_iter().map(|(name, (_, retry))| (name, retry)).collect();
-    diagnostics.or_value(Expansion { topology, scope, origins, retries })
+    (Expansion { topology, scope, origins, retries }, diagnostics)
 }
 
 fn scope(spec: &Spec) -> Scope {

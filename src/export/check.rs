@@ -10,6 +10,7 @@ use crate::model::{Address, Object, ObjectId, Queue, Topology};
 use crate::plan::{Activity, Options, PlannedChange, Situation, VhostPlan, Wanted, plan_vhost};
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Something that does not come out as it is live.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub(super) fn wrongs(
     recognised: &Recognised,
 ) -> (Vec<Wrong>, Vec<String>) {
     let Expansion { topology, scope, origins, .. } = &read.expansion;
-    let wanted = Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() };
+    let wanted = Arc::new(Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
     let plan = plan_of(&wanted, live);
     let says = |id: &ObjectId| -> Vec<ObjectId> {
         let tier = || match id {
@@ -94,7 +95,7 @@ fn is_said(wanted: &Queue, live: &Queue) -> bool {
     live == *wanted
 }
 
-fn plan_of(wanted: &Wanted, live: &Live<'_>) -> VhostPlan {
+fn plan_of(wanted: &Arc<Wanted>, live: &Live<'_>) -> VhostPlan {
     let situation = Situation {
         current: live.topology,
         wanted,

@@ -2,18 +2,19 @@
 
 use super::Live;
 use super::left_out::{LeftOut, Why};
+use crate::behaviour::{Governed, Policies};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue, QueueName, Topology,
 };
+use std::collections::BTreeMap;
 
 /// What is left out by what it is; what no spec can say is found later, by trying.
 pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        let id = ObjectId::Queue(name.clone());
-        if let Some(why) = why_queue(name, queue, live.untouchable.contains(&id)) {
-            left_out.add(id, why);
+        if let Some(why) = why_queue(live, name, queue) {
+            left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
     for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
@@ -22,19 +23,68 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
             left_out.add(id, why);
         }
     }
+    for binding in &live.topology.bindings {
+        let is_there = match &binding.destination {
+            Destination::Queue(name) => live.topology.queues.contains_key(name),
+            Destination::Exchange(name) => name.is_predeclared() || live.topology.exchanges.contains_key(name),
+        };
+        let is_chosen = is_chosen(globs, binding.destination.name()) || is_chosen_exchange(globs, &binding.source);
+        if !is_there && is_chosen {
+            left_out.add(ObjectId::Binding(binding.clone()), Why::ToNothing);
+        }
+    }
+    if globs.is_empty() {
+        left_out.beside = live.beside.clone();
+        let settings = live.topology.settings.iter();
+        let tags: Vec<String> = settings.flat_map(|settings| settings.tags.clone()).collect();
+        if !tags.is_empty() {
+            left_out.beside.insert("vhost tag".to_owned(), tags);
+        }
+    }
     let operators = live.operator_policies.keys().filter(|name| is_chosen(globs, name.as_str()));
     left_out.operator_policies = operators.cloned().collect();
+    left_out.governing = governing(live, globs, &left_out);
     left_out
 }
 
-fn why_queue(name: &QueueName, queue: &Queue, is_untouchable: bool) -> Option<Why> {
+/// The policies that hold for what was asked for, and were not asked for themselves. Without them the spec does not say how
+/// its queues behave. They are told of and not brought along: a policy governs by its pattern, queues that are still to come
+/// too, and whoever gave it another name may well be somebody else.
+fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<PolicyName, Vec<String>> {
+    let mut governing: BTreeMap<PolicyName, Vec<String>> = BTreeMap::new();
+    if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
+        return governing;
+    }
+    let policies = Policies::new(&live.topology.policies, live.dialect.version);
+    let mut add = |name: &str, governed: Governed| {
+        for named in policies.governing(name, governed).possible().iter().flatten() {
+            if !is_chosen_policy(globs, named.name) && !left_out.contains(&ObjectId::Policy(named.name.clone())) {
+                governing.entry(named.name.clone()).or_default().push(name.to_owned());
+            }
+        }
+    };
+    for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
+        if !left_out.contains(&ObjectId::Queue(name.clone())) {
+            add(name.as_str(), Governed::from(queue));
+        }
+    }
+    for name in live.topology.exchanges.keys().filter(|name| is_chosen_exchange(globs, name)) {
+        if !left_out.contains(&ObjectId::Exchange(name.clone())) {
+            add(name.as_str(), Governed::Exchange);
+        }
+    }
+    governing
+}
+
+/// Why a queue is not to be said, by what it is.
+pub(super) fn why_queue(live: &Live<'_>, name: &QueueName, queue: &Queue) -> Option<Why> {
     match queue {
         _ if queue.is_topos_own() => Some(Why::Topos),
         _ if name.is_server_named() => Some(Why::ServerNamed),
         _ if queue.exclusive => Some(Why::Exclusive),
         _ if queue.auto_delete => Some(Why::AutoDelete),
         _ if !queue.durable => Some(Why::Transient),
-        _ => is_untouchable.then_some(Why::Plugins),
+        _ => live.untouchable.contains(&ObjectId::Queue(name.clone())).then_some(Why::Plugins),
     }
 }
 

@@ -1,27 +1,99 @@
 //! What is odd about an object, in a line above it: what was seen while it was recognised, and what the lint rules find.
 
+#[cfg(test)]
+mod tests;
+
 use super::Live;
 use super::check::Read;
 use super::document::Comments;
-use super::recognise::Recognised;
+use super::recognise::{Recognised, waits};
 use super::yaml::Text;
-use crate::lint::{Levels, Subject, lint};
+use crate::lint::{Finding, Levels, Subject, lint};
+use crate::model::{ObjectId, Topology};
 use crate::spec::Severity;
+use std::collections::BTreeMap;
 
-/// By the object above which they stand.
-pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>) -> Comments {
+/// Notes of which a person who takes over a topology wants to know; the others are advice.
+const ODD: [&str; 2] = ["unbound-queue", "unbound-exchange"];
+/// What a queue that is bound just now, and comes and goes, would make untrue.
+const OF_ALL_QUEUES: [&str; 3] = ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"];
+/// So many keys and bindings are named of those of which the same is said.
+const MOST_NAMES: usize = 3;
+
+/// What a rule says of one object, once for all that it says it of.
+struct Alike<'a> {
+    rule: &'static str,
+    /// The sentence before the key that it is about and behind it; all of it is before where it names none.
+    around: (&'a str, &'a str),
+    keys: Vec<&'a str>,
+    findings: Vec<&'a Finding>,
+}
+
+/// By the object above which they stand. What is live and not in the spec is looked at, too: the comments are about the
+/// broker as it is.
+pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
     let mut comments: Comments = recognised.notes.clone();
-    let subject = Subject::new(&read.spec, &read.expansion, live.dialect);
-    for finding in lint(&subject, &Levels::new()) {
-        if finding.severity == Severity::Info && !ODD.contains(&finding.rule) {
-            continue;
-        }
+    for (id, note) in waits::notes(recognised, live, kept) {
+        comments.entry(id).or_default().push(note);
+    }
+    let subject = Subject::new(&read.spec, &read.expansion, live.dialect).amid(live.topology);
+    let found = lint(&subject, &Levels::new());
+    let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
+    let mut alike: BTreeMap<&ObjectId, Vec<Alike<'_>>> = BTreeMap::new();
+    for finding in found {
         // The outermost: the object whose key it is in, not the binding.
         let Some(id) = text.at(finding.at.start).last() else { continue };
-        comments.entry(id.clone()).or_default().push(format!("{}: {}", finding.rule, finding.text));
+        let key = text.text.get(finding.at.start..finding.at.end).unwrap_or_default();
+        let (around, key) = match finding.text.split_once(&format!("`{key}`")) {
+            Some(around) => (around, Some(key)),
+            None => ((finding.text.as_str(), ""), None),
+        };
+        let of_it = alike.entry(id).or_default();
+        match of_it.iter_mut().find(|it| (it.rule, it.around) == (finding.rule, around)) {
+            Some(same) => {
+                same.keys.extend(key);
+                same.findings.push(finding);
+            }
+            None => {
+                let keys = key.into_iter().collect();
+                of_it.push(Alike { rule: finding.rule, around, keys, findings: vec![finding] });
+            }
+        }
+    }
+    for (id, of_it) in alike {
+        let notes = comments.entry(id.clone()).or_default();
+        notes.extend(of_it.iter().map(|it| it.sentence(live)));
     }
     comments
 }
 
-/// Notes of which a person who takes over a topology wants to know; the others are advice.
-const ODD: [&str; 2] = ["unbound-queue", "unbound-exchange"];
+impl Alike<'_> {
+    fn sentence(&self, live: &Live<'_>) -> String {
+        let keys = listed(&self.keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>());
+        let (before, behind) = self.around;
+        let bindings = match &listed(&self.bindings())[..] {
+            "" => String::new(),
+            bindings => format!("{bindings}: "),
+        };
+        let is_sure = live.has_passing || !OF_ALL_QUEUES.contains(&self.rule);
+        let but = if is_sure { "" } else { " (no definitions file holds exclusive and transient queues)" };
+        format!("{}: {bindings}{before}{keys}{behind}{but}", self.rule)
+    }
+
+    /// The keys of the bindings that are meant, where the sentence does not say them.
+    fn bindings(&self) -> Vec<String> {
+        let keys = self.findings.iter().flat_map(|finding| &finding.objects).filter_map(|id| match id {
+            ObjectId::Binding(binding) => Some(format!("`{}`", binding.routing_key)),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => None,
+        });
+        let is_said = |key: &String| self.findings.iter().any(|finding| finding.text.contains(key));
+        keys.filter(|key| key.len() > 2 && !is_said(key)).collect()
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names.len().checked_sub(MOST_NAMES) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
+        Some(_) | None => names.join(", "),
+    }
+}

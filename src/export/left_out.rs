@@ -26,6 +26,8 @@ pub enum Why {
     Plugins,
     /// A binding from something that is left out.
     FromLeftOut,
+    /// A binding to what is not there, as only a file can have it.
+    ToNothing,
     /// No spec can say it; the sentence says why.
     Unsayable(String),
 }
@@ -36,6 +38,10 @@ pub struct LeftOut {
     objects: BTreeMap<ObjectId, Why>,
     /// What an administrator sets over the policies; no spec knows them.
     pub(super) operator_policies: Vec<PolicyName>,
+    /// Policies that nobody asked for, by the names of what they govern of that which is in the spec.
+    pub(super) governing: BTreeMap<PolicyName, Vec<String>>,
+    /// What no spec knows at all, by what it is.
+    pub(super) beside: BTreeMap<String, Vec<String>>,
 }
 
 impl LeftOut {
@@ -59,7 +65,8 @@ impl LeftOut {
 
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.operator_policies.is_empty()
+        let is_bare = self.objects.is_empty() && self.operator_policies.is_empty();
+        is_bare && self.governing.is_empty() && self.beside.is_empty()
     }
 
     /// One line for each reason: `2 exclusive queues: a, b`.
@@ -79,8 +86,14 @@ impl LeftOut {
             let things = if operators.len() == 1 { "policy" } else { "policies" };
             format!("{} operator {things}: {}", number(operators.len() as u64), listed(&operators))
         });
-        let mut lines: Vec<String> =
-            groups.into_iter().map(|((why, kind), names)| line(why, kind, &names)).chain(operators).collect();
+        let beside =
+            self.beside.iter().map(|(thing, names)| format!("{}: {}", count(names.len() as u64, thing), listed(names)));
+        let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
+        let mut lines: Vec<String> = groups.chain(operators).chain(beside).collect();
+        let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
+            format!("policy {policy}, which governs {}; with --match '{policy}' it is in here, too", listed(names))
+        };
+        lines.extend(self.governing.iter().map(governing));
         if lines.len() > MOST_LINES {
             let more = lines.len() - MOST_LINES;
             lines.truncate(MOST_LINES);
@@ -104,6 +117,7 @@ fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
         Why::Topos => ("", " of topo's own"),
         Why::Plugins => ("", " of a plugin's own"),
         Why::FromLeftOut => ("", " from what is left out"),
+        Why::ToNothing => ("", " to what is not there"),
         Why::Unsayable(_) => ("", " that no spec can say"),
     };
     let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
@@ -115,7 +129,8 @@ fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
         | Why::Transient
         | Why::Topos
         | Why::Plugins
-        | Why::FromLeftOut => line,
+        | Why::FromLeftOut
+        | Why::ToNothing => line,
     }
 }
 

@@ -42,6 +42,10 @@ pub struct Live<'a> {
     pub operator_policies: &'a BTreeMap<PolicyName, Policy>,
     /// The broker's keys of the bindings.
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
+    /// What else the vhost has, by what it is (`shovel`), with the names.
+    pub beside: &'a BTreeMap<String, Vec<String>>,
+    /// Whether queues that come and go are in it: no definitions file has them.
+    pub has_passing: bool,
     /// How the broker behaves.
     pub dialect: &'a Dialect,
 }
@@ -81,7 +85,7 @@ pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, Unwritable> {
             Ok(read) => {
                 let (wrongs, unfinished) = check::wrongs(&read, live, &kept, &recognised);
                 if wrongs.is_empty() {
-                    let comments = comments::of(&recognised, &read, &text, live);
+                    let comments = comments::of(&recognised, &read, &text, live, &kept);
                     let text = headed(text, document(Some(&comments)), &left_out, live);
                     return Ok(Export { text, left_out, unfinished, topology: kept });
                 }

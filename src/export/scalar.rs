@@ -26,8 +26,9 @@ pub(super) fn comment(text: &str) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    // What indicates something, where it does: `order.#` is text, `#` is a comment. Behind a blank nearly all would.
-    let inside = |c: char| c.is_alphanumeric() || "_-./*#+%@=~!?$^&|;<>()".contains(c);
+    // What indicates something, where it does: `order.#` is text, `#` is a comment. Behind a blank nearly all would. A `?`
+    // ends a text within braces for PyYAML.
+    let inside = |c: char| c.is_alphanumeric() || "_-./*#+%@=~!$^&|;<>()".contains(c);
     let before = |c: char| c.is_alphanumeric() || "_./$^(".contains(c);
     let mut words = text.split(' ');
     words.all(|word| word.starts_with(before) && word.chars().all(inside))
@@ -93,6 +94,7 @@ mod tests {
             (" a", "\" a\""),
             ("<<", "\"<<\""),
             ("^a\\.b$", "'^a\\.b$'"),
+            ("^(?!amq).*", "\"^(?!amq).*\""),
             ("it's \"so\"", "'it''s \"so\"'"),
             ("a\nb\"", "\"a\\nb\\\"\""),
             ("${HOME}", "\"$${HOME}\""),

@@ -10,7 +10,7 @@ use crate::model::{
 use crate::spec::{SourceFile, Spec, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn dialect(version: &str) -> Dialect {
+pub(super) fn dialect(version: &str) -> Dialect {
     Dialect::of(version.parse().unwrap())
 }
 
@@ -20,13 +20,22 @@ fn read(text: &str) -> Spec {
 }
 
 /// What a broker would hold after an apply.
-fn applied(text: &str, dialect: &Dialect) -> Topology {
+pub(super) fn applied(text: &str, dialect: &Dialect) -> Topology {
     expand(&read(&format!("version: 1\nvhost: shop\n{text}")), dialect)
         .unwrap_or_else(|found| panic!("{found}"))
         .topology
 }
 
-fn exported(topology: &Topology, dialect: &Dialect, globs: &[&str]) -> Export {
+pub(super) fn exported(topology: &Topology, dialect: &Dialect, globs: &[&str]) -> Export {
+    export_of(topology, dialect, globs, true)
+}
+
+/// As of a definitions file.
+pub(super) fn without_passing(topology: &Topology, dialect: &Dialect) -> Export {
+    export_of(topology, dialect, &[], false)
+}
+
+fn export_of(topology: &Topology, dialect: &Dialect, globs: &[&str], has_passing: bool) -> Export {
     let untouchable: BTreeSet<ObjectId> = topology
         .queues
         .iter()
@@ -38,6 +47,8 @@ fn exported(topology: &Topology, dialect: &Dialect, globs: &[&str]) -> Export {
         untouchable: &untouchable,
         operator_policies: &BTreeMap::new(),
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
+        beside: &BTreeMap::new(),
+        has_passing,
         dialect,
     };
     let globs: Vec<Glob> = globs.iter().copied().map(Glob::new).collect();
@@ -179,6 +190,29 @@ fn what_no_spec_can_say_is_left_out_with_its_reason() {
         export.text,
         format!("# Not in here:\n#   {why}\nversion: 1\nvhost: shop\n\nqueues:\n  ok: {{type: quorum}}\n")
     );
+}
+
+#[test]
+fn a_queue_that_comes_and_goes_makes_no_dead_letter_queue() {
+    let dialect = dialect("3.10.8");
+    let without = "
+exchanges: {dead: {type: fanout}}
+queues: {work.dead: {type: classic, bindings: [{exchange: dead}]}}
+";
+    let passing = Queue {
+        durable: false,
+        exclusive: false,
+        auto_delete: false,
+        arguments: Arguments::from([("x-dead-letter-exchange".to_owned(), "dead".into())]),
+    };
+    let mut topology = applied(without, &dialect);
+    let before = exported(&topology, &dialect, &[]);
+    topology.queues.insert("passing".into(), passing.clone());
+    let passed = exported(&topology, &dialect, &[]);
+    assert_eq!(passed.text, format!("# Not in here:\n#   1 transient queue: passing\n{}", before.text));
+    // One that stays does.
+    topology.queues.insert("passing".into(), Queue { durable: true, ..passing });
+    assert!(exported(&topology, &dialect, &[]).text.contains("deadLetterQueues:\n  work.dead"));
 }
 
 /// A generator of vhosts that nobody would make, and somebody has.

@@ -4,6 +4,8 @@
 //! A rule is a file below `rules` with its page beside it; the page's examples are the rule's tests.
 
 mod finding;
+mod mistaken;
+mod narrower;
 mod place;
 pub mod reference;
 mod rule;
@@ -14,9 +16,9 @@ mod settled;
 mod subject;
 #[cfg(test)]
 mod tests;
-mod topic_index;
 
 pub use finding::Finding;
+pub use mistaken::Mistaken;
 pub use rule::Rule;
 pub use rules::RULES;
 pub use subject::Subject;
@@ -32,19 +34,34 @@ pub type Levels = BTreeMap<String, Level>;
 /// What one line says of many objects is one finding. Where a rule of its own explains a refusal, the plain refusal is left
 /// out. What a comment allows is left out, too, and a comment that allows nothing is a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
+    let asked: Vec<&Rule> = asked(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
-    let asked: Vec<&Rule> = RULES.iter().copied().filter(|rule| level(rule) != Some(Level::Off)).collect();
-    let all = asked.iter().flat_map(|rule| at_level(level(rule), (rule.check)(subject)));
-    let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_for(allow, finding));
-    let (allowed, mut found): (Vec<Finding>, Vec<Finding>) = all.partition(is_allowed);
+    let (allowed, mut found) = found_by(&asked, subject, levels);
     let is_used = |allow: &Allow| allowed.iter().any(|finding| is_for(allow, finding));
     let is_asked = |allow: &Allow| asked.iter().any(|rule| rule.name == allow.rule);
     let unused = subject.spec.allows.iter().filter(|allow| is_asked(allow) && !is_used(allow));
     let unused = rules::unused(subject, unused);
     found.extend(at_level(level(&rules::UNUSED_ALLOW), unused));
+    joined(&found, &allowed)
+}
+
+/// The rules that nobody turned off.
+fn asked(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().copied().filter(|rule| level(rule, subject, levels) != Some(Level::Off))
+}
+
+/// What these rules find: what a comment allows, and the rest.
+fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
+    let all = rules.iter().flat_map(|rule| at_level(level(rule, subject, levels), (rule.check)(subject)));
+    let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_for(allow, finding));
+    all.partition(is_allowed)
+}
+
+/// In order, without what another rule explains; what one line says of many objects is one.
+fn joined(found: &[Finding], allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
-            && found.iter().chain(&allowed).any(|other| {
+            && found.iter().chain(allowed).any(|other| {
                 other.rule != finding.rule
                     && other.severity == Severity::Error
                     && other.at == finding.at

@@ -132,12 +132,13 @@ impl Rule {
     ) -> Finding {
         let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
         match queue.by_policy(key) {
-            Some((name, _)) => {
+            // One that is only live is written nowhere.
+            Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
                 let place = subject.place(&ObjectId::Policy(name.clone()), key);
                 let at = queue.written.map_or(own.at, |written| written.at);
                 Finding { at: place.at, also: vec![(at, "it governs this queue".to_owned())], ..own }
             }
-            None => own,
+            Some(_) | None => own,
         }
     }
 

@@ -6,10 +6,12 @@ use super::settled::{self, Settled};
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys};
 use crate::behaviour::{Dialect, Ends, Routing};
 use crate::expand::{Because, Expansion};
-use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::spec::{PolicySpec, Spec};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+
+static NOTHING: BTreeSet<ObjectId> = BTreeSet::new();
 
 /// The spec of one vhost, what it stands for, and the broker that it is for.
 pub struct Subject<'a> {
@@ -19,6 +21,7 @@ pub struct Subject<'a> {
     pub expansion: &'a Expansion,
     /// How the broker behaves: the one that was asked, or one of the assumed version.
     pub dialect: &'a Dialect,
+    live: Option<&'a Topology>,
     // A dozen rules ask each of these about every queue: without them most of `validate` is the same answers again.
     settled: OnceCell<Vec<Settled<'a>>>,
     ruled: OnceCell<Vec<Ruled<'a>>>,
@@ -30,7 +33,14 @@ impl<'a> Subject<'a> {
     /// What was written, what that stands for, and how the broker behaves.
     pub fn new(spec: &'a Spec, expansion: &'a Expansion, dialect: &'a Dialect) -> Self {
         let (settled, ruled) = (OnceCell::new(), OnceCell::new());
-        Self { spec, expansion, dialect, settled, ruled, routing: OnceCell::new(), arrivals: OnceCell::new() }
+        let (routing, arrivals) = (OnceCell::new(), OnceCell::new());
+        Self { spec, expansion, dialect, live: None, settled, ruled, routing, arrivals }
+    }
+
+    /// The same for a spec that is live already, with all that is beside it: messages go where the broker sends them, and
+    /// not only where the spec says.
+    pub fn amid(self, live: &'a Topology) -> Self {
+        Self { live: Some(live), ..self }
     }
 
     /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
@@ -46,21 +56,31 @@ impl<'a> Subject<'a> {
 
     /// Where messages go.
     pub(super) fn routing(&self) -> &Routing<'a> {
-        let (topology, external) = (&self.expansion.topology, &self.expansion.scope.external);
+        // Beside what is live nothing is somebody else's affair: it is known.
+        let (topology, external) = match self.live {
+            Some(live) => (live, &NOTHING),
+            None => (&self.expansion.topology, &self.expansion.scope.external),
+        };
         self.routing.get_or_init(|| Routing::new(topology, [], external, self.dialect))
     }
 
+    /// Bindings that are live, and that the spec does not say.
+    pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
+        let said = &self.expansion.topology.bindings;
+        self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !said.contains(*binding))
+    }
+
     /// With which keys messages come to a queue.
-    pub(super) fn keys_at(&self, queue: &QueueName) -> BTreeSet<Keys> {
+    pub(super) fn keys_at(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         let arrivals = self.arrivals.get_or_init(|| Arrivals::new(self.routing(), self.generated_exchanges()));
-        arrivals.at_queue(self.routing(), queue)
+        arrivals.at_queue(queue)
     }
 
     /// With which keys messages come to a queue that may die there. Where dead letters get a key, it does not matter with which
     /// they came, and whether topo sees how.
     pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
         let keys = self.keys_at(queue);
-        if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys }
+        if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys.clone() }
     }
 
     /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with

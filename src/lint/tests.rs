@@ -100,6 +100,35 @@ fn every_bad_example_fires_and_no_good_one_does() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The hint is to be followed word for word.
+#[test]
+fn the_pattern_of_the_hint_leaves_generated_queues_out_and_no_other() {
+    let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("it is there");
+    let mut followed = BTreeSet::new();
+    for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
+        let dialect = Dialect::of(block.version);
+        let found = lint_text(block.text, &dialect);
+        let hint = found.iter().find(|it| it.rule == rule.name).and_then(|it| it.hint.clone()).expect("a hint");
+        let (_, better) = hint.strip_suffix('`').and_then(|hint| hint.rsplit_once('`')).expect("a pattern");
+        let (before, behind) = block.text.split_once("pattern: '").expect("a policy");
+        let (old, behind) = behind.split_once('\'').expect("a pattern in quotes");
+        let text = format!("{before}pattern: '{better}'{behind}");
+        // A policy that governs less than it did would be a finding, or nothing at all.
+        let left = lint_text(&text, &dialect);
+        assert!(left.iter().all(|it| !it.rule.contains("policy") && !it.rule.contains("pattern")), "{text}\n{left:#?}");
+        let governs = |pattern: &str, name: &str| crate::behaviour::Pattern::new(pattern).matches(name) == Some(true);
+        let names = block.text.lines().filter_map(|line| line.strip_prefix("  ")?.split_once(": {type")).map(|it| it.0);
+        for name in names {
+            assert_eq!(governs(better, name), governs(old, name) && !name.ends_with("dead"), "{better} on {name}");
+        }
+        followed.insert(better.to_owned());
+    }
+    assert_eq!(
+        followed.into_iter().collect::<Vec<_>>(),
+        [r"^(?!orders\.dead$|.*\.retry\.\d+\.\w+$)orders\.", r"^orders\.work$"]
+    );
+}
+
 #[test]
 fn a_rule_says_how_bad_its_findings_can_be() {
     let mut wrong = Vec::new();

@@ -16,7 +16,9 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// Percent-encodes one segment of an address or of a path of the management API.
 pub fn encode(segment: &str) -> String {
-    utf8_percent_encode(segment, SEGMENT).to_string()
+    let mut encoded = String::with_capacity(segment.len());
+    encoded.extend(utf8_percent_encode(segment, SEGMENT));
+    encoded
 }
 
 /// The address of an object.

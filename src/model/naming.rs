@@ -204,10 +204,7 @@ pub struct Beside {
 impl Beside {
     /// Of that queue. A name that would be too long carries a digest of the queue's.
     pub fn of(queue: &QueueName) -> Self {
-        let name = |what: &str| {
-            let name = format!("{queue}.topo.{what}");
-            if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
-        };
+        let name = |what: &str| beside(queue, what);
         Self {
             hold: name("hold"),
             drained: name("drained"),
@@ -217,6 +214,16 @@ impl Beside {
             shield: PolicyName::new(name("shield")),
         }
     }
+}
+
+fn beside(queue: &QueueName, what: &str) -> String {
+    let name = format!("{queue}.topo.{what}");
+    if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
+}
+
+/// The queue, there for a moment, by which topo sees that it speaks to the same broker over HTTP and over AMQP.
+pub fn witness(queue: &QueueName, token: u32) -> QueueName {
+    QueueName::new(beside(queue, &format!("witness.{token:08x}")))
 }
 
 /// Short, and another one for every name.

@@ -80,21 +80,21 @@ pub fn milliseconds(text: &str) -> Option<i64> {
     Some(total).filter(|total| duration(*total).as_deref() == Some(text))
 }
 
-/// Bytes in their largest exact binary unit: `64KiB`, `1GiB`; `None` where no unit divides them.
+/// Bytes in their largest exact unit: `64KiB`, `1GiB`, `20GB`; the shorter of a binary and a decimal one, and `None` where
+/// neither divides them.
 pub fn size(bytes: i64) -> Option<String> {
     if bytes <= 0 {
         return None;
     }
-    [("TiB", 1_i64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
-        .into_iter()
-        .find(|(_, length)| bytes % length == 0)
-        .map(|(unit, length)| format!("{}{unit}", bytes / length))
-        .or_else(|| {
-            [("TB", 1_000_000_000_000_i64), ("GB", 1_000_000_000), ("MB", 1_000_000)]
-                .into_iter()
-                .find(|(_, length)| bytes % length == 0)
-                .map(|(unit, length)| format!("{}{unit}", bytes / length))
-        })
+    let binary = [("TiB", 1_i64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let decimal = [("TB", 1_000_000_000_000_i64), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let in_largest = |units: &[(&str, i64)]| {
+        let (unit, length) = units.iter().find(|(_, length)| bytes % length == 0)?;
+        Some(format!("{}{unit}", bytes / length))
+    };
+    let digits = |text: &String| text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
+    // Of two that are as short, the one in which memory is counted.
+    [in_largest(&binary), in_largest(&decimal)].into_iter().flatten().min_by_key(digits)
 }
 
 #[cfg(test)]
@@ -109,6 +109,21 @@ mod tests {
         for text in ["", "5", "0s", "90s", "05s", "1s1m", "5x", "s", "99999999999999999999s"] {
             assert_eq!(milliseconds(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn sizes_are_as_short_as_a_person_writes_them() {
+        for (bytes, written) in [
+            (20_000_000_000, "20GB"),
+            (1_000_000_000_000, "1TB"),
+            (64_000_000, "64MB"),
+            (1_024_000, "1000KiB"),
+            (64 << 20, "64MiB"),
+            (5 << 40, "5TiB"),
+        ] {
+            assert_eq!(size(bytes).as_deref(), Some(written));
+        }
+        assert_eq!(size(1_000_001), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) fn topology(plan: &VhostPlan) -> Topology {
             Some(Object::Binding(binding)) => drop(topology.bindings.insert(binding)),
             Some(Object::Vhost(_)) | None => {}
         }
+        topology.bindings.extend(change.unbound.iter().cloned());
     }
     topology
 }

@@ -1,26 +1,27 @@
-//! What is near a queue: as many arrows away as is asked for, whichever way they point.
+//! What is near a queue or an exchange: as many arrows away as is asked for, whichever way they point.
 
 use super::fold::Folds;
 use super::raw::Raw;
-use crate::model::{ObjectId, QueueName};
+use crate::model::{ExchangeName, ObjectId, QueueName};
 use std::collections::BTreeSet;
 
-/// A queue, and how far around it is looked.
+/// A queue or an exchange, and how far around it is looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Focus {
-    /// The queue; one of its tiers is as good.
-    pub queue: QueueName,
+    /// Its name, for one of a queue's tiers the queue's, too; both where there are a queue and an exchange of that name.
+    pub name: String,
     /// In arrows; a queue with its retries counts as one.
     pub depth: usize,
 }
 
-/// All that is near it in a folded picture; `None` where there is no such queue.
+/// All that is near it in a folded picture; `None` where nothing has that name.
 pub(super) fn near(folded: &Raw, folds: &Folds, focus: &Focus) -> Option<BTreeSet<ObjectId>> {
-    let queue = ObjectId::Queue(focus.queue.clone());
-    let start = folds.get(&queue).unwrap_or(&queue);
-    folded.nodes.contains_key(start).then_some(())?;
+    let named: [ObjectId; 2] =
+        [ObjectId::Queue(QueueName::new(&focus.name)), ObjectId::Exchange(ExchangeName::new(&focus.name))];
+    let drawn = named.iter().map(|id| folds.get(id).unwrap_or(id)).filter(|id| folded.nodes.contains_key(*id));
+    let mut near: BTreeSet<&ObjectId> = drawn.collect();
+    (!near.is_empty()).then_some(())?;
     let neighbours = folded.neighbours();
-    let mut near: BTreeSet<&ObjectId> = [start].into();
     let mut edge = near.clone();
     for _ in 0..focus.depth {
         let next: BTreeSet<&ObjectId> = edge.iter().filter_map(|id| neighbours.get(id)).flatten().copied().collect();

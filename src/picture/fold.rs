@@ -1,9 +1,8 @@
 //! What is made for a queue's retries is folded into the queue, and a dead-letter queue's own exchange into the queue
 //! behind it: what is left is what people think of.
 
-use super::parts::REJECTED;
 use super::raw::{Link, Raw};
-use super::{Mark, Retries, Tier};
+use super::{ArrowKind, Mark, Retries, Tier};
 use crate::model::naming::TierName;
 use crate::model::units::duration;
 use crate::model::{ObjectId, QueueName, Strategy};
@@ -57,7 +56,14 @@ pub(super) fn folded(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[Plann
             node.retries = Some(retries);
         }
     }
-    let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to);
+    let made = members(wanted);
+    let said: BTreeSet<&ObjectId> = wanted.sources.iter().map(|(id, _)| id).collect();
+    // Of a dead-letter queue whose own dead letters go to the exchange in front of it: they come back.
+    let comes_back = |link: &Link| {
+        let is_from_queue = link.kind == ArrowKind::DeadLetter && !folds.contains_key(&link.from);
+        is_from_queue && said.contains(&link.to) && !made.contains_key(&link.to)
+    };
+    let is_shown = |link: &&Link| link.from == link.to || of(&link.from) != of(&link.to) || comes_back(link);
     let link = |link: &Link| {
         let is_from_retries = link.from != of(&link.from);
         // The last key leads there, whatever it is.
@@ -81,7 +87,7 @@ fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange])
         if let Some(tier) = tier {
             let delay = duration(tier.delay).unwrap_or_else(|| "0ms".to_owned());
             let place = (tier.number, tier.generation, tier.delay);
-            let tier = Tier { name: node.name.clone(), delay, mark: node.mark };
+            let tier = Tier { number: tier.number, name: node.name.clone(), delay, mark: node.mark };
             tiers.entry(queue.clone()).or_default().insert(place, tier);
         }
         marks.entry(queue.clone()).or_default().push(node.mark);
@@ -101,7 +107,7 @@ fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange])
     let said = |queue: &ObjectId| match queue {
         ObjectId::Queue(name) => match strategies.get(name) {
             Some(Strategy::Republish) => "republished",
-            Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => REJECTED,
+            Some(Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed) => "rejected",
             None => "retired",
         },
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => "retired",

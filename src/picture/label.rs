@@ -8,7 +8,8 @@ use crate::model::{ArgumentValue, Binding};
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {
         (Some("fanout"), true) if binding.routing_key.is_empty() => None,
-        // The key is not looked at there.
+        // The key is not looked at there; without a header that must be, all match.
+        (Some("headers"), true) => None,
         (Some("headers"), false) => Some(headers(binding)),
         (Some(_) | None, _) => Some(KeyAndArguments(binding).to_string()),
     }
@@ -48,6 +49,7 @@ mod tests {
         assert_eq!(of(&any, "", "headers").as_deref(), Some("any of region: eu, tier: \"2\""));
         assert_eq!(of(&any[1..], "", "headers").as_deref(), Some("tier: \"2\""));
         assert_eq!(of(&[], "", "fanout"), None);
+        assert_eq!((of(&[], "", "headers"), of(&[], "unread", "headers")), (None, None));
         assert_eq!(of(&[], "", "direct").as_deref(), Some("\"\""));
         assert_eq!(of(&[], "order.#", "topic").as_deref(), Some("order.#"));
         assert_eq!(of(&eu[..1], "k", "x-something").as_deref(), Some("k {region: eu}"));

@@ -1,12 +1,13 @@
 //! A topology, or what a plan makes of one, as a picture without coordinates: boxes for exchanges and queues, arrows for
 //! the ways that messages take. A queue's retries are part of its box, and a dead-letter queue's exchange is part of the
-//! queue, unless all is asked for. [`layout`] says where things are; colours and letters are [`render`](crate::render)'s.
+//! queue, unless all is asked for. What is too much for one page is drawn in groups. [`layout`] says where things are; colours and letters are [`render`](crate::render)'s.
 
 mod alike;
 mod before;
-mod crowd;
+mod copies;
 mod focus;
 mod fold;
+mod groups;
 mod label;
 pub mod layout;
 mod parts;
@@ -27,11 +28,11 @@ use raw::Raw;
 pub struct Options {
     /// Every object, also those that are made for retries and dead letters, and each of many that are alike.
     pub all: bool,
-    /// Only what is near a queue.
+    /// Only what is near a queue or an exchange.
     pub focus: Option<Focus>,
 }
 
-/// The picture of what a spec stands for; `None` where there is a focus, and its queue is not here.
+/// The picture of what a spec stands for; `None` where there is a focus, and what it names is not here.
 pub fn of_spec(wanted: &Wanted, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
     let raw = Raw::of(wanted, dialect);
     drawn(raw, wanted, &[], options)
@@ -39,7 +40,7 @@ pub fn of_spec(wanted: &Wanted, dialect: &Dialect, options: &Options) -> Option<
 
 /// The picture of what a plan does: what it makes and deletes is in it, each marked.
 pub fn of_plan(plan: &VhostPlan, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
-    let before = Wanted { topology: before::topology(plan), ..plan.wanted.clone() };
+    let before = Wanted { topology: before::topology(plan), ..(*plan.wanted).clone() };
     let raw = Raw::changed(&Raw::of(&before, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
     let mut picture = drawn(raw, &plan.wanted, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
@@ -57,7 +58,7 @@ fn drawn(raw: Raw, wanted: &Wanted, changes: &[crate::plan::PlannedChange], opti
     let is_near = |id: &ObjectId| near.as_ref().is_none_or(|near| near.contains(folds.get(id).unwrap_or(id)));
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
-    let shown = if options.all { shown } else { crowd::thinned(alike::stacked(shown)) };
+    let shown = copies::apart(if options.all { shown } else { alike::stacked(shown) });
     Some(shown.picture(wanted.topology.vhost.clone()))
 }
 

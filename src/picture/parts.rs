@@ -24,18 +24,6 @@ pub struct VhostPicture {
     pub arrows: Vec<Arrow>,
 }
 
-impl VhostPicture {
-    /// Whether an arrow begins behind the last tier of its queue: dead letters do where a rejection is a retry. Where
-    /// workers publish to the tiers themselves, they leave the queue.
-    pub fn is_behind_the_tiers(&self, arrow: &Arrow) -> bool {
-        let retries = self.nodes.get(arrow.from).and_then(|node| node.retries.as_ref());
-        arrow.kind == ArrowKind::DeadLetter && retries.is_some_and(|it| it.out == REJECTED)
-    }
-}
-
-/// How a message leaves for its tiers where a rejection is a retry.
-pub(super) const REJECTED: &str = "rejected";
-
 /// A box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -84,6 +72,14 @@ impl Kind {
         match self {
             Self::Exchange | Self::ForeignExchange => true,
             Self::Queue | Self::Stream | Self::DeadLetterQueue | Self::Tier | Self::ForeignQueue => false,
+        }
+    }
+
+    /// Whether it is somebody else's.
+    pub fn is_foreign(self) -> bool {
+        match self {
+            Self::ForeignExchange | Self::ForeignQueue => true,
+            Self::Exchange | Self::Queue | Self::Stream | Self::DeadLetterQueue | Self::Tier => false,
         }
     }
 }
@@ -155,6 +151,8 @@ pub struct Retries {
 /// One tier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tier {
+    /// For which failure it is: 1 for the first.
+    pub number: u32,
     /// The queue's name.
     pub name: String,
     /// How long a message waits there: `30s`.

@@ -186,8 +186,9 @@ impl<'a> Drawing<'a> {
             }
             let mut notes: Vec<String> =
                 families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
-            let ttl = holds.get("message-ttl").and_then(|it| duration(it.value.as_integer()?));
-            notes.extend(ttl.map(|ttl| format!("ttl {ttl}")));
+            let ttl = holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|ttl| *ttl >= 0);
+            // With 0, only a consumer that is ready gets a message.
+            notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
             let (kind, words) = self.kind(&id, queue);
             self.add(id, kind, words, notes);
         }

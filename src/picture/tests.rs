@@ -5,6 +5,7 @@ use crate::expand::{Because, Origin, expand};
 use crate::model::BrokerVersion;
 use crate::plan::Source;
 use crate::spec::{SourceFile, Variables, parse};
+use std::collections::BTreeMap;
 
 fn drawn(yaml: &str, options: &Options) -> Option<VhostPicture> {
     let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{yaml}") };
@@ -119,6 +120,14 @@ fn policies_lead_dead_letters_and_the_unrouted_too() {
 }
 
 #[test]
+fn dead_letters_of_a_dead_letter_queue_that_come_back_are_said() {
+    let all = "policies: {all: {pattern: '.*', applyTo: queues, definition: {deadLetterExchange: dead.dlx}}}\n";
+    let picture = picture(&format!("queues: {{q: {{type: classic}}}}\n{DEAD}{all}"));
+    assert_eq!(arrows(&picture), ["q → dead: dead letters"]);
+    assert_eq!(node(&picture, "dead").notes, ["dead letters come back"]);
+}
+
+#[test]
 fn a_dead_letter_exchange_that_leads_elsewhere_too_is_drawn() {
     let picture = picture(&format!(
         "queues:\n  q: {{type: classic, deadLetter: dead}}\n  copy: {{type: classic, bindings: [{{exchange: dead.dlx}}]}}\n{DEAD}"
@@ -142,19 +151,83 @@ fn a_mark_for_several_is_theirs_or_says_that_something_changes() {
     }
 }
 
-/// Two groups with an exchange each, too different to be stacked, that share one place for dead letters.
+/// Which boxes are linked to each other, by name.
+fn parts(picture: &VhostPicture) -> Vec<Vec<&str>> {
+    let mut part: Vec<usize> = (0..picture.nodes.len()).collect();
+    for _ in 0..picture.nodes.len() {
+        for arrow in &picture.arrows {
+            let least = part[arrow.from].min(part[arrow.to]);
+            (part[arrow.from], part[arrow.to]) = (least, least);
+        }
+    }
+    let mut parts: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for (node, part) in picture.nodes.iter().zip(part) {
+        parts.entry(part).or_default().push(&node.name);
+    }
+    parts.into_values().collect()
+}
+
+/// Two exchanges with queues that are too different to be stacked, and that share one place for dead letters.
 #[test]
-fn what_everything_leads_to_is_drawn_beside_each_part() {
+fn what_is_more_than_a_page_is_drawn_in_groups() {
     let mut yaml = "exchanges: {a: {type: topic}, b: {type: topic}}\nqueues:\n".to_owned();
     for number in 0..120 {
         let from = if number % 2 == 0 { "a" } else { "b" };
         yaml += &format!(
-            "  q{number}: {{type: classic, messageTtl: {}ms, deadLetter: dead, bindings: [{{exchange: {from}, routingKey: k}}]}}\n",
+            "  q{number:03}: {{type: classic, messageTtl: {}ms, deadLetter: dead, bindings: [{{exchange: {from}, routingKey: k}}]}}\n",
             number + 1
         );
     }
     let picture = picture(&format!("{yaml}{DEAD}"));
-    let copies: Vec<&Node> = picture.nodes.iter().filter(|node| node.is_copy).collect();
-    assert_eq!(copies.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["dead", "dead"]);
-    assert_eq!((picture.nodes.len(), picture.arrows.len()), (124, 240));
+    let parts = parts(&picture);
+    let shape = |part: &Vec<&str>| (part[0].to_owned(), part.len());
+    // Twenty queues each, with their exchange and the queue for dead letters.
+    let (a, b) = (("a".to_owned(), 22), ("b".to_owned(), 22));
+    assert_eq!(parts.iter().map(shape).collect::<Vec<_>>(), [a.clone(), a.clone(), a, b.clone(), b.clone(), b]);
+    assert_eq!(parts[0][1..4], ["dead", "q000", "q002"], "{parts:?}");
+    // Of what is drawn several times, one is no copy.
+    let copies = |name: &str| picture.nodes.iter().filter(|node| node.name == name && node.is_copy).count();
+    assert_eq!((copies("a"), copies("b"), copies("dead"), picture.arrows.len()), (2, 2, 5, 240));
+}
+
+#[test]
+fn what_comes_from_another_group_is_drawn_beside_the_queue() {
+    let mut yaml =
+        "exchanges: {bill: {type: topic}, shop.commands: {type: direct}, shop.events: {type: topic}}\nqueues:\n"
+            .to_owned();
+    for number in 0..20 {
+        for (team, own) in [("bill", "bill"), ("shop", "shop.commands")] {
+            yaml += &format!(
+                "  {team}.q{number:02}: {{type: classic, messageTtl: {}ms, bindings: [{{exchange: {own}, routingKey: k}}",
+                number + 1
+            );
+            let foreign = match (team, number) {
+                ("bill", 3 | 5) => ", {exchange: shop.events, routingKey: far}",
+                ("shop", 4) => ", {exchange: shop.events, routingKey: near}",
+                _ => "",
+            };
+            yaml += &format!("{foreign}]}}\n");
+        }
+    }
+    let picture = picture(&yaml);
+    let parts = parts(&picture);
+    let heads: Vec<&[&str]> = parts.iter().map(|part| &part[..3]).collect();
+    // What has no queue of its own is with those that it is named like.
+    assert_eq!(heads, [["bill", "shop.events", "shop.events"], ["shop.commands", "shop.events", "shop.q00"]]);
+    let is_copy = |arrow: &&Arrow| picture.nodes[arrow.from].is_copy;
+    let foreign: Vec<&Arrow> = picture.arrows.iter().filter(is_copy).collect();
+    let ends: Vec<&str> = foreign.iter().map(|arrow| picture.nodes[arrow.to].name.as_str()).collect();
+    assert_eq!(ends, ["bill.q03", "bill.q05"]);
+    assert_ne!(foreign[0].from, foreign[1].from, "each has its own");
+}
+
+#[test]
+fn what_is_said_of_queues_and_headers() {
+    let picture = picture(
+        "exchanges: {h: {type: headers}}\nqueues:\n  q: {type: classic, messageTtl: 0, bindings: [{exchange: h, routingKey: x}]}\n",
+    );
+    assert_eq!(
+        (arrows(&picture), &node(&picture, "q").notes),
+        (vec!["h → q: binding".to_owned()], &vec!["ttl 0".to_owned()])
+    );
 }

@@ -3,7 +3,7 @@
 use crate::model::QueueName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The activity of one vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub struct Activity {
     /// How many queues the vhost may have, if there is such a limit; only asked where messages are to be moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
+    /// Queues of migrations that were cut short from which a shovel still moves messages, and this user may not remove it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub out_of_reach: BTreeSet<QueueName>,
 }
 
 /// What can move the messages of a vhost.
@@ -43,8 +46,21 @@ pub struct QueueActivity {
     pub messages: Option<u64>,
     /// Those that can be delivered.
     pub ready: Option<u64>,
-    /// Those that a consumer holds.
+    /// Those that were delivered and are not acknowledged: a consumer holds them, or who took them by `basic.get`.
     pub unacknowledged: Option<u64>,
     /// Where each attached consumer connects from, host or `host:port`; empty text when the broker does not say.
     pub consumers: Option<Vec<String>>,
+    /// Whether the queue itself was asked in the moment of the plan, and had no consumer: then its messages are as they are
+    /// now. Else those of a quorum queue may be 5 s old.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
+}
+
+impl QueueActivity {
+    /// How many messages are held by somebody whom the broker does not list: consumers come from statistics, where one that
+    /// subscribed in the last seconds is not yet, and one who takes messages by `basic.get` never is.
+    pub fn held_by_unlisted(&self) -> Option<u64> {
+        let is_unlisted = self.consumers.as_ref().is_some_and(Vec::is_empty);
+        self.unacknowledged.filter(|held| is_unlisted && *held > 0)
+    }
 }

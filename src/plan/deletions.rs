@@ -9,7 +9,7 @@ use super::{recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::{Address, Binding, Destination, ExchangeName, Object, ObjectId, QueueName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Below so many owned objects, deleting a third of them is daily life.
 const FEW: usize = 10;
@@ -66,6 +66,27 @@ pub(super) fn plan(
         planned.live = situation.live(&id).cloned();
         planned.reason = Some(reason);
         draft.changes.push(planned);
+    }
+    unbound(draft, situation);
+}
+
+/// What is bound to what goes, with each change that takes it along: a picture of the plan shows it.
+fn unbound(draft: &mut Draft, situation: &Situation<'_>) {
+    let deleted = draft.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
+    let deleted: BTreeMap<ObjectId, usize> =
+        deleted.filter_map(|(place, change)| Some((change.id()?, place))).collect();
+    if deleted.is_empty() {
+        return;
+    }
+    for binding in &situation.current.bindings {
+        // One with a deletion of its own goes by that.
+        if deleted.contains_key(&ObjectId::Binding(binding.clone())) {
+            continue;
+        }
+        let ends = [binding.destination.id(), ObjectId::Exchange(binding.source.clone())];
+        if let Some(place) = ends.iter().find_map(|id| deleted.get(id)) {
+            draft.changes[*place].unbound.push(binding.clone());
+        }
     }
 }
 
@@ -150,7 +171,8 @@ pub(super) fn foreign_auto_delete(draft: &mut Draft, situation: &Situation<'_>) 
     let mut bound = situation.current.bindings.clone();
     let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
     let desired = &situation.wanted.topology;
-    for (name, _) in auto_delete::unbind(&mut bound, goes, is_auto_delete) {
+    let lost = auto_delete::going(&bound, goes);
+    for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
         let bound_anew = desired.bindings.iter().any(|binding| binding.source == name);
         if desired.exchanges.contains_key(&name) || gone.contains(&end(&name)) || bound_anew {
             continue;

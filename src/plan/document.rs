@@ -10,6 +10,7 @@ use crate::model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The version of the document's format; a change that breaks readers raises it.
 pub const FORMAT_VERSION: u32 = 1;
@@ -24,7 +25,8 @@ pub struct Plan {
     pub target: Target,
     /// What it was asked to do beyond the spec.
     pub options: Options,
-    /// A hash of all that it was computed from and decides; counts of messages and consumers are not in it.
+    /// A hash of what changes and of every step, for this cluster; not of counts of messages and consumers, nor of what the
+    /// spec says of things that stay as they are.
     pub fingerprint: String,
     /// Numbers over all vhosts.
     pub summary: Summary,
@@ -120,7 +122,26 @@ pub struct VhostPlan {
     /// How many bindings were compared.
     pub compared_bindings: usize,
     /// What it was computed from, so that a saved plan can be computed again.
-    pub wanted: Wanted,
+    // Shared, because of a large spec it is much.
+    #[serde(with = "shared")]
+    #[schemars(with = "Wanted")]
+    pub wanted: Arc<Wanted>,
+}
+
+/// In a document, what is shared is the value itself.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        T::serialize(value, serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// The inputs of a plan that come from a spec.
@@ -203,6 +224,9 @@ pub struct PlannedChange {
     /// The bindings that a recreate restores.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kept: Option<KeptBindings>,
+    /// The live bindings that go with what is deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unbound: Vec<Binding>,
     /// Where it stands in the spec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,

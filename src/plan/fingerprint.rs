@@ -1,40 +1,79 @@
 //! The fingerprint of a plan, and whether one plan is what is left of another.
 
-use super::document::{Plan, PlannedChange, Step};
-use super::{Action, Guard};
+use super::document::{Plan, PlannedChange, Step, VhostPlan};
+use super::{Action, Guard, HazardKind};
+use crate::model::{Address, ObjectId};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A hash of the target, the options, the wanted topology and every step; counts are not in it, so that traffic alone
-/// does not make a plan stale.
+/// A hash of what is reviewed: the target, the options, what changes from what to what, every step, and what that
+/// disturbs. Not in it are counts, so that traffic alone does not make a plan stale, and what the spec says of all that
+/// stays as it is: what others merge and apply meanwhile is no part of this change.
 pub fn fingerprint(plan: &Plan) -> String {
     let mut hash = Sha256::new();
+    let mut text = Vec::new();
     let mut add = |part: &dyn erased::Json| {
-        hash.update(part.json());
-        hash.update([0]);
+        part.write(&mut text);
+        text.push(0);
+        hash.update(&text);
+        text.clear();
     };
     add(&plan.format_version);
     add(&(&plan.target.cluster, &plan.options));
-    for part in &plan.vhosts {
-        add(&(&part.vhost, &part.wanted.topology, &part.wanted.scope));
+    for part in plan.vhosts.iter().filter(|part| !part.changes.is_empty() || !part.steps.is_empty()) {
+        add(&part.vhost);
         for change in &part.changes {
             add(&(&change.address, &change.kind, &change.before, &change.after));
         }
         for step in &part.steps {
             add(&(step.address.as_str(), operation(step)));
         }
+        add(&disturbed(part));
     }
     let digest = hash.finalize();
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a step does, apart from the guard: that follows the counts and the allowances.
-fn operation(step: &Step) -> Action {
-    let mut action = step.action.clone();
-    if let Action::DeleteQueue { guard: guard @ (Guard::AtMost(_) | Guard::Nothing), .. } = &mut action {
-        *guard = Guard::Empty;
+/// What the same steps do to more than they did when they were reviewed: a policy that meanwhile governs one more queue
+/// of the spec, a deletion that meanwhile is much of what is owned. The other hazards follow counts, and so do the queues
+/// of others, which come and go.
+fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
+    let structural = |kind: HazardKind| match kind {
+        HazardKind::RoutingGap
+        | HazardKind::PolicyShift
+        | HazardKind::ContractChange
+        | HazardKind::DurabilityDown
+        | HazardKind::MassDelete => true,
+        HazardKind::MessageLoss
+        | HazardKind::MessageDrop
+        | HazardKind::ConsumerDisruption
+        | HazardKind::Duplicates
+        | HazardKind::Reorder
+        | HazardKind::PublisherBlock => false,
+    };
+    let hazards = || part.hazards.iter().filter(|hazard| structural(hazard.kind));
+    let mut ours: BTreeSet<Address> = BTreeSet::new();
+    // Seldom, and as long as the spec.
+    if hazards().next().is_some() {
+        let topology = &part.wanted.topology;
+        let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
+        let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
+        ours.extend(queues.chain(exchanges).chain([ObjectId::Vhost]).map(|id| Address::of(&part.vhost, &id)));
+        ours.extend(part.changes.iter().map(|change| change.address.clone()));
     }
-    action
+    hazards()
+        .filter(|hazard| ours.contains(&hazard.address))
+        .map(|hazard| (hazard.kind.as_str(), &hazard.address))
+        .collect()
+}
+
+/// What a step does, apart from the guard: that follows the counts and the allowances.
+fn operation(step: &Step) -> Cow<'_, Action> {
+    if let Action::DeleteQueue { name, guard: Guard::AtMost(_) | Guard::Nothing } = &step.action {
+        return Cow::Owned(Action::DeleteQueue { name: name.clone(), guard: Guard::Empty });
+    }
+    Cow::Borrowed(&step.action)
 }
 
 /// How a plan that was made again relates to the saved one.
@@ -58,7 +97,9 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
                     Some(request) => format!("{}: {} {}", step.address, request.method, request.path),
                     None => format!("{}: messages are moved", step.address),
                 };
-                (shown, erased::Json::json(&(&part.vhost, operation(step))))
+                let mut what = Vec::new();
+                erased::Json::write(&(&part.vhost, operation(step)), &mut what);
+                (shown, what)
             })
             .collect()
     };
@@ -96,12 +137,12 @@ fn changes(plan: &Plan) -> impl Iterator<Item = &PlannedChange> {
 /// JSON as bytes, for values of different types in one list.
 mod erased {
     pub(super) trait Json {
-        fn json(&self) -> Vec<u8>;
+        fn write(&self, into: &mut Vec<u8>);
     }
 
     impl<T: serde::Serialize> Json for T {
-        fn json(&self) -> Vec<u8> {
-            serde_json::to_vec(self).expect("plans hold nothing that JSON cannot: all keys are text")
+        fn write(&self, into: &mut Vec<u8>) {
+            serde_json::to_writer(into, self).expect("plans hold nothing that JSON cannot: all keys are text");
         }
     }
 }

@@ -95,7 +95,7 @@ impl HazardKind {
             }
             Self::ContractChange => {
                 "Workers must call something else on a failure, or declare the queue otherwise, before this is applied: see \
-                 `topo contract`."
+                 `topo contract`. Or what they read of a message's past is gone."
             }
             Self::DurabilityDown => "What survived a restart, or the loss of a node, no longer does.",
             Self::MassDelete => {

@@ -8,6 +8,7 @@ pub mod activity;
 mod advice;
 mod auto_delete;
 mod conflict;
+mod counted_late;
 mod deletions;
 pub mod document;
 mod draft;
@@ -17,6 +18,7 @@ pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
 pub mod migrate;
+mod old_bindings;
 mod order;
 mod planner;
 mod recreate;
@@ -35,13 +37,14 @@ mod work;
 
 pub use action::{Action, Guard, Level};
 pub use activity::{Activity, Movers, QueueActivity};
+pub use counted_late::counted_late;
 pub use document::{
     Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
     Target, Undeclared, VhostPlan, Wanted,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
-pub use migrate::{Goal, Migration, Stage, Todo};
+pub use migrate::{Goal, Migration, Stage, Todo, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use situation::Situation;

@@ -4,12 +4,14 @@ use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted
 use super::draft::Draft;
 use super::situation::Situation;
 use super::{
-    conflict, deletions, effects, externals, fingerprint, migrate, order, recreate, retries, simulate, target, wiring,
+    conflict, deletions, effects, externals, fingerprint, migrate, old_bindings, order, recreate, retries, simulate,
+    target, wiring,
 };
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
@@ -42,8 +44,12 @@ pub fn moves_messages(current: &Topology, wanted: &Wanted, dialect: &Dialect, op
 pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     let adapted = retries::adapted(situation);
     let adapted = wiring::adapted(&adapted, situation.current, situation.dialect, options);
-    let situation = &Situation { wanted: &adapted, ..*situation };
-    let Situation { current, wanted, .. } = situation;
+    let wanted = match &adapted {
+        Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **situation.wanted) => Arc::clone(situation.wanted),
+        Cow::Borrowed(_) | Cow::Owned(_) => Arc::new(adapted.into_owned()),
+    };
+    let situation = &Situation { wanted: &wanted, ..*situation };
+    let Situation { current, .. } = situation;
     let mut draft = Draft::default();
     if options.abort.is_empty() {
         changes(&mut draft, situation, options);
@@ -68,7 +74,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
         steps,
         compared_objects: 1 + desired.exchanges.len() + desired.queues.len() + desired.policies.len(),
         compared_bindings: desired.bindings.len(),
-        wanted: (*wanted).clone(),
+        wanted,
     }
 }
 
@@ -76,7 +82,10 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
 fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     let Situation { current, wanted, .. } = situation;
     let mut removals = Vec::new();
-    for change in diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope) {
+    let changes = diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope);
+    // A change is large, and a vector that grows is there twice.
+    draft.changes.reserve(changes.len());
+    for change in changes {
         match change {
             Change::Create(object) => create(draft, situation, object),
             Change::Alter { before, after, fields } => {
@@ -98,6 +107,7 @@ fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     migrate::finish(draft, situation, options);
     recreate::keep_no_unwanted(draft);
     deletions::foreign_auto_delete(draft, situation);
+    old_bindings::note(draft, situation);
     effects::hazards(draft, situation, options);
     deletions::last_bindings(draft, situation);
     deletions::mass_delete(draft, situation);
@@ -127,11 +137,11 @@ pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
 
 /// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application
 /// may not.
-fn as_stored_all(topology: &Topology, dialect: &Dialect) -> Topology {
-    let mut stored = topology.clone();
-    for queue in stored.queues.values_mut() {
+fn as_stored_all<'a>(topology: &'a Topology, dialect: &Dialect) -> Cow<'a, Topology> {
+    let mut stored = Cow::Borrowed(topology);
+    for (name, queue) in &topology.queues {
         if let Cow::Owned(complete) = as_stored(queue, dialect) {
-            *queue = complete;
+            stored.to_mut().queues.insert(name.clone(), complete);
         }
     }
     stored

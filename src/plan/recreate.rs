@@ -181,7 +181,7 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, planned: &Pl
                 OnConflict::Refuse | OnConflict::IfEmpty | OnConflict::Discard => None,
             };
             if let Some(migration) = migration {
-                migrate::hazards(draft, address, &migration, before, planned.live.as_ref());
+                migrate::hazards(draft, situation, address, &migration, (before, planned.live.as_ref()));
                 draft.migrations.push(migration);
             } else {
                 contents(draft, address, before, planned.live.as_ref());
@@ -235,9 +235,9 @@ pub(super) fn contents(draft: &mut Draft, address: &Address, queue: &Queue, live
     let text = match messages {
         Some(0) if stream => Some("a stream: whatever was written to it is deleted".to_owned()),
         Some(0) => None,
-        Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (a consumer holds it)" } else { "" })),
+        Some(1) => Some(format!("1 message is deleted{}", if held > 0 { " (it is unacknowledged)" } else { "" })),
         Some(count) if held > 0 => {
-            Some(format!("{} messages are deleted ({} of them held by consumers)", number(count), number(held)))
+            Some(format!("{} messages are deleted ({} of them unacknowledged)", number(count), number(held)))
         }
         Some(count) => Some(format!("{} messages are deleted", number(count))),
         None => Some("the broker does not say how many messages it holds: all are deleted".to_owned()),
@@ -247,21 +247,22 @@ pub(super) fn contents(draft: &mut Draft, address: &Address, queue: &Queue, live
         let bounded = if stream { None } else { messages };
         draft.hazard(HazardKind::MessageLoss, address, text, bounded);
     }
-    match live.and_then(|live| live.consumers.as_deref()) {
-        Some([]) => {}
-        Some([one]) => {
-            let text = format!("1 consumer is cancelled and must subscribe again ({one})");
-            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
-        }
-        Some(several) => {
-            let text = format!("{} consumers are cancelled and must subscribe again", several.len());
-            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
-        }
-        None => {
-            let text = "whether anybody consumes from it is not known".to_owned();
-            draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
-        }
-    }
+    let text = match live.map(|live| (live.held_by_unlisted(), live.consumers.as_deref())) {
+        Some((Some(held), _)) => format!("{}; whoever holds it is cut off", held_by_unlisted(held)),
+        Some((None, Some([]))) => return,
+        Some((None, Some([one]))) => format!("1 consumer is cancelled and must subscribe again ({one})"),
+        Some((None, Some(several))) => format!("{} consumers are cancelled and must subscribe again", several.len()),
+        Some((None, None)) | None => "whether anybody consumes from it is not known".to_owned(),
+    };
+    draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
+}
+
+/// Who holds so many messages, though the broker lists no consumer.
+pub(super) fn held_by_unlisted(held: u64) -> String {
+    let messages = if held == 1 { "1 message is".to_owned() } else { format!("{} messages are", number(held)) };
+    format!(
+        "{messages} unacknowledged, and no consumer is listed: who holds them subscribed in the last seconds, or took them by basic.get"
+    )
 }
 
 /// The exchange that remembers the bindings of an object while it is away: a run that is killed in between leaves them

@@ -7,13 +7,14 @@ use super::verdict::{Verdict, verdict};
 use super::{Action, auto_delete, recreate};
 use crate::diff::{Change, DeleteReason, diff};
 use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// What a topology is after these steps; a step that could not be done is an error that names it.
-pub(super) fn run(current: &Topology, steps: &[Step]) -> Result<Topology, String> {
-    let mut state = current.clone();
+pub(super) fn run<'a>(current: &'a Topology, steps: &[Step]) -> Result<Cow<'a, Topology>, String> {
+    let mut state = Cow::Borrowed(current);
     for step in steps {
-        perform(&mut state, &step.action).map_err(|why| format!("step {} ({}): {why}", step.id, step.address))?;
+        perform(state.to_mut(), &step.action).map_err(|why| format!("step {} ({}): {why}", step.id, step.address))?;
     }
     Ok(state)
 }
@@ -39,15 +40,17 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
             state.bindings.insert(binding.clone());
         }
         Action::Unbind { binding, .. } => {
-            unbind(state, |other| other == binding);
+            unbind(state, vec![binding.clone()]);
         }
         Action::DeleteQueue { name, .. } => {
             state.queues.remove(name).ok_or_else(|| format!("no queue {name}"))?;
-            unbind(state, |binding| binding.touches_queue(name));
+            let lost = auto_delete::going(&state.bindings, |binding| binding.touches_queue(name));
+            unbind(state, lost);
         }
         Action::DeleteExchange { name } => {
             state.exchanges.remove(name).ok_or_else(|| format!("no exchange {name}"))?;
-            unbind(state, |binding| binding.touches_exchange(name));
+            let lost = auto_delete::going(&state.bindings, |binding| binding.touches_exchange(name));
+            unbind(state, lost);
         }
         Action::MoveMessages { .. } => {}
         Action::DeletePolicy { name } => {
@@ -57,11 +60,13 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
     Ok(())
 }
 
-fn unbind(state: &mut Topology, goes: impl Fn(&Binding) -> bool) {
+fn unbind(state: &mut Topology, lost: Vec<Binding>) {
     let Topology { bindings, exchanges, .. } = state;
     let fallen =
-        auto_delete::unbind(bindings, goes, |name| exchanges.get(name).is_some_and(|exchange| exchange.auto_delete));
-    exchanges.retain(|name, _| !fallen.iter().any(|(gone, _)| gone == name));
+        auto_delete::unbind(bindings, lost, |name| exchanges.get(name).is_some_and(|exchange| exchange.auto_delete));
+    for (gone, _) in &fallen {
+        exchanges.remove(gone);
+    }
 }
 
 /// Blocks the plan when its steps would not lead to what is wanted: a defect of topo, and no reason to try.

@@ -5,6 +5,7 @@ use super::{Activity, QueueActivity};
 use crate::behaviour::{Dialect, Ends, Refusal, binding_refusals};
 use crate::model::{Address, Binding, Destination, Object, ObjectId, Policy, PolicyName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// All that a plan of one vhost is computed from.
 #[derive(Clone, Copy)]
@@ -12,7 +13,7 @@ pub struct Situation<'a> {
     /// What is live; every object, also those that are not to be touched, but predeclared exchanges.
     pub current: &'a Topology,
     /// What the spec wants.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a Arc<Wanted>,
     /// What the live queues were doing.
     pub activity: &'a Activity,
     /// The broker's own keys of each live binding; none for one that they do not delete.
@@ -87,6 +88,7 @@ impl Situation<'_> {
             conflict: None,
             live: None,
             kept: None,
+            unbound: Vec::new(),
             reason: None,
             retires: None,
         }

@@ -285,9 +285,11 @@ pub(super) fn activity(live: &QueueActivity) -> String {
     let held = live
         .unacknowledged
         .filter(|held| *held > 0)
-        .map_or_else(String::new, |held| format!(" ({} held by consumers)", number(held)));
+        .map_or_else(String::new, |held| format!(" ({} unacknowledged)", number(held)));
     let consumers = match &live.consumers {
         None => "consumers not known".to_owned(),
+        // The two are of different times: somebody holds them.
+        Some(_) if live.held_by_unlisted().is_some() => "no consumer listed".to_owned(),
         Some(hosts) => {
             let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
             for host in hosts.iter().filter(|host| !host.is_empty()) {

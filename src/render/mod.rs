@@ -9,6 +9,7 @@ mod family;
 pub mod findings;
 pub mod graph;
 pub mod life_text;
+pub mod next_line;
 pub mod page;
 pub mod plan_github;
 pub mod plan_markdown;

@@ -1,7 +1,8 @@
 //! A plan as a pull-request comment: a table that a reviewer reads, and the whole text folded behind it.
 
 use super::change_text::whole;
-use super::plan_text::{View, blocked_by, compared, paste_line, summary_line};
+use super::next_line::next_line;
+use super::plan_text::{View, blocked_by, compared, summary_line};
 use super::style::clean;
 use super::ways_markdown::{self, fence};
 use crate::model::Object;
@@ -60,9 +61,12 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         let _ = writeln!(out, "{warning}");
     }
     if let Some(apply) = view.apply {
-        let line = paste_line(apply, view.obstacles);
-        if line.len() < LIMIT / 8 {
-            let _ = writeln!(out, "\n```sh\n{line}\n```");
+        let line = next_line(apply, view.obstacles);
+        match line.starts_with("topo ") {
+            true if line.len() < LIMIT / 8 => out.push_str(&format!("\n```sh\n{line}\n```\n")),
+            true => {}
+            // Only an edit helps.
+            false => out.push_str(&format!("\n{line}\n")),
         }
     }
     let changes = plan.vhosts.iter().flat_map(|part| &part.changes);

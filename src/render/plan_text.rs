@@ -3,13 +3,14 @@
 
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
+use super::next_line::next_line;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, words_and_code, wrap};
 use super::{report_text, ways_text};
 use crate::model::count::{count, number};
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Goal, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What a plan's text needs to know beyond the plan.
@@ -87,10 +88,9 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     }
     if !part.notes.is_empty() {
         for note in &part.notes {
-            let words = clean(&note.text);
             // Two blanks behind the address.
             let parts: Vec<String> =
-                std::iter::once(format!("{} ", note.address)).chain(words.split(' ').map(str::to_owned)).collect();
+                std::iter::once(format!("{} ", note.address)).chain(words_and_code(&clean(&note.text))).collect();
             let lines = wrap(&parts, " ", view.width.saturating_sub(5));
             let _ = writeln!(text, "{} {}", Painted(DIM, "note"), lines.join("\n     "));
         }
@@ -297,33 +297,6 @@ fn summary_parts(plan: &Plan) -> (Vec<String>, Vec<String>) {
         }
     }
     (objects, beside)
-}
-
-/// What to type next: the command that applies it with the flags that allow its hazards; where a recreate would lift
-/// the rest, the plan with that recreate, because it has hazards of its own; where only an edit helps, that.
-pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
-    if obstacles.blocks.is_empty() {
-        return paste_line(apply, obstacles);
-    }
-    let flags: Option<Vec<&str>> = obstacles.blocks.iter().map(|block| block.flag.as_deref()).collect();
-    match (flags, apply.strip_prefix("topo apply")) {
-        (Some(flags), Some(rest)) if !rest.starts_with(" --plan") => format!("topo plan{rest} {}", flags.join(" ")),
-        (_, _) => "Nothing can be applied before what blocks it is lifted.".to_owned(),
-    }
-}
-
-/// The command that applies it, with the literal flags that allow its hazards.
-pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
-    let mut line = apply.to_owned();
-    let mut given = BTreeSet::new();
-    // One object can have one hazard twice, for two reasons.
-    for flag in obstacles.hazards.iter().map(|hazard| hazard.flag()) {
-        if given.insert(flag.clone()) {
-            line.push(' ');
-            line.push_str(&flag);
-        }
-    }
-    line
 }
 
 #[cfg(test)]

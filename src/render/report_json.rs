@@ -11,9 +11,13 @@ fn migrated(one: &Migrated) -> Value {
         "queue": one.queue,
         "undone": one.is_undone,
         "cutShort": one.is_cut_short,
+        "notUndone": one.not_undone,
         "returned": one.returned,
         "maybeTwice": one.maybe_twice,
         "overtaken": one.overtaken,
+        "behind": one.behind,
+        "missing": one.missing.map(|it| json!({ "messages": it.messages, "of": it.of })),
+        "eater": one.eater,
         "gapMilliseconds": one.gap.map(|gap| gap.as_millis()),
         "consumers": consumers,
     })

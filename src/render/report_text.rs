@@ -1,7 +1,7 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line};
-use crate::apply::{Consumers, Migrated, Report, WaitingStep};
+use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::ObjectId;
 use crate::model::count::{count, number};
 use crate::plan::Action;
@@ -27,10 +27,28 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// A queue that is emptied: `move messages orders → …: 1,204 so far, 3 left`.
-pub fn moving(step: &Action, moved: u64, left: Option<u64>) -> String {
-    let left = left.map(|left| format!(", {} left", number(left))).unwrap_or_default();
-    format!("{}: {} so far{left}", action(step), number(moved))
+/// A queue that is emptied: `move messages orders → …: 1,204 so far, 3,000 left, 600 a second, about 5 s to go`.
+pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -> String {
+    let mut text = format!("{}: {} so far", action(step), number(moved));
+    if let Some(left) = left {
+        let _ = write!(text, ", {} left", number(left));
+    }
+    if let Some(rate) = rate.filter(|rate| *rate >= 1.0) {
+        let _ = write!(text, ", {} a second", number(rate as u64));
+        if let Some(left) = left.filter(|left| *left > 0) {
+            let _ = write!(text, ", about {} to go", while_of((left as f64 / rate).ceil() as u64));
+        }
+    }
+    text
+}
+
+/// So many seconds, in the unit in which somebody waits.
+fn while_of(seconds: u64) -> String {
+    match seconds {
+        0..=90 => format!("{seconds} s"),
+        91..=5_400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3_600)),
+    }
 }
 
 /// What was done to all vhosts. `left` are the addresses that still differ after a complete run, if it could be read
@@ -84,9 +102,17 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
         for step in &report.waiting {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "left         "), action(&step.step.action));
         }
-        for step in &report.not_attempted {
+        for step in report.not_attempted.iter().filter(|step| !is_undone(report, step.recreate.as_ref())) {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));
         }
+    }
+    let undone = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_undone).count() as u64;
+    if undone > 0 && done == 0 {
+        let why = if failed == 0 { "as was asked" } else { "and what is above has to be mended first" };
+        let line = format!("Undone: {}, {why}. Nothing of it is left.", count(undone, "migration"));
+        let _ = writeln!(text, "\n{}", Painted(RED, line));
+        let _ = writeln!(text, "To try again:\n  {again}");
+        return text;
     }
     let why = if interrupted { "Interrupted" } else { "Stopped" };
     let line = format!("{why}: {done} done, {failed} failed, {not_attempted} not attempted.");
@@ -95,15 +121,19 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> Strin
     text
 }
 
+/// Whether something belongs to a migration that was undone.
+fn is_undone(report: &Report, recreates: Option<&ObjectId>) -> bool {
+    recreates.is_some_and(|object| {
+        report.migrated.iter().any(|it| it.is_undone && *object == ObjectId::Queue(it.queue.clone()))
+    })
+}
+
 /// What was done and undone. A migration that was undone did more than any plan says: it is one line.
 fn taken_back(text: &mut String, report: &Report) {
     let mut of_migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
-    let is_undone = |object: &ObjectId| {
-        report.migrated.iter().any(|it| it.is_undone && *object == ObjectId::Queue(it.queue.clone()))
-    };
     for done in &report.taken_back {
         match &done.step.recreate {
-            Some(object) if is_undone(object) => *of_migrations.entry(object).or_default() += 1,
+            Some(object) if is_undone(report, Some(object)) => *of_migrations.entry(object).or_default() += 1,
             Some(_) | None => {
                 let _ = writeln!(text, "  {} {}", Painted(DIM, "taken back   "), action(&done.step.action));
             }
@@ -117,19 +147,23 @@ fn taken_back(text: &mut String, report: &Report) {
 
 /// One line a migration: what it did, and what whoever reads the queue should know.
 fn migrations(text: &mut String, reports: &[Report]) {
-    for Migrated { queue, is_undone, is_cut_short, returned, maybe_twice, overtaken, gap, consumers } in
-        reports.iter().flat_map(|it| &it.migrated)
-    {
+    for migrated in reports.iter().flat_map(|it| &it.migrated) {
+        let Migrated { queue, is_undone, is_cut_short, not_undone, returned, maybe_twice, .. } = migrated;
+        let Migrated { overtaken, gap, consumers, .. } = migrated;
         let verb = match (is_undone, is_cut_short) {
             (true, _) => "Undone: the migration of queue",
             (false, true) => "Cut short: the migration of queue",
             (false, false) => "Migrated: queue",
         };
         let mut parts = vec![match returned {
+            Some(0) | None if *is_cut_short => "the next run goes on, and brings its messages back".to_owned(),
+            Some(some) if *is_cut_short => format!("{} came back, and the next run goes on", count(*some, "message")),
             Some(returned) => format!("{} came back", count(*returned, "message")),
-            None if *is_cut_short => "the next run brings its messages back".to_owned(),
             None => "its messages came back".to_owned(),
         }];
+        if let Some(why) = not_undone {
+            parts.push(format!("it was to be undone, and that failed: {why}"));
+        }
         if let Some(gap) = gap {
             parts.push(format!(
                 "there was no such queue for {} ms",
@@ -145,10 +179,29 @@ fn migrations(text: &mut String, reports: &[Report]) {
                 count(*overtaken, "message")
             ));
         }
+        if let Some(behind) = migrated.behind {
+            parts.push(format!("{} behind newer ones", count(behind, "message")));
+        }
+        if let Some(lost) = lost(migrated) {
+            parts.push(lost);
+        }
         if *maybe_twice > 0 {
             parts.push(format!("{} may come twice", count(*maybe_twice, "message")));
         }
         let _ = writeln!(text, "{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
+    }
+}
+
+/// What did not come back, and why, where it is known that something did not, or may not have.
+fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
+    let missing = missing.map(|Missing { messages, of }| {
+        format!("{} of {} that were moved out of it did not", number(messages), count(of, "message"))
+    });
+    match (missing, eater) {
+        (Some(missing), Some(eater)) => Some(format!("{missing}: {eater}, which held them")),
+        (Some(missing), None) => Some(format!("{missing}: they expired, or a policy took them")),
+        (None, Some(eater)) => Some(format!("some may be missing: {eater}, which held them")),
+        (None, None) => None,
     }
 }
 
@@ -169,4 +222,27 @@ fn retirement(text: &mut String, done: u64, waiting: &[&WaitingStep], again: &st
         let _ = writeln!(text, "  {} {} that must stay as long", Painted(DIM, "left"), count(behind, "object"));
     }
     let _ = writeln!(text, "To finish it, later:\n  {again}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_messages_are() {
+        let step =
+            Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
+        let said = |moved, left, rate| {
+            let text = moving(&step, moved, left, rate);
+            text.strip_prefix(&format!("{}: ", action(&step))).map(str::to_owned).unwrap_or(text)
+        };
+        assert_eq!(said(0, None, None), "0 so far");
+        assert_eq!(said(1_204, Some(3_000), None), "1,204 so far, 3,000 left");
+        assert_eq!(said(1_204, Some(3_000), Some(600.4)), "1,204 so far, 3,000 left, 600 a second, about 5 s to go");
+        assert_eq!(said(9, Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 a second");
+        assert_eq!(said(9, None, Some(2_000.0)), "9 so far, 2,000 a second");
+        assert_eq!(said(9, Some(5), Some(0.2)), "9 so far, 5 left", "so slow that it says nothing");
+        assert!(said(1, Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
+        assert!(said(1, Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
+    }
 }

@@ -31,9 +31,15 @@ impl<T: Display> Display for Painted<T> {
 /// are escaped, all else is left.
 pub fn clean(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars()
-        .map(|c| if c.is_control() || turns(c) { c.escape_unicode().to_string() } else { c.to_string() })
-        .collect()
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns(c) {
+            clean.extend(c.escape_unicode());
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
 }
 
 /// A sentence of the broker's in one line: `Validation failed`, an empty line and what failed is `Validation failed: …`.

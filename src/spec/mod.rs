@@ -10,6 +10,7 @@ mod check;
 mod codes;
 mod diagnostic;
 mod explained;
+mod glance;
 mod hints;
 mod keys;
 mod level;
@@ -31,6 +32,7 @@ mod schema_values;
 mod shape;
 mod suggest;
 mod syntax;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod unit_hints;
@@ -45,6 +47,7 @@ pub use allow::Allow;
 pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{key_names, key_of, key_page};
+pub use glance::vhosts_at_a_glance;
 pub(crate) use keys::policy_key;
 pub use level::Level;
 pub use notation::Notation;
@@ -87,6 +90,12 @@ struct OfVhost {
 /// # Errors
 /// Whatever is not YAML, not in the grammar, or refers to what is not there; of all files, in order.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
+    let (specs, diagnostics) = parse_all(files, variables);
+    diagnostics.or_value(specs)
+}
+
+/// The same as far as they can be read, and everything that is wrong with them: what is wrong is left out.
+pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
     let mut is_all_known = true;
@@ -135,7 +144,7 @@ pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, D
         references::check(&spec, &declared, &mut diagnostics);
         specs.push(spec);
     }
-    diagnostics.or_value(specs)
+    (specs, diagnostics)
 }
 
 fn vhost_name(document: &Node) -> Option<(&str, Location)> {

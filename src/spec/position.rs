@@ -21,6 +21,14 @@ impl Location {
         Self { file, start: 0, end: 0, line: 1, column: 1 }
     }
 
+    /// A stretch of this text.
+    pub(crate) fn spanning(file: usize, text: &str, range: std::ops::Range<usize>) -> Self {
+        let before = text.get(..range.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { file, start: range.start, end: range.end, line, column }
+    }
+
     /// The character at a line and column of this text, both from 1; the end of the text when it is shorter.
     pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
         let mut start = 0;

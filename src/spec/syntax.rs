@@ -79,6 +79,12 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
         return Diagnostic::error("syntax", format!("this key is longer than {LONGEST_KEY} characters"), key)
             .hint("YAML knows no longer keys, and RabbitMQ no name of more than 255 bytes");
     }
+    if let Some(comment) = comment_in_brackets(text, at, &sentence) {
+        let at = word(text, Location::spanning(at.file, text, comment..comment + 1));
+        let meant = text.get(at.start..at.end).unwrap_or_default();
+        return Diagnostic::error("syntax", "`#` starts a comment in YAML, so the bracket before it is not closed", at)
+            .hint(format!("put text that starts with `#` in quotes: \"{meant}\""));
+    }
     // A list's `-` shows up behind a bracket that is open still.
     let is_dash_inside = has(&["only valid inside a block"]) && open_brackets(text, at).is_some();
     if is_dash_inside || has(&["unclosed bracket", "did not find expected ',' or"]) {
@@ -100,6 +106,11 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
 /// The text without what is wrong there, so that the rest of the file can be read: a character of the same length stands where
 /// one is that starts no text. `None` where that would make something else of the file.
 pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String> {
+    if let Some(comment) = comment_in_brackets(text, at, sentence) {
+        let mut text = text.to_owned();
+        text.replace_range(comment..=comment, "_");
+        return Some(text);
+    }
     let is_start = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
     let is_sign = text.get(at.start..).is_some_and(|rest| rest.starts_with(['*', '&', '%', '@', '`']));
     let is_merge = text.get(..at.start).is_some_and(|before| before.trim_end().ends_with("<<:"));
@@ -109,6 +120,22 @@ pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String
     let mut text = text.to_owned();
     text.replace_range(at.start..=at.start, "_");
     Some(text)
+}
+
+/// The `#` of `{routingKey: #.x}`, where a bracket is not closed because of it.
+fn comment_in_brackets(text: &str, at: Location, sentence: &str) -> Option<usize> {
+    let open = ["unclosed bracket", "did not find expected ',' or", "only valid inside a block"];
+    if !open.iter().any(|known| sentence.contains(known)) {
+        return None;
+    }
+    let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));
+    let start = if is_opening { at.start } else { open_brackets(text, at)?.0.start };
+    let line = text.get(start..)?.lines().next()?;
+    // A comment that is meant for one has a blank behind its sign, and no key in front.
+    let found = line
+        .match_indices(": #")
+        .find(|(at, sign)| line[at + sign.len()..].starts_with(|c: char| !c.is_whitespace() && c != '#'));
+    found.map(|(at, sign)| start + at + sign.len() - 1)
 }
 
 /// A key before that place which is longer than YAML's may be.

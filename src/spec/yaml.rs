@@ -5,7 +5,7 @@ use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
-use super::{scalar, syntax};
+use super::{scalar, syntax, tags};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -49,6 +49,18 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
             duplicate = Some(at);
             continue;
         }
+        let tag = tags::before_value(text, at.start).filter(|_| is_about_a_tag(&sentence));
+        if let Some(tag) = tag {
+            let diagnostic = tags::diagnostic(text, &tag, at);
+            if diagnostic.primary == at {
+                forgotten.push(at.start);
+            }
+            diagnostics.push(diagnostic);
+            let mut text = text.to_owned();
+            text.replace_range(tag.clone(), &" ".repeat(tag.len()));
+            mended = Some(text);
+            continue;
+        }
         let without = syntax::without(text, at, &sentence);
         // What goes wrong on a line that was changed may come of the change.
         if without.is_some() || at.line != last_line {
@@ -59,9 +71,17 @@ pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diag
         }
         last_line = at.line;
         forgotten.push(at.start);
-        mended = Some(without?);
+        let without = without?;
+        // What was taken out may stand before what went wrong.
+        forgotten.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
+        mended = Some(without);
     }
     None
+}
+
+/// Whether the library does not take the value behind a tag.
+fn is_about_a_tag(sentence: &str) -> bool {
+    sentence.contains("tagged scalar") || sentence.starts_with("invalid ")
 }
 
 /// The documents as trees, with one of each key.
@@ -204,6 +224,9 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                 .into_iter()
                 .map(|(key, value)| {
                     let at = location(file, text, &key.defined);
+                    if let Some(tag) = tags::before_key(text, at.start) {
+                        diagnostics.push(tags::diagnostic(text, &tag, at));
+                    }
                     let mut node = node(file, text, value, diagnostics);
                     if let Value::Null(why) = &mut node.value
                         && node.at.start == node.at.end
@@ -215,6 +238,14 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                 })
                 .collect(),
         ),
+    };
+    let tag = tags::before_value(text, at.start).filter(|_| at.start < at.end);
+    let value = match tag {
+        None => value,
+        Some(tag) => tags::applied(text, &tag, &value, at).unwrap_or_else(|| {
+            diagnostics.push(tags::diagnostic(text, &tag, at));
+            value
+        }),
     };
     let written = is_other(&value, source).then(|| source.into());
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }

@@ -85,3 +85,120 @@ fn what_cannot_be_exported_is_said() {
     let from_input = Topo::offline().input(&definitions()).run(["export", "--definitions", "-", "-q"]).expect_code(0);
     assert_eq!(from_input.stdout, format!("{ROOT}---\n{SHOP}"));
 }
+
+#[test]
+fn a_place_is_a_spec_a_folder_or_standard_output() {
+    let topo = topo().file("there", "mine\n");
+    let output = topo.run(with(&["--out", "-", "--vhost", "shop", "-q"])).expect_code(0);
+    assert_eq!(output.stdout, SHOP);
+    topo.run(with(&["--out", "all.YAML"])).expect_code(0).expect_no_result();
+    assert_eq!(topo.read("all.YAML"), format!("{ROOT}---\n{SHOP}"));
+    for (place, error, hint) in [
+        ("a.json", "a.json is not called .yaml or .yml", "--out a.yaml"),
+        ("specs.d", "specs.d is not called .yaml or .yml", "--out specs.d/"),
+        ("there", "there is no folder, and not called .yaml or .yml", "`-` for standard output"),
+    ] {
+        topo.run(with(&["--out", place, "--force"])).expect_code(64).expect_error(error).expect_text(hint);
+    }
+    assert_eq!(topo.read("there"), "mine\n");
+    assert!(!topo.path("specs.d").exists() && !topo.path("a.json").exists());
+    topo.run(with(&["--out", "specs.d/"])).expect_code(0);
+    assert_eq!(topo.read("specs.d/shop.yaml"), SHOP);
+    // Without a flag it is none of these.
+    let stray = topo.run(["export", "definitions.json"]).expect_code(64);
+    stray.expect_error("export takes no `definitions.json` by itself").expect_text("--definitions definitions.json");
+}
+
+/// A file for each vhost, whatever it is called, or no file at all.
+#[test]
+fn any_vhost_has_a_file_that_is_found_again() {
+    let queue = |vhost: &str| json!({"name": "q", "vhost": vhost, "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"}});
+    let names = [".hidden".to_owned(), "..".to_owned(), "a/".repeat(127), "a/".repeat(126) + "b"];
+    let file = json!({
+        "rabbit_version": "4.0.5", "exchanges": [], "bindings": [], "policies": [],
+        "vhosts": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+        "queues": names.iter().map(|name| queue(name)).collect::<Vec<_>>(),
+    });
+    let topo = Topo::offline().file("definitions.json", &file.to_string());
+    topo.run(with(&["--out", "specs"])).expect_code(0);
+    let mut written: Vec<String> = std::fs::read_dir(topo.path("specs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    written.sort();
+    assert_eq!(written.len(), 4, "{written:?}");
+    assert_eq!(written[..2], ["%2E..yaml", "%2Ehidden.yaml"]);
+    let plan = ["plan", "--against", "definitions.json", "specs", "--detailed-exitcode"];
+    topo.run(plan).expect_code(0).expect_text("No changes").expect_text("vhost .hidden");
+    // What cannot be written leaves nothing behind.
+    topo.run(with(&["--out", "specs", "--force"])).expect_code(0);
+    std::fs::remove_file(topo.path("specs/%2E..yaml")).unwrap();
+    let last = topo.path(&format!("specs/{}", written[3]));
+    std::fs::remove_file(&last).unwrap();
+    std::fs::create_dir_all(last.join("in-the-way")).unwrap();
+    topo.run(with(&["--out", "specs", "--force"])).expect_code(64).expect_error("is a folder, and nothing was written");
+    assert_eq!(std::fs::read_dir(topo.path("specs")).unwrap().count(), 3);
+}
+
+#[test]
+fn what_is_no_definitions_file_is_told_as_what_it_is() {
+    let nothing = "it has neither queues nor exchanges nor bindings nor vhosts";
+    for (text, cause) in [
+        ("{}", nothing),
+        ("{\"name\": \"shop\", \"version\": \"1.0.0\"}", nothing),
+        ("{\"users\": [], \"permissions\": []}", nothing),
+        ("{\"queues\": [", "EOF while parsing"),
+    ] {
+        let topo = Topo::offline().file("definitions.json", text);
+        topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
+    }
+    let topo = Topo::offline();
+    for (bytes, cause) in [(&b"\xff\xfe{\0}\0"[..], "it is UTF-16"), (b"{\"a\": \"\xe9\"}", "it is not UTF-8")] {
+        std::fs::write(topo.path("definitions.json"), bytes).unwrap();
+        topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
+    }
+    std::fs::write(topo.path("definitions.json"), format!("\u{feff}{}", definitions())).unwrap();
+    assert_eq!(topo.run(with(&["--vhost", "shop", "-q"])).expect_code(0).stdout, SHOP);
+    std::fs::create_dir(topo.path("folder")).unwrap();
+    topo.run(["export", "--definitions", "folder"])
+        .expect_code(64)
+        .expect_error("cannot read folder")
+        .expect_text("it is a folder");
+    let missing = topo.run(with(&["--vhost", "nope"])).expect_code(1);
+    missing.expect_error("there is no vhost `nope`").expect_text("there is `/`, `shop`");
+    topo.run(with(&["--vhost", "shpo"])).expect_code(1).expect_text("did you mean `shop`?");
+}
+
+#[test]
+fn what_a_spec_does_not_know_is_counted() {
+    let queue = |limit: u64| json!({"name": "q", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic", "x-max-length": limit}});
+    let file = json!({
+        "rabbit_version": "4.0.5", "vhosts": [{"name": "shop", "tags": ["production"]}], "policies": [], "queues": [queue(1), queue(2)],
+        "exchanges": [{"name": "e", "vhost": "shop", "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}],
+        "bindings": [{"source": "e", "vhost": "shop", "destination": "gone", "destination_type": "queue", "routing_key": "k", "arguments": {}}],
+        "parameters": [
+            {"component": "operator_policy", "vhost": "shop", "name": "cap", "value": {"pattern": "^q", "apply-to": "queues", "priority": 0, "definition": {"max-length": 5}}},
+            {"component": "shovel", "vhost": "shop", "name": "to-other", "value": {}},
+            {"component": "vhost-limits", "vhost": "shop", "name": "limits", "value": {"max-queues": 9}},
+        ],
+    });
+    let topo = Topo::offline().file("definitions.json", &file.to_string());
+    let output = topo.run(with(&["--out", "spec.yaml"])).expect_code(0);
+    for line in [
+        "1 operator policy: cap",
+        "1 shovel: to-other",
+        "1 vhost limit: max-queues 9",
+        "1 vhost tag: production",
+        "1 repeated queue: q",
+        "1 binding to what is not there: e ─ k → gone",
+    ] {
+        assert!(output.says(&format!("not in the spec: {line}")), "{line}\n{output}");
+        assert!(topo.read("spec.yaml").contains(&format!("#   {line}\n")), "{line}");
+    }
+    // Of the two, the first counts, as it does for a broker.
+    assert!(topo.read("spec.yaml").contains("maxLength: 1"), "{}", topo.read("spec.yaml"));
+    // A plan against the file knows who governs what it creates.
+    let topo = topo.file("more.yaml", "version: 1\nvhost: shop\nqueues: {q2: {type: classic}}\n");
+    let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
+    plan.expect_text("operator policy cap governs queue q2, created by this plan: max-length 5");
+}

@@ -36,6 +36,8 @@ const LIVE: &str = r##"{
   "bindings": [
     {"source": "orders", "vhost": "shop", "destination": "rest", "destination_type": "queue", "routing_key": "*",
      "arguments": {}},
+    {"source": "orders", "vhost": "shop", "destination": "orders.old", "destination_type": "queue", "routing_key": "old.*",
+     "arguments": {}},
     {"source": "unrouted", "vhost": "shop", "destination": "rest", "destination_type": "queue", "routing_key": "",
      "arguments": {}}
   ],
@@ -84,9 +86,14 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     expect_file(&topo.run(["graph", "--plan", "plan.json"]).expect_code(0), "graph-plan.mmd");
     let svg = topo.run(["graph", "--plan", "plan.json", "--format", "svg"]).expect_code(0);
     expect_file(&svg, "graph-plan.svg");
-    for text in
-        [">+ orders.work</text>", ">- orders.old</text>", ">! rest</text>", ">- 10s</text>", ">+ order.created</text>"]
-    {
+    for text in [
+        ">+ orders.work</text>",
+        ">- orders.old</text>",
+        ">! rest</text>",
+        ">- 10s</text>",
+        ">+ order.created</text>",
+        ">- old.*</text>",
+    ] {
         assert!(svg.stdout.contains(text), "{text}: {svg}");
     }
     // What a plan does not touch has no mark.
@@ -118,9 +125,20 @@ fn only_what_is_near_a_queue() {
     let all = run(&["--focus", "orders.work", "--depth", "0", "--show", "all"]).expect_code(0);
     all.expect_text("orders.work.retry.over<br/>").expect_no_text("\"orders<br/>");
     let unknown = run(&["--focus", "orders.wrok"]).expect_code(64).expect_no_result();
-    unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
-    let part = run(&["--focus", "orders"]).expect_code(64).expect_no_result();
-    part.expect_text("did you mean one of `orders.dead`, `orders.log`, `orders.mail`, `orders.work`,");
+    unknown.expect_error("no queue and no exchange `orders.wrok`").expect_text("did you mean `orders.work`?");
+    let part = run(&["--focus", "ders."]).expect_code(64).expect_no_result();
+    part.expect_text(
+        "did you mean one of `orders.dead`, `orders.dead.dlx`, `orders.log`, `orders.mail`, `orders.work`?",
+    );
+    // What is made for retries has names that nobody thinks of.
+    let tier = run(&["--focus", "orders.work.retry"]).expect_code(0).stdout;
+    assert!(tier.contains("\"orders.work<"), "{tier}");
+    let tier = run(&["--focus", "retry"]).expect_code(64).expect_no_result();
+    tier.expect_error("no queue and no exchange `retry`").expect_no_text("did you mean");
+    // An exchange has things near it, too.
+    let of_exchange = ["orders.work<", "orders.mail<", "orders<", "unrouted<"];
+    assert_eq!(names(&["--focus", "orders"]), of_exchange);
+    assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
     run(&["--depth", "2"]).expect_code(64).expect_no_result();
 }
 
@@ -139,6 +157,38 @@ fn a_file_is_written_as_it_is_named() {
     assert!(markdown.starts_with("```mermaid\nflowchart LR\n") && markdown.ends_with("\n```\n"), "{markdown}");
     topo.run(["graph", "--out", "b.svg", "--format", "dot"]).expect_code(0);
     assert!(topo.read("b.svg").starts_with("digraph"));
+    // What would not be what its name says is not written.
+    for (name, hint) in
+        [("c.png", "rsvg-convert -f png"), ("c.PDF", "rsvg-convert -f pdf"), ("c.txt", "name it .svg, .dot")]
+    {
+        let refused = topo.run(["graph", "--out", name]).expect_code(64).expect_no_result();
+        refused.expect_error("`topo graph` does not draw .").expect_text(hint);
+        assert!(!topo.path(name).exists(), "{name}");
+    }
+    topo.run(["graph", "--out", "c.txt", "--format", "dot"]).expect_code(0);
+    topo.run(["graph", "--out", "c"]).expect_code(0);
+    assert!(topo.read("c").starts_with("flowchart LR\n"));
+}
+
+/// A picture is drawn again and again; the spec is one letter away from it on the command line.
+#[test]
+fn only_a_picture_is_replaced_without_a_word() {
+    let topo = topo();
+    for name in ["a.svg", "a.dot", "a.mmd", "a.md"] {
+        topo.run(["graph", "--out", name]).expect_code(0);
+        let picture = topo.read(name);
+        topo.run(["graph", "--focus", "orders.mail", "--out", name]).expect_code(0);
+        assert_ne!(topo.read(name), picture, "{name} is drawn again");
+    }
+    topo.write("page.md", "# Ours\n\n```mermaid\nflowchart LR\n```\n");
+    for name in ["topology.yaml", "page.md"] {
+        let before = topo.read(name);
+        let refused = topo.run(["graph", "topology.yaml", "--out", name]).expect_code(64).expect_no_result();
+        refused.expect_error("is there already, and is no picture of topo's").expect_text("--force");
+        assert_eq!(topo.read(name), before);
+    }
+    topo.run(["graph", "--out", "page.md", "--force"]).expect_code(0);
+    assert!(topo.read("page.md").starts_with("```mermaid\n"));
 }
 
 #[test]
@@ -147,8 +197,8 @@ fn several_vhosts_are_apart() {
     let topo = Topo::offline().file("topology/a.yaml", SPEC).file("topology/b.yaml", &other);
     let mermaid = topo.run(["graph"]).expect_code(0);
     assert_eq!(mermaid.stdout.matches("  subgraph ").count(), 2, "{mermaid}");
-    let mermaid = mermaid.expect_text("vhost other: 4 exchanges, 6 queues");
-    mermaid.expect_text("vhost shop: 4 exchanges, 6 queues");
+    let mermaid = mermaid.expect_text("vhost other: 2 exchanges, 6 queues");
+    mermaid.expect_text("vhost shop: 2 exchanges, 6 queues");
     let one = topo.run(["graph", "--vhost", "other", "--format", "dot"]).expect_code(0);
     one.expect_text("vhost other").expect_no_text("vhost shop");
 }

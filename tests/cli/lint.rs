@@ -54,6 +54,8 @@ fn a_flag_gives_a_rule_another_level() {
         ["info topic-binding-shadowed"]
     );
     assert_eq!(found(&["--lint", "no-dead-letter=off", "--lint", "no-dead-letter=error"])[0], "error no-dead-letter");
+    assert_eq!(found(&["--lint", "all=off"]), [""; 0]);
+    assert_eq!(found(&["--lint", "all=off,no-dead-letter=info"]), ["info no-dead-letter"]);
     assert!(found(&["--lint", "unbounded-queue=info"]).contains(&"info unbounded-queue".to_owned()));
     topo()
         .run(["validate", "--lint", "no-dead-leter=off"])
@@ -64,6 +66,19 @@ fn a_flag_gives_a_rule_another_level() {
         .expect_code(64)
         .expect_error("`loud` is none of off, info");
     topo().run(["validate", "--lint", "no-dead-letter"]).expect_code(64).expect_error("write RULE=off");
+}
+
+/// A job that validates and then plans would have each annotation twice.
+#[test]
+fn a_plan_can_leave_what_validate_has_said() {
+    let annotations = |flags: &str| topo().run(flags.split(' ')).expect_code(0).stdout;
+    let finding = "title=no-dead-letter::";
+    assert!(annotations("validate --format github").contains(finding));
+    let plan = annotations("plan --against empty --format github");
+    let (findings, own): (Vec<&str>, Vec<&str>) = plan.lines().partition(|line| !line.contains("title=topo plan"));
+    assert!(findings.iter().any(|line| line.contains(finding)) && !own.is_empty(), "{plan}");
+    let without = annotations("plan --against empty --format github --lint all=off");
+    assert_eq!(without.lines().collect::<Vec<_>>(), own);
 }
 
 #[test]

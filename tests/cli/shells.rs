@@ -42,22 +42,58 @@ fn completions_have_every_command_and_flag() {
     Topo::offline().run(["completions", "tcsh"]).expect_code(64).expect_text("powershell");
 }
 
-/// bash is everywhere; the others are asked where they are.
+/// What a shell prints that runs this in a folder with its completions, as `script`; `None` where there is no such shell,
+/// which is said. bash is everywhere, and `tests/run` installs zsh and fish.
+fn asked(shell: &str, arguments: &[&str]) -> Option<String> {
+    let program = if shell == "powershell" { "pwsh" } else { shell };
+    let is_here = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    assert!(is_here || shell != "bash");
+    if !is_here {
+        // Past the capture of output: that a test is not done should be seen where it passes.
+        let note = format!("tests/cli/shells.rs: there is no {program} here, so it does not read its completions\n");
+        std::io::stderr().write_all(note.as_bytes()).unwrap();
+        return None;
+    }
+    let topo = Topo::offline();
+    topo.write("script", &topo.run(["completions", shell]).expect_code(0).stdout);
+    let home = topo.path(".");
+    let output = Command::new(program).args(arguments).current_dir(&home).env("HOME", &home).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{shell} {arguments:?}: {} {error}", output.status);
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
 #[test]
 fn shells_read_their_completions() {
     for shell in ["bash", "zsh", "fish"] {
-        let is_here = Command::new(shell).arg("--version").output().is_ok_and(|output| output.status.success());
-        assert!(is_here || shell != "bash");
-        if !is_here {
-            // Past the capture of output: that a test is not done should be seen where it passes.
-            let note = format!("tests/cli/shells.rs: there is no {shell} here, so it does not read its completions\n");
-            std::io::stderr().write_all(note.as_bytes()).unwrap();
-            continue;
-        }
-        let topo = Topo::offline();
-        topo.write("script", &topo.run(["completions", shell]).expect_code(0).stdout);
-        let read = Command::new(shell).arg("-n").arg(topo.path("script")).output().unwrap();
-        assert!(read.status.success(), "{shell}: {}", String::from_utf8_lossy(&read.stderr));
+        asked(shell, &["-n", "script"]);
+    }
+    let read = "[void][scriptblock]::Create((Get-Content -Raw script))";
+    asked("powershell", &["-NoProfile", "-NonInteractive", "-Command", read]);
+}
+
+/// zsh's own way to a function for a command, which is then the one that completes it.
+#[test]
+fn zsh_knows_who_completes_topo() {
+    let script =
+        "autoload -Uz compinit && compinit -D -u && source ./script && print -- $_comps[topo] && whence -w _topo";
+    if let Some(said) = asked("zsh", &["-f", "-c", script]) {
+        assert_eq!(said, "_topo\n_topo: function\n");
+    }
+}
+
+#[test]
+fn fish_offers_flags_and_values() {
+    for (line, expected) in [
+        ("topo validate --format g", &["github"][..]),
+        ("topo apply --fail-o", &["--fail-on"]),
+        ("topo explain unbounded-q", &["unbounded-queue"]),
+        ("topo desc", &[]),
+    ] {
+        let script = format!("source ./script; complete -C '{line}'");
+        let Some(said) = asked("fish", &["--no-config", "-c", &script]) else { return };
+        let offered: Vec<&str> = said.lines().filter_map(|line| line.split('\t').next()).collect();
+        assert_eq!(offered, expected, "{line}");
     }
 }
 

@@ -75,11 +75,28 @@ const PIECES: &[&str] = &[
     "\u{2028}",
 ];
 
+/// A run's files, and the values of their variables.
+pub(super) struct Input {
+    pub(super) files: Vec<String>,
+    pub(super) variables: Vec<(String, String)>,
+}
+
+impl Input {
+    /// Writes all of it to a folder, as the program reads it.
+    pub(super) fn write(&self, folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        let _ = fs::remove_file(folder.join("more.yaml"));
+        for (name, text) in ["fuzz.yaml", "more.yaml"].into_iter().zip(&self.files) {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let lines: Vec<String> = self.variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        fs::write(folder.join("variables"), lines.concat()).unwrap();
+    }
+}
+
 /// What inputs are made from: the examples and the specs of the scenarios, as often as they outweigh the broken ones.
 pub(super) fn seeds() -> Vec<String> {
-    // The bomb takes seconds each time, in a build for tests.
-    let broken = broken::cases().into_iter().filter(|case| case != "alias-bomb.yaml");
-    let files = broken.flat_map(|case| broken::files(&case));
+    let files = broken::cases().into_iter().flat_map(|case| broken::files(&case));
     let mut seeds: Vec<String> = files.map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect();
     let mut good: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")).unwrap() {
@@ -94,7 +111,75 @@ pub(super) fn seeds() -> Vec<String> {
 }
 
 /// The next input.
-pub(super) fn input(seeds: &[String], random: &mut Random) -> String {
+pub(super) fn input(seeds: &[String], random: &mut Random) -> Input {
+    let mut files = vec![text(seeds, random)];
+    if random.chance(20) {
+        // Sometimes the same, so that everything is declared twice.
+        files.push(if random.chance(20) { files[0].clone() } else { text(seeds, random) });
+    }
+    if random.chance(5) {
+        let bomb = bomb(random);
+        files[0] = format!("{bomb}{}", files[0]);
+    }
+    let mut variables = Vec::new();
+    let count = if random.chance(30) { 1 + random.below(3) } else { 0 };
+    for _ in 0..count {
+        let name = (*random.pick(&["X", "NAME", "SHOP", "MAX", "TTL"])).to_owned();
+        let at = random.below(files.len());
+        let value = random.pick(PIECES).repeat(1 + random.below(3));
+        files[at] = with_variable(&files[at], &name, random);
+        // A command line and a file of lines hold no other.
+        variables.push((name, value.replace(['\0', '\n', '\r'], "")));
+    }
+    Input { files, variables }
+}
+
+/// A value, or a part of one, that is a variable.
+fn with_variable(text: &str, name: &str, random: &mut Random) -> String {
+    let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let at = random.below(lines.len());
+    let used = match random.below(4) {
+        0 => format!("${{{name}:-{}}}", random.pick(PIECES)),
+        1 => format!("$${{{name}}}"),
+        _ => format!("${{{name}}}"),
+    };
+    let line = &lines[at];
+    lines[at] = match line.split_once(": ") {
+        Some((key, value)) if !value.starts_with(['{', '[']) && random.chance(70) => format!("{key}: \"{used}\""),
+        Some(_) | None => {
+            let mut characters: Vec<char> = line.chars().collect();
+            let start = random.below(characters.len() + 1);
+            characters.splice(start..start, used.chars());
+            characters.into_iter().collect()
+        }
+    };
+    lines.join("\n")
+}
+
+/// Anchors of which each stands for the one before, several times; most of them are no bombs, but small.
+fn bomb(random: &mut Random) -> String {
+    let (levels, width) = (1 + random.below(12), 1 + random.below(12));
+    let kind = random.below(3);
+    let mut text = "x-0: &a0 {type: quorum}\n".to_owned();
+    for level in 1..=levels {
+        let aliases: Vec<String> = (0..width).map(|_| format!("*a{}", level - 1)).collect();
+        let value = match kind {
+            0 => format!("[{}]", aliases.join(", ")),
+            1 => format!("{{<<: [{}]}}", aliases.join(", ")),
+            _ => {
+                let entry = |(index, alias): (usize, &String)| format!("k{index}: {alias}");
+                format!("{{{}}}", aliases.iter().enumerate().map(entry).collect::<Vec<_>>().join(", "))
+            }
+        };
+        text.push_str(&format!("x-{level}: &a{level} {value}\n"));
+    }
+    if random.chance(50) {
+        text.push_str(&format!("queues: {{bomb: {{type: classic, arguments: {{x-b: *a{levels}}}}}}}\n"));
+    }
+    text
+}
+
+fn text(seeds: &[String], random: &mut Random) -> String {
     let mut text = random.pick(seeds).clone();
     if random.chance(10) {
         // Lines from everywhere.

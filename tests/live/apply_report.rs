@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, puts, until};
+use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, puts, until, writes};
 
 const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  a: {type: classic, bindings: [{exchange: orders, \
                     routingKey: a}]}\n  b: {type: classic, bindings: [{exchange: orders, routingKey: b}]}\n";
@@ -129,6 +129,41 @@ fn a_dry_run_changes_nothing() {
     let destroy = topo.run(["destroy"]).expect_code(64);
     destroy.expect_text("list what shall go under `removed:`").expect_text("topo apply --prune");
     assert_eq!(vhost.names("queues"), [""; 0]);
+}
+
+#[test]
+fn findings_stop_an_apply_before_it_locks() {
+    let vhost = Node::shared().vhost("findings");
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).through(&proxy).spec("queues: {work: {type: quorum, maxRetries: 3}}\n");
+    let apply = ["apply", "-y", "--fail-on", "warning"];
+    let stopped = topo.run(apply).expect_code(1).expect_error("1 finding, with --fail-on warning");
+    stopped.expect_text("warning[no-dead-letter]").expect_text("+ queue work");
+    let stopped = topo.run([&apply[..], &["--format=json"]].concat()).expect_code(1);
+    assert_eq!((&stopped.json()["result"], &stopped.json()["vhosts"]), (&json!("failed"), &json!([])));
+    topo.run([&apply[..], &["--dry-run"]].concat()).expect_code(1);
+    assert_eq!((proxy.count(&writes()), vhost.names("queues")), (0, Vec::new()));
+    // The line that a plan ends with has what was typed, and so comes to the same end.
+    let flags = ["plan", "--lint", "no-dead-letter=off,unbounded-queue=warning", "--fail-on", "warning"];
+    let plan = topo.run(flags).expect_code(1).expect_text("warning[unbounded-queue]");
+    let pasted = next_command(&plan.stdout);
+    assert_eq!(
+        &pasted[pasted.len() - 4..],
+        &["--lint", "no-dead-letter=off,unbounded-queue=warning", "--fail-on", "warning"]
+    );
+    let pasted: Vec<&str> = pasted.iter().map(String::as_str).chain(["-y"]).collect();
+    topo.run(pasted.iter().copied()).expect_code(1).expect_text("warning[unbounded-queue]");
+    assert_eq!(proxy.count(&writes()), 0);
+    let quiet = Topo::new(&vhost).env("TOPO_LINT", "no-dead-letter=info").env("TOPO_FAIL_ON", "warning");
+    let quiet = quiet.spec("queues: {work: {type: quorum, maxRetries: 3}}\n");
+    let plan = quiet.run(["plan"]).expect_code(0);
+    assert!(!next_command(&plan.stdout).iter().any(|word| word == "--fail-on" || word == "--lint"), "{plan}");
+    quiet.run(["apply", "-y"]).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["work"]);
+    // A saved plan was reviewed; what is found does not stop it.
+    quiet.rewrite("queues: {work: {type: quorum, maxRetries: 3}, more: {type: quorum, maxRetries: 3}}\n");
+    quiet.run(["plan", "--out", "plan.json"]).expect_code(0);
+    quiet.env("TOPO_LINT", "no-dead-letter=error").run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
 /// A request that takes long enough for a signal to come in it.

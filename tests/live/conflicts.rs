@@ -293,6 +293,29 @@ fn what_the_broker_takes_for_the_same_is_no_change() {
     topo.run(["apply", "-y"]).expect_code(0).expect_text("No changes");
 }
 
+/// Consumers come from statistics, and one who takes messages by `basic.get` is in none: nobody is not to be read there.
+#[test]
+fn what_is_held_is_held_by_somebody() {
+    let vhost = Node::shared().vhost("taken");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(3_600_000))]).unwrap();
+    amqp.fill("orders", 2);
+    let _taken = amqp.keep_one("orders");
+    let topo = Topo::new(&vhost).spec("queues:\n  orders: {type: classic, messageTtl: 30m}\n");
+    let address = format!("queues/{}/orders", vhost.name());
+    for how in ["discard", "migrate"] {
+        let recreate = format!("--recreate={address}={how}");
+        let screen = topo.run(["plan", &recreate]).expect_code(0);
+        let screen = screen.expect_text("2 messages (1 unacknowledged) · no consumer listed");
+        let screen =
+            screen.expect_text("! consumer-disruption").expect_text("1 message is unacknowledged, and no consumer");
+        screen.expect_text("by basic.get").expect_text(&format!("--allow consumer-disruption@{address}"));
+        let refused = topo.run(["apply", "-y", &recreate, "--allow=message-loss,routing-gap"]).expect_code(3);
+        refused.expect_text("consumer-disruption");
+    }
+    assert_eq!(amqp.ready("orders"), 1);
+}
+
 #[test]
 fn a_conflict_shows_what_is_live_and_the_ways_out() {
     let vhost = Node::shared().vhost("live");
@@ -311,7 +334,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     let address = format!("queues/{}/orders", vhost.name());
     let ways = [
         "3600000 (1h) → 1800000 (30m)".to_owned(),
-        "3 messages (2 held by consumers) · 2 consumers (127.0.0.1".to_owned(),
+        "3 messages (2 unacknowledged) · 2 consumers (127.0.0.1".to_owned(),
         "messageTtl: 1h".to_owned(),
         "in place: the smaller of argument and policy holds".to_owned(),
         "definition: {messageTtl: 30m}".to_owned(),

@@ -10,8 +10,8 @@ mod policies;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use secrecy::SecretString;
@@ -108,7 +108,7 @@ impl<'node> Road<'node> {
 
 /// Topo's plan for a topology, from what the broker shows.
 fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
-    let wanted = Wanted { topology, scope, sources: Vec::new() };
+    let wanted = Arc::new(Wanted { topology, scope, sources: Vec::new() });
     let situation = Situation {
         current: &snapshot.topology,
         wanted: &wanted,

@@ -182,6 +182,10 @@ fn a_vhost_that_is_made_counts_as_a_change() {
     let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["vhosts"][0]["done"].as_array().unwrap().len(), 5, "{output}");
     assert_eq!(report["vhosts"][0]["done"][0]["address"], format!("vhosts/{name}"), "{output}");
+    // As many as the plan said, and none of them twice.
+    let output = output.expect_text("1/5 write vhost settings\n");
+    let counted: Vec<&str> = output.stderr.lines().filter(|line| line.contains("/5 ")).collect();
+    assert_eq!(counted.len(), 5, "{output}");
     Node::shared().http().delete(&format!("/api/vhosts/{name}")).expect_status(204);
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, gets, posts, puts, until};
+use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, deletes, gets, posts, puts, until};
 
 const SPEC: &str = "\
 owns: ['*']
@@ -33,7 +33,7 @@ fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
         "x-queue-type": "classic",
         "x-expires": u64::try_from(lease.as_millis()).unwrap(),
         "x-topo-holder": holder,
-        "x-topo-token": "another's",
+        "x-topo-token": format!("{holder}'s"),
     });
     let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
     vhost.http().put(&vhost.path("queues", &[queue]), &body).expect_status(201);
@@ -125,6 +125,48 @@ fn a_lock_whose_lease_ended_is_free() {
     topo.run(["apply", "--yes", "--lock-timeout", "2m"]).expect_code(0);
     assert!(begun.elapsed() < Duration::from_secs(60), "looking at it must not renew it: {:?}", begun.elapsed());
     is_done(&vhost);
+}
+
+/// Two see that the node of a lock is down, and one of them has taken it away and has its own there when the other is about
+/// to. In the long form only: it is taken away after a minute.
+#[test]
+fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
+    if std::env::var_os("TOPO_LONG").is_none() {
+        return;
+    }
+    let (vhost, first) = (Node::shared().vhost("down"), Node::shared().vhost("down-alone"));
+    for vhost in [&vhost, &first] {
+        put_lock(vhost, "topo.lock", "me@down", Duration::from_secs(600));
+    }
+    let node = vhost.queue("topo.lock")["node"].clone();
+    let down = || {
+        let node = node.clone();
+        let nodes = Fault::Instead(Box::new(move || json!([{"name": node, "running": false}])));
+        Proxy::to(Node::shared()).on(gets().path("/api/nodes"), nodes)
+    };
+    let alone = down();
+    let patience = Duration::from_secs(200);
+    let taking = through(&alone, &first).timeout(patience);
+    let running = taking.start(["apply", "--yes", "--lock-timeout", "90s"]);
+    let (path, other) = (vhost.path("queues", &["topo.lock"]), vhost.http());
+    let proxy = down();
+    let name = vhost.name().to_owned();
+    let meanwhile = move || {
+        other.delete(&path).expect_status(204);
+        let lock = json!({"durable": true, "arguments": {"x-topo-holder": "me@first", "x-topo-token": "first"}});
+        other.put(&path, &lock).expect_status(201);
+    };
+    proxy.add(puts().path("topo.lock.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
+    let begun = Instant::now();
+    let topo = through(&proxy, &vhost).timeout(patience);
+    let output = topo.run(["apply", "--yes", "--lock-timeout", "75s"]).expect_code(6);
+    assert!(begun.elapsed() > Duration::from_secs(60));
+    output.expect_error(&format!("vhost {name} is locked by me@first"));
+    assert_eq!(proxy.count(&deletes().path("/topo.lock")), 1, "of its right to take it away");
+    assert_eq!(vhost.queue("topo.lock")["arguments"]["x-topo-holder"], "me@first");
+    // Who is alone takes it.
+    running.wait().expect_code(0);
+    is_done(&first);
 }
 
 #[test]
@@ -254,7 +296,19 @@ fn who_may_not_declare_it_is_told_of_another_name() {
     let user = Node::shared().user("management").may(&vhost, "^orders", ".*", ".*");
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
     let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("Access refused.");
-    output.expect_text("caused by: the lock of an apply is a queue, topo.lock").expect_text("--lock-name NAME");
+    let output =
+        output.expect_text("caused by: the lock of an apply is a queue, topo.lock").expect_text("--lock-name NAME");
+    // No right is given away for it, and what is to be typed gives what it says.
+    let command = format!(
+        "rabbitmqctl set_permissions -p {} {} '^topo\\.lock$|CONFIGURE' 'WRITE' 'READ'",
+        vhost.name(),
+        user.name
+    );
+    output.expect_text(&command).expect_no_text("'.*'");
     topo.run(["apply", "--yes", "--lock-name", "orders.lock"]).expect_code(0);
+    is_done(&vhost);
+    vhost.http().delete(&vhost.path("queues", &["orders.work"])).expect_status(204);
+    let user = user.may(&vhost, "^topo\\.lock$|^orders", ".*", ".*");
+    Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(0);
     is_done(&vhost);
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::case::{Case, draw};
 use crate::support::waiting::PATIENCE;
-use crate::support::{Amqp, NONE, Node, Random, Topo, Vhost, seed, text, until};
+use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, seed, text, until};
 
 /// Queues that share a vhost, and vhosts.
 const QUEUES: usize = 60;
@@ -23,6 +23,8 @@ const ENOUGH: usize = 8;
 /// The counts of quorum queues come with a tick of 5 s, and a queue that expires does so after less: what two ticks did
 /// not change is not going to.
 const TWO_TICKS: Duration = Duration::from_secs(11);
+
+const NO_QUEUE: [&str; 0] = [];
 
 /// What a queue holds; none of a queue that is gone.
 type Totals = BTreeMap<String, u64>;
@@ -213,4 +215,87 @@ fn a_quorum_queue_that_was_just_filled_is_not_taken_for_empty() {
     assert_eq!(amqp.ready("old"), 5);
     topo.run(["apply", "-y", "--allow", "message-drop"]).expect_code(0);
     until("three to be dropped", || (amqp.ready("old") == 2).then_some(()));
+}
+
+/// Whether a lowered limit has to be allowed for each of these queues.
+fn asks_for(topo: &Topo, vhost: &Vhost<'_>, flags: &[&str]) -> Vec<String> {
+    let plan = topo.run(["plan", "--format", "json"].iter().chain(flags).copied()).expect_code(0).plan();
+    warned(&plan, vhost).into_keys().collect()
+}
+
+const LIMIT: &str = "queues: {a: {type: quorum}, b: {type: quorum}}\n\
+                     policies: {limit: {pattern: '', applyTo: queues, definition: {maxLength: 1}}}\n";
+
+/// Its count is 5 s old at worst, but the queue itself knows better, and nobody needs a right to ask.
+#[test]
+fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
+    let vhost = Node::shared().vhost("says-so");
+    let amqp = vhost.amqp();
+    // From 4.3 on, who asks a queue needs a right of some kind to it (`check_any_resource_access_permitted`).
+    let read = if Node::shared().at_least(4, 3) { ".*" } else { "^$" };
+    let user = Node::shared().user("management").may(&vhost, "^$", "^$", read);
+    for name in ["a", "b"] {
+        amqp.declare_queue(name, &[("x-queue-type", text("quorum"))]).unwrap();
+    }
+    let topo = Topo::new(&vhost).spec(LIMIT);
+    let nobody = Topo::new(&vhost).user(&user).spec(LIMIT);
+    // A queue that was made right now has to choose a leader first.
+    until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
+    // Who may see no listeners has to say where the broker is, if it is at another port than others.
+    let amqp_url = format!("amqp://127.0.0.1:{}", vhost.node().amqp_port());
+    assert_eq!(asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]), NO_QUEUE);
+    // What is not asked is not known.
+    assert_eq!(asks_for(&topo, &vhost, &["--mover", "shovel"]), ["a", "b"]);
+    assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", "amqp://127.0.0.1:1"]), ["a", "b"]);
+    // One more than the limit is known, and as many as the limit are no danger. A tick between the two messages is believed
+    // until the next one: only a count of 0 is asked for again.
+    amqp.fill("a", 2);
+    amqp.fill("b", 1);
+    until("one more than the limit", || (asks_for(&topo, &vhost, &[]) == ["a"]).then_some(()));
+    topo.run(["apply", "-y"]).expect_code(3);
+    assert_eq!((amqp.ready("a"), amqp.ready("b")), (2, 1));
+}
+
+/// What somebody holds is not ready, and comes back: nothing says that it is there until the next tick.
+#[test]
+fn a_quorum_queue_whose_messages_are_held_is_not_taken_for_empty() {
+    let vhost = Node::shared().vhost("all-held");
+    let amqp = vhost.amqp();
+    for name in ["a", "b"] {
+        amqp.declare_queue(name, &[("x-queue-type", text("quorum"))]).unwrap();
+    }
+    let topo = Topo::new(&vhost).spec(LIMIT);
+    for name in ["a", "b"] {
+        amqp.fill(name, 3);
+    }
+    let _consumer = amqp.hold("a", 3);
+    let _taken = [(); 3].map(|()| amqp.keep_one("b"));
+    assert_eq!((amqp.ready("a"), amqp.ready("b")), (0, 0));
+    assert_eq!(asks_for(&topo, &vhost, &[]), ["a", "b"]);
+}
+
+/// Who forwards the management port of one broker may have another at home, with queues of the same names.
+#[test]
+fn a_queue_of_another_broker_is_not_believed() {
+    let vhost = Node::shared().vhost("at-home");
+    let other = Node::start(Options::default());
+    let path = format!("/api/vhosts/{}", vhost.name());
+    other.http().put(&path, &json!({})).expect_status(201);
+    let permissions = vhost.path("permissions", &["guest"]);
+    other.http().put(&permissions, &json!({"configure": ".*", "write": ".*", "read": ".*"}));
+    let queue = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
+    for name in ["a", "b"] {
+        let path = vhost.path("queues", &[name]);
+        vhost.http().put(&path, &queue).expect_status(201);
+        other.http().put(&path, &queue).expect_status(201);
+    }
+    let topo = Topo::new(&vhost).spec(LIMIT);
+    let there = format!("amqp://127.0.0.1:{}", other.amqp_port());
+    until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
+    assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", &there]), ["a", "b"]);
+    // And nothing is moved there.
+    let topo = Topo::new(&vhost).spec("queues: {a: {type: classic}}\n");
+    let recreate = format!("--recreate=queues/{}/a=migrate", vhost.name());
+    let plan = topo.run(["plan", &recreate, "--mover", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);
+    plan.expect_code(3).expect_text("is cluster");
 }

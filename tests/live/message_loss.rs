@@ -152,7 +152,7 @@ fn what_a_consumer_holds_is_a_message() {
     let held = scene.amqp.hold("q", 1);
     assert_eq!(scene.amqp.ready("q"), 0);
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("1 message is deleted (a consumer holds it)");
+    refused.expect_text("1 message is deleted (it is unacknowledged)");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("it holds 1 message, so `ifEmpty` leaves it alone");
     scene.nothing_was_written();

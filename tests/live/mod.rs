@@ -1,5 +1,6 @@
 //! Stories on a real RabbitMQ.
 
+mod action;
 mod advice;
 mod apply_report;
 mod confirm;
@@ -17,6 +18,8 @@ mod examples;
 mod export;
 mod facts;
 mod failures;
+mod guide;
+mod in_an_empty_root;
 mod killed;
 mod lock;
 mod message_drop;

@@ -167,6 +167,8 @@ fn markdown_is_a_comment_that_nothing_breaks_out_of() {
         "| - | queue un\\|de\\`cl\\`ared&lt;b&gt; | **delete** |",
         "| + | binding new ─ a@\u{200b}b\\|c → again | create |",
         "- **message-loss** `queues/",
+        // What a recreate would cost stands in another plan.
+        "\n```sh\ntopo plan ",
         "<details><summary>The whole plan</summary>\n\n````diff\n",
         "\n````\n\n</details>\n",
         "\nFingerprint `",

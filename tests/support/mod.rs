@@ -19,6 +19,7 @@ pub(crate) mod amqp;
 pub(crate) mod http;
 pub(crate) mod lateness;
 pub(crate) mod node;
+pub(crate) mod page;
 pub(crate) mod paste;
 pub(crate) mod proxy;
 pub(crate) mod random;
@@ -35,6 +36,7 @@ pub(crate) use self::{
     http::Http,
     lateness::Lateness,
     node::{Node, Options},
+    page::{Page, Part, Shell},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, number, seed},
     tls::Tls,

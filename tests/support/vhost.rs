@@ -22,7 +22,12 @@ impl<'node> Vhost<'node> {
         Self::create_with(node, name, &json!({}))
     }
 
-    /// The same, with settings.
+    /// One that the test itself brings about, or topo: it is only deleted.
+    pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
+        Self { node, name: name.to_owned() }
+    }
+
+    /// The same as [`Self::create`], with settings.
     pub(crate) fn create_with(node: &'node Node, name: String, settings: &Value) -> Self {
         let vhost = Self { node, name };
         // A busy 3.8 keeps the request waiting behind those of others, and hangs up after a minute; what it has begun by
@@ -158,6 +163,11 @@ impl<'node> User<'node> {
         let user = Self { node, name, password };
         user.node.http().put(&user.own_path(), &json!({"password": user.password, "tags": tags})).expect_status(201);
         user
+    }
+
+    /// One that the test itself brings about, with a password of its own: it is only deleted.
+    pub(crate) fn to_come(node: &'node Node, name: &str) -> Self {
+        Self { node, name: name.to_owned(), password: String::new() }
     }
 
     fn own_path(&self) -> String {

@@ -1,10 +1,11 @@
 //! One step of a migration: most are one request; moving messages and the swap are not.
 
+use super::moving::{Limit, Purpose, Return};
 use super::{Event, Run, Setback};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
-use crate::plan::{Action, Goal, Guard, Level, QueueActivity, Stage, Step};
+use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, Step};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -18,7 +19,7 @@ const TICK: Duration = Duration::from_secs(6);
 const STATISTICS: Duration = Duration::from_secs(12);
 
 impl Run<'_> {
-    pub(super) async fn carry_out(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
+    pub(super) async fn carry_out(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, Setback> {
         self.broker.check()?;
         if self.is_old && self.migration.goal == Goal::Recreate && self.interrupt.is_requested() {
             return Err(Setback::Interrupted);
@@ -28,11 +29,12 @@ impl Run<'_> {
             Action::MoveMessages { from, to, .. } if *from == queue => {
                 self.note_consumers(&queue).await?;
                 let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
-                self.moving.drain((from, to), self.interrupt, tell).await?;
+                let held = (&self.migration, seen.dialect.version);
+                self.moving.drain((from, to), held, self.interrupt, tell).await?;
                 self.seems_empty.get_or_insert_with(Instant::now);
                 Ok(Performed::Done)
             }
-            Action::MoveMessages { .. } => self.bring_back(step).await,
+            Action::MoveMessages { .. } => self.bring_back(step, stage, seen).await,
             Action::DeleteQueue { name, .. } if *name == queue => self.delete_old(step, seen).await,
             Action::DeleteQueue { guard: Guard::Nothing, .. } => self.perform(step).await,
             Action::DeleteQueue { .. } => self.delete_holding(step).await,
@@ -62,21 +64,47 @@ impl Run<'_> {
     }
 
     async fn perform(&self, step: &Step) -> Result<Performed, Setback> {
-        // A connection that broke may be another one's fault; a look tells what was done.
-        let is_unclear = |error: &BrokerError| error.is_transient() || error.leaves_doubt();
+        // A connection that broke may be another one's fault, and what is to be bound may be deleted by somebody: a look tells
+        // what was done, and what is there.
+        let is_unclear = |error: &BrokerError| {
+            error.is_transient() || error.leaves_doubt() || matches!(error, BrokerError::NotFound { .. })
+        };
         let performed = self.broker.perform(&step.action).await;
         performed.map_err(|error| Setback::from(error).again_if(is_unclear))
     }
 
-    async fn bring_back(&mut self, step: &Step) -> Result<Performed, Setback> {
+    async fn bring_back(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, Setback> {
         let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
-        let until = *until;
+        let Migration { queue, holding, .. } = &self.migration;
+        let is_drained = from.as_str() == self.migration.beside().drained;
+        let purpose = if stage == Stage::Prepare {
+            Purpose::WayBack
+        } else if is_drained {
+            Purpose::ReturnDrained
+        } else {
+            Purpose::ReturnHeld
+        };
+        // By now it is the wanted one, or never will be.
+        let into = match self.migration.goal {
+            Goal::Recreate => &self.migration.wanted,
+            Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.wanted),
+        };
+        let back = Return {
+            from,
+            through: to,
+            into: queue,
+            limit: Limit::of(queue, into, seen),
+            purpose,
+            until: *until,
+            switch: self.switch.as_ref().filter(|_| *until == Level::NearlyEmpty),
+            has_ticks: holding.queue_type() == Some(QueueType::Quorum),
+        };
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
-        let switch = self.switch.as_ref().filter(|_| until == Level::NearlyEmpty);
-        let has_ticks = self.migration.holding.queue_type() == Some(QueueType::Quorum);
-        let into = self.migration.queue.clone();
-        self.moving.bring_back((from, to, &into), (until, switch, has_ticks), tell).await?;
-        if until == Level::Empty {
+        if self.migrated.eater.is_none() {
+            self.migrated.eater = self.moving.eater(&self.migration, seen.dialect.version).await?;
+        }
+        self.moving.bring_back(&back, tell).await?;
+        if *until == Level::Empty {
             self.moving.stop().await;
         }
         Ok(Performed::Done)
@@ -108,19 +136,24 @@ impl Run<'_> {
     /// Deletes the old queue, when nothing leads to it any more and it is proven to be empty.
     async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
         let queue = self.migration.queue.clone();
-        self.moving.unbound(&queue).await?;
+        let old = seen.topology.queues.get(&queue);
+        let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
+        if is_quorum {
+            // To prove that it is empty takes a while, and would be in vain.
+            self.moving.unbound(&queue).await?;
+        }
         if self.moving.is_shovel() {
             // A shovel that is alive declares the queue again, bare.
             self.moving.stop().await;
         }
         let asked = Instant::now();
-        let old = seen.topology.queues.get(&queue);
-        let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         let at_once = self.may_be_exchanged_at_once(&queue, is_quorum, seen).await?;
         let amqp = self.moving.amqp().filter(|_| at_once).cloned();
-        let deleted = match &amqp {
-            Some(amqp) => self.swap(amqp, &queue, !is_quorum).await,
-            None => self.broker.perform(&step.action).await,
+        let deleted = match (self.may_go(&queue, seen).await, &amqp) {
+            (Ok(true), Some(amqp)) => self.swap(amqp, &queue, !is_quorum).await,
+            (Ok(true), None) => self.broker.perform(&step.action).await,
+            (Ok(false), _) => Ok(Performed::AlreadyGone),
+            (Err(error), _) => Err(error),
         };
         match deleted {
             Ok(deleted) => {
@@ -143,13 +176,28 @@ impl Run<'_> {
                 self.has_lost = true;
                 Err(Setback::Again(error))
             }
+            Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(Setback::Again(error)),
             Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
-            Err(error @ BrokerError::LockLost { .. }) => Err(error.into()),
+            Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
+            // There is nothing to put anything back into.
+            Err(error @ BrokerError::NoMembers { .. }) => Err(Setback::Stop(error)),
             Err(error) => {
                 self.restore_old().await;
                 Err(error.into())
             }
         }
+    }
+
+    /// Proves that the queue is empty, and looks once more, for that took a while: nothing may lead to it that would be lost
+    /// with it, what was in it must be safe, and the lock ours. False if there is no such queue.
+    async fn may_go(&self, queue: &QueueName, seen: &Snapshot) -> Result<bool, BrokerError> {
+        if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
+            return Ok(false);
+        }
+        self.moving.expect_no_eater(&self.migration, seen.dialect.version).await?;
+        self.broker.confirm().await?;
+        self.moving.expect_tapped(queue, &self.migration.beside().tap).await?;
+        Ok(true)
     }
 
     /// Whether the new queue may be there as soon as the old one is gone.
@@ -165,7 +213,10 @@ impl Run<'_> {
         seen: &Snapshot,
     ) -> Result<bool, BrokerError> {
         let version = &seen.dialect.version;
-        if version.is_at_least(4, 0) || !version.is_at_least(3, 9) && !is_quorum || self.moving.is_alone(queue).await {
+        if version.is_at_least(4, 0)
+            || !version.is_at_least(3, 9) && !is_quorum
+            || self.moving.is_alone(queue, is_quorum).await
+        {
             return Ok(true);
         }
         let nobody_is_listed = |live: QueueActivity| live.consumers.is_some_and(|all| all.is_empty());
@@ -185,15 +236,12 @@ impl Run<'_> {
         };
     }
 
-    /// Proves that the queue is empty, then deletes it and declares the new one in one write, so that hardly anything can
-    /// come between.
+    /// Deletes the queue and declares the new one in one write, so that hardly anything can come between.
     async fn swap(&mut self, amqp: &AmqpMover, queue: &QueueName, if_empty: bool) -> Result<Performed, BrokerError> {
-        if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
-            return Ok(Performed::AlreadyGone);
-        }
-        self.broker.check()?;
+        self.broker.broker().forget_emptiness(self.broker.vhost(), queue);
         let began = Instant::now();
-        amqp.swap(queue, &self.migration.wanted, if_empty).await?;
+        let hold = QueueName::new(self.migration.beside().hold);
+        amqp.swap(queue, &self.migration.wanted, if_empty, (self.broker.broker(), &hold)).await?;
         // No longer than until both were answered.
         self.migrated.gap = Some(began.elapsed());
         Ok(Performed::Done)
@@ -207,18 +255,29 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits a while for those that were cancelled, and counts them.
+    /// Waits a while for those that were cancelled, and counts them. Not by the list of consumers, which goes on to name those
+    /// of a quorum queue that is deleted (3.10.8, 4.0.5).
     pub(super) async fn await_consumers(&mut self) {
         let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
         let deadline = Instant::now() + STATISTICS;
         loop {
-            let live = self.moving.live(&self.migration.queue).await.ok().flatten();
-            let after = live.and_then(|live| live.consumers).map_or(0, |all| all.len());
-            self.migrated.consumers = Some(super::Consumers { before, after });
-            if after >= before || Instant::now() >= deadline || self.interrupt.is_requested() {
+            let after = self.consumers_now().await;
+            self.migrated.consumers = after.map(|after| super::Consumers { before, after });
+            let are_back = after.is_some_and(|after| after >= before);
+            if are_back || Instant::now() >= deadline || self.interrupt.is_requested() {
                 return;
             }
             sleep(Duration::from_millis(500)).await;
         }
+    }
+
+    /// How many consume from the queue: it says so itself over AMQP; without that, by its statistics.
+    async fn consumers_now(&self) -> Option<usize> {
+        let queue = &self.migration.queue;
+        let count = match self.moving.amqp() {
+            Some(amqp) => u64::from(amqp.counted(queue).await.ok()??.consumers),
+            None => self.broker.broker().queue_state(self.broker.vhost(), queue).await.ok()??.consumers?,
+        };
+        usize::try_from(count).ok()
     }
 }

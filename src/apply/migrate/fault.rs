@@ -20,6 +20,8 @@ pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback>
         Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
             Err(Setback::Again(not_moved))
         }
+        // Somebody deleted it meanwhile.
+        Fault::Broker(error @ BrokerError::NotFound { .. }) => Err(Setback::Again(error)),
         Fault::Broker(error) => Err(error.into()),
         Fault::ForeignUser { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => Err(Setback::GiveUp(not_moved)),
     }

@@ -13,7 +13,8 @@ pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fa
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
-                "{} messages are neither ready nor held by a consumer: dead letters that nobody has taken yet (at-least-once)",
+                "{} messages are neither ready nor held by a consumer: they wait until they are tried again (delayed), or are dead \
+                 letters that nobody has taken yet (at-least-once)",
                 number(messages)
             )
         }
@@ -37,12 +38,7 @@ pub(super) async fn takes_none(broker: &LockedBroker, queue: &QueueName) -> Opti
     if let Some(reason) = state.and_then(|state| has_no_leader(queue, &state)) {
         return Some(reason);
     }
-    broker.members_are_gone(vhost, queue).await.map(|said| {
-        format!(
-            "queue {queue} takes no messages: none of its members runs ({said}); unless a node that is down comes back \
-             with it, delete it, and apply again"
-        )
-    })
+    broker.members_are_gone(vhost, queue).await.map(|error| error.to_string())
 }
 
 fn has_no_leader(queue: &QueueName, state: &QueueState) -> Option<String> {
@@ -67,6 +63,7 @@ mod tests {
             members: owned(members),
             online: owned(online),
             average_bytes: None,
+            consumers: None,
         }
     }
 

@@ -12,20 +12,22 @@ mod moving;
 mod pace;
 mod turn;
 
-pub use migrated::{Consumers, Migrated};
+pub use migrated::{Consumers, Migrated, Missing};
 
 use super::Interrupt;
 use crate::broker::mover::Mover;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
-use crate::model::{Address, Binding, ObjectId, Queue};
+use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
 use crate::plan::{Action, Goal, Migration, Stage, Step, request};
 use moving::Moving;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a migration needs besides the plan.
+/// What an apply needs besides the plan.
 #[derive(Clone, Copy)]
 pub struct Means<'a> {
+    /// Requests under way at once.
+    pub at_once: usize,
     /// What moves messages; `None` where no plan asked for it.
     pub mover: Option<&'a Mover>,
     /// How long may pass in which nothing gets less, before a migration is undone.
@@ -58,8 +60,8 @@ pub(super) struct Ended {
     pub(super) failed: Option<(Step, BrokerError)>,
     /// Whether all was put back as it was, which was not what was wanted.
     pub(super) is_undone: bool,
-    /// What is worth telling of it.
-    pub(super) migrated: Migrated,
+    /// What is worth telling of it; `None` where nothing of it is, or may be, on the broker.
+    pub(super) migrated: Option<Migrated>,
 }
 
 /// What keeps a step from being done.
@@ -76,7 +78,9 @@ enum Setback {
 
 impl From<BrokerError> for Setback {
     fn from(error: BrokerError) -> Self {
-        if matches!(error, BrokerError::LockLost { .. }) { Self::Stop(error) } else { Self::GiveUp(error) }
+        // By a connection to another broker, nothing could be put back either.
+        let is_the_end = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
+        if is_the_end { Self::Stop(error) } else { Self::GiveUp(error) }
     }
 }
 
@@ -98,11 +102,13 @@ struct Run<'a> {
     planned: &'a [Step],
     migration: Migration,
     moving: Moving<'a>,
+    /// Whether anything of it is on the broker, or may be: of this run, or of one before.
+    is_begun: bool,
     /// Whether nothing is left to do.
     is_over: bool,
     /// Whether the old queue is there, so that all can be put back.
     is_old: bool,
-    /// The old queue, as it was when it was last seen.
+    /// The old queue, as it was when it was last seen, by this run or by the one that began.
     old: Option<Queue>,
     /// Whether an application made the old queue again before the new one was there.
     has_lost: bool,
@@ -134,6 +140,7 @@ pub(super) async fn migrate(
         planned,
         migration: migration.clone(),
         moving: Moving::new(broker, means),
+        is_begun: !is_planned_whole(migration, planned),
         is_over: false,
         is_old: false,
         old: None,
@@ -150,14 +157,24 @@ pub(super) async fn migrate(
     if failed.is_none() && run.migration.goal == Goal::Recreate {
         run.await_consumers().await;
     }
-    let Run { migration: ended, moving, is_over, done, mut migrated, .. } = run;
+    let Run { migration: ended, moving, is_begun, is_over, done, mut migrated, .. } = run;
+    let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.leaves_doubt());
     (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
     migrated.overtaken = moving.overtaken();
+    migrated.behind = moving.behind();
+    migrated.missing = moving.missing().filter(|_| is_over);
     // A way back that was not gone to its end is none: then it is not as it was.
     migrated.is_undone = is_over && ended.goal == Goal::PutBack;
     migrated.is_cut_short = !is_over;
     let is_undone = migrated.is_undone && migration.goal == Goal::Recreate;
-    Ended { done, failed, is_undone, migrated }
+    let is_told = is_over || is_begun || in_doubt || !done.is_empty();
+    Ended { done, failed, is_undone, migrated: is_told.then_some(migrated) }
+}
+
+/// Whether the plan begins it: one that goes on with what another run began makes no holding queue any more.
+fn is_planned_whole(migration: &Migration, planned: &[Step]) -> bool {
+    let hold = migration.beside().hold;
+    planned.iter().any(|step| matches!(&step.action, Action::DeclareQueue { name, .. } if name.as_str() == hold))
 }
 
 impl Run<'_> {
@@ -207,7 +224,13 @@ impl Run<'_> {
                     gave_up = Some((step, error));
                     self.go_back().await;
                 }
-                Setback::GiveUp(error) | Setback::Stop(error) => return Some(gave_up.unwrap_or((step, error))),
+                Setback::GiveUp(error) | Setback::Stop(error) => {
+                    // Why it was to be undone is the failure; why that failed, too, is told beside it.
+                    if gave_up.is_some() {
+                        self.migrated.not_undone = Some(error.to_string());
+                    }
+                    return Some(gave_up.unwrap_or((step, error)));
+                }
             }
         }
     }
@@ -220,6 +243,7 @@ impl Run<'_> {
     /// Does what is left to do; true when nothing was.
     async fn pass(&mut self) -> Result<bool, (Step, Setback)> {
         let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
+        self.is_begun |= seen.topology.queues.contains_key(&QueueName::from(self.migration.beside().hold.as_str()));
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;
@@ -231,7 +255,8 @@ impl Run<'_> {
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Return, self.first_action()), Setback::Stop(error)));
         }
-        self.old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
+        let old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
+        self.old = old.or_else(|| self.migration.old(&seen.topology));
         let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
         let tap = self.migration.beside().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
@@ -257,7 +282,7 @@ impl Run<'_> {
                     Err(setback) => return Err((step, setback)),
                 }
             }
-            match self.carry_out(&step, &seen).await {
+            match self.carry_out(&step, one.stage, &seen).await {
                 Ok(performed) => {
                     (self.observe)(Event::Done(&step));
                     self.done.push((step, performed));
@@ -275,9 +300,10 @@ impl Run<'_> {
         Ok(self.broker.broker().read(&[vhost]).await?.remove(0))
     }
 
-    /// What a failure before anything is blamed on.
+    /// What a failure is blamed on where nothing was tried: the first of what was planned that is not done.
     fn first_action(&self) -> Action {
-        let first = self.planned.first().map(|step| step.action.clone());
+        let is_done = |step: &&Step| self.done.iter().any(|(done, _)| done.action == step.action);
+        let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
         first.unwrap_or_else(|| Action::DeclareQueue {
             name: self.migration.queue.clone(),
             queue: self.migration.wanted.clone(),

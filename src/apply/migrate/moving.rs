@@ -1,17 +1,23 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
+mod back;
+mod full;
+mod meanwhile;
 mod switch;
 
+pub(super) use back::Return;
+pub(super) use full::Limit;
+
 use super::fault::setback;
-use super::held::{held_by, takes_none};
+use super::held::held_by;
 use super::pace::{Pace, prefetch};
-use super::{Means, Setback};
+use super::{Means, Missing, Setback};
 use crate::apply::Interrupt;
 use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::naming::Beside;
-use crate::model::{Binding, BrokerVersion, ExchangeName, QueueName};
-use crate::plan::{Level, Migration, QueueActivity};
+use crate::model::{BrokerVersion, ExchangeName, QueueName};
+use crate::plan::{Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -28,20 +34,23 @@ const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
 /// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
 const SETTLED: Duration = Duration::from_secs(1);
 const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
-/// Between two looks at what leads to a queue that does not get empty.
-const BINDINGS: Duration = Duration::from_secs(2);
+/// Between two looks at what leads to a queue that does not get empty, and at the policies.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
-/// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
-const LONGEST_RETURN: Duration = Duration::from_secs(60);
-
 /// The mover of one migration: at most one move at a time.
 pub(super) struct Moving<'a> {
     broker: &'a LockedBroker,
     means: Means<'a>,
     current: Option<Current>,
     moved: Option<u64>,
+    /// How many were moved out of the old queue, but for those that came back into it before they were moved out again.
+    drained: Option<u64>,
+    /// How many came back, and how many of them from where those are held that were moved out.
     returned: Option<u64>,
+    from_drained: Option<u64>,
+    /// Whether they came back into a queue that was not empty.
+    is_behind: bool,
     maybe_twice: u64,
     /// How many were held when new ones were let through before them.
     overtaken: Option<u64>,
@@ -54,10 +63,22 @@ pub(super) struct Moving<'a> {
 struct Current {
     from: QueueName,
     to: ExchangeName,
-    /// Whether what it moves comes back into the queue.
-    brings_back: bool,
+    purpose: Purpose,
     since: Instant,
     handle: Move,
+}
+
+/// What messages are moved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The old queue is emptied.
+    Drain,
+    /// What was on its way back when another run ended goes to the end of it, to be drained again.
+    WayBack,
+    /// What the old queue held comes back.
+    ReturnDrained,
+    /// What was published meanwhile comes back.
+    ReturnHeld,
 }
 
 impl<'a> Moving<'a> {
@@ -67,7 +88,10 @@ impl<'a> Moving<'a> {
             means,
             current: None,
             moved: Some(0),
+            drained: Some(0),
             returned: Some(0),
+            from_drained: Some(0),
+            is_behind: false,
             maybe_twice: 0,
             overtaken: None,
             prefetch: Order::PREFETCH,
@@ -80,6 +104,18 @@ impl<'a> Moving<'a> {
         self.returned
     }
 
+    /// How many came back behind newer ones.
+    pub(super) fn behind(&self) -> Option<u64> {
+        self.from_drained.filter(|back| self.is_behind && *back > 0)
+    }
+
+    /// How many did not come back of those that were moved out of the old queue: of use when all was brought back. What a
+    /// shovel counts is not exact.
+    pub(super) fn missing(&self) -> Option<Missing> {
+        let (of, back) = self.drained.zip(self.from_drained).filter(|_| !self.is_shovel())?;
+        of.checked_sub(back).filter(|missing| *missing > 0).map(|messages| Missing { messages, of })
+    }
+
     /// How many were held when new ones were let through before them, because those came as fast as they were moved.
     pub(super) fn overtaken(&self) -> Option<u64> {
         self.overtaken
@@ -90,7 +126,7 @@ impl<'a> Moving<'a> {
     }
 
     /// Starts to move, unless that is what is done already.
-    async fn start(&mut self, from: &QueueName, to: &ExchangeName, brings_back: bool) -> Result<(), Fault> {
+    async fn start(&mut self, from: &QueueName, to: &ExchangeName, purpose: Purpose) -> Result<(), Fault> {
         if self.current.as_ref().is_some_and(|current| current.from == *from && current.to == *to) {
             return Ok(());
         }
@@ -104,7 +140,7 @@ impl<'a> Moving<'a> {
         let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
         let handle = mover.start(Order { prefetch: self.prefetch, ..Order::new(from, to) }).await?;
-        self.current = Some(Current { from: from.clone(), to: to.clone(), brings_back, since: Instant::now(), handle });
+        self.current = Some(Current { from: from.clone(), to: to.clone(), purpose, since: Instant::now(), handle });
         Ok(())
     }
 
@@ -123,10 +159,23 @@ impl<'a> Moving<'a> {
                 None => return,
             },
         };
-        let add = |sum: Option<u64>| sum.zip(last.moved).map(|(sum, more)| sum + more);
-        self.moved = add(self.moved);
-        if current.brings_back {
-            self.returned = add(self.returned);
+        let add = |sum: &mut Option<u64>| *sum = sum.zip(last.moved).map(|(sum, more)| sum + more);
+        add(&mut self.moved);
+        match current.purpose {
+            Purpose::Drain => add(&mut self.drained),
+            // By another run they were moved out, as a rule.
+            Purpose::WayBack => {
+                self.drained = self.drained.zip(last.moved).map(|(sum, less)| sum.saturating_sub(less));
+            }
+            Purpose::ReturnDrained => {
+                add(&mut self.from_drained);
+                add(&mut self.returned);
+            }
+            Purpose::ReturnHeld => add(&mut self.returned),
+        }
+        if broken_off > 0 {
+            // Some more, perhaps.
+            self.from_drained = None;
         }
         self.maybe_twice += last.maybe_twice + broken_off;
     }
@@ -152,11 +201,15 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Whether nobody but our own mover consumes from a queue, as far as that is certain.
-    pub(super) async fn is_alone(&self, queue: &QueueName) -> bool {
+    /// Whether nobody but our own mover consumes from a queue, as far as that is certain. A quorum queue without a leader
+    /// is said to have no consumers at all, so that is believed of others only.
+    pub(super) async fn is_alone(&self, queue: &QueueName, is_quorum: bool) -> bool {
         let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
         match self.amqp() {
-            Some(amqp) if is_ours => amqp.consumers(queue).await.is_ok_and(|count| count == 1),
+            Some(amqp) if is_ours || !is_quorum => {
+                let counted = amqp.counted(queue).await.ok().flatten();
+                counted.is_some_and(|counted| counted.consumers == u32::from(is_ours))
+            }
             Some(_) | None => false,
         }
     }
@@ -166,8 +219,8 @@ impl<'a> Moving<'a> {
         matches!(self.means.mover, Some(Mover::Shovel(_)))
     }
 
-    /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves now. Who may not see
-    /// them did not make them.
+    /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves now. Where
+    /// one is left that this user may not see, the plan is blocked.
     pub(super) async fn remove_leftovers(&self, migration: &Migration) -> Result<(), BrokerError> {
         if self.current.is_some() {
             return Ok(());
@@ -202,8 +255,7 @@ impl<'a> Moving<'a> {
         Ok(self.broker.broker().activity(self.broker.vhost()).await?.queues.remove(queue))
     }
 
-    /// How far the current move is, if there is one.
-    /// And what it waits for, or why it failed; then it is none any more.
+    /// How far the current move is, and what it waits for or why it failed; then there is none any more.
     async fn progress(&mut self) -> Result<(Option<Progress>, Option<Fault>), BrokerError> {
         let Some(current) = &mut self.current else { return Ok((None, None)) };
         let progress = current.handle.progress().await?;
@@ -223,6 +275,7 @@ impl<'a> Moving<'a> {
     pub(super) async fn drain(
         &mut self,
         (from, to): (&QueueName, &ExchangeName),
+        (migration, version): (&Migration, BrokerVersion),
         interrupt: &Interrupt,
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
@@ -248,7 +301,7 @@ impl<'a> Moving<'a> {
             let mut refused = None;
             let wants_mover = theirs.is_empty() || pace.has_stalled() || pace.is_half_over();
             if !is_ours && wants_mover && live.messages != Some(0) {
-                refused = match self.start(from, to, false).await {
+                refused = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
                     Err(fault) => Some(setback(from, fault)?),
                 };
@@ -264,10 +317,13 @@ impl<'a> Moving<'a> {
             if in_flight == 0 && pace.is_empty_for(settled) {
                 return Ok(());
             }
-            // What an application bound meanwhile is taken away again; else it would never get empty.
-            if pace.is_level() && looked.elapsed() >= BINDINGS {
+            if looked.elapsed() >= BETWEEN_LOOKS {
                 looked = Instant::now();
-                self.unbound(from).await?;
+                self.expect_no_eater(migration, version).await?;
+                // What an application bound meanwhile is taken away again; else it would never get empty.
+                if pace.is_level() {
+                    self.unbound(from).await?;
+                }
             }
             if let Some(moved) = pace.is_fed() {
                 let reason = format!(
@@ -284,15 +340,6 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Fails when something leads to the queue: whoever bound it did so meanwhile.
-    pub(super) async fn unbound(&self, queue: &QueueName) -> Result<(), Setback> {
-        let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
-        bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
-            let (object, binding) = (queue.to_string(), binding.to_string());
-            Err(Setback::Again(BrokerError::BoundMeanwhile { object, binding }))
-        })
-    }
-
     /// The consumers that are not our own shovel, which is on the broker and has no address.
     fn without_ours<'c>(&self, consumers: &'c [String], is_ours: bool) -> Vec<&'c str> {
         let mut theirs: Vec<&str> = consumers.iter().map(String::as_str).collect();
@@ -300,58 +347,6 @@ impl<'a> Moving<'a> {
             theirs.remove(ours);
         }
         theirs
-    }
-
-    /// Brings back what a holding queue holds; nobody but this mover takes from it. Where more comes, `switch` is bound
-    /// as soon as next to nothing is left. `has_ticks` is for a quorum queue.
-    pub(super) async fn bring_back(
-        &mut self,
-        (from, to, into): (&QueueName, &ExchangeName, &QueueName),
-        (until, switch, has_ticks): (Level, Option<&Binding>, bool),
-        tell: impl Fn(u64, Option<u64>),
-    ) -> Result<(), Setback> {
-        let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
-        let longest = self.means.patience.max(LONGEST_RETURN);
-        loop {
-            self.broker.check()?;
-            let mut refused = match self.start(from, to, true).await {
-                Ok(()) => None,
-                Err(fault) => Some(setback(from, fault)?),
-            };
-            match self.is_idle(until, switch).await {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) => refused = Some(setback(from, error.into())?),
-            }
-            let Some(live) = self.live(from).await? else { return Ok(()) };
-            let (progress, fault) = self.progress().await?;
-            if let Some(fault) = fault {
-                refused = Some(setback(from, fault)?);
-            }
-            let moved = self.moved_with(progress.as_ref());
-            tell(moved, live.messages.filter(|_| !has_ticks));
-            pace.saw(live.messages, moved);
-            if self.is_shovel() && pace.is_low(until, has_ticks) {
-                return Ok(());
-            }
-            match until {
-                // It comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-                Level::NearlyEmpty if pace.is_not_falling() && takes_none(self.broker, into).await.is_none() => {
-                    self.overtaken = live.messages;
-                    return Ok(());
-                }
-                // A shovel counts as moved what is rejected, and tries it again: what counts is that it gets less.
-                Level::Empty | Level::NearlyEmpty if pace.has_not_fallen_for(longest) => {
-                    if self.is_shovel() {
-                        self.returned = None;
-                    }
-                    let reason = takes_none(self.broker, into).await;
-                    let reason = reason.unwrap_or_else(|| held_by(&live, &[], refused.as_ref()));
-                    return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
-                }
-                Level::Empty | Level::NearlyEmpty => sleep(POLL).await,
-            }
-        }
     }
 
     fn moved_with(&self, progress: Option<&Progress>) -> u64 {

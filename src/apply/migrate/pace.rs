@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 /// Consumers that take nothing for so long do not drain: two ticks of a quorum queue's total, and some.
 const STALLED: Duration = Duration::from_secs(11);
-/// As a total that a broker says.
-const FEW_MESSAGES: u64 = 50;
+/// So few in a total may be left when new ones are let through before them, where no mover of our own knows better.
+const MOST_LEFT: u64 = 50;
 /// What does not get less for so long may be fed by somebody.
 const LEVEL: Duration = Duration::from_secs(2);
 /// The total of a quorum queue is that of its last tick.
@@ -112,12 +112,12 @@ impl Pace {
         self.empty_since.is_some_and(|since| since.elapsed() >= settled)
     }
 
-    /// By totals alone, which are a tick old for a quorum queue, and live for a classic one.
-    pub(super) fn is_low(&self, until: Level, has_ticks: bool) -> bool {
+    /// Whether enough was moved, by totals alone, which are a tick old for a quorum queue, and live for a classic one.
+    pub(super) fn is_reached(&self, until: Level, has_ticks: bool) -> bool {
         let tick = if has_ticks { TICK } else { IDLE };
         match until {
             Level::Empty => self.is_empty_for(tick),
-            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= FEW_MESSAGES),
+            Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MOST_LEFT),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Keys {
 }
 
 /// No word in the empty key, as the broker splits it (`rabbit_exchange_type_topic:split_topic_key`).
-fn words(key: &str) -> impl DoubleEndedIterator<Item = &str> {
+pub(super) fn words(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.split('.').filter(move |_| !key.is_empty())
 }
 

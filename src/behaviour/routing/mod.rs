@@ -10,6 +10,7 @@ mod headers;
 mod keys;
 mod outgoing;
 mod route;
+mod topic_index;
 
 pub use arrivals::Arrivals;
 pub use dead_letters::{DeadLettering, Deaths, Reason};
@@ -17,6 +18,7 @@ pub use exchange::Kind;
 pub use headers::Headers;
 pub use keys::Keys;
 pub use route::{Answer, Route, Unclear};
+pub use topic_index::TopicIndex;
 
 use super::{Dialect, Policies};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, QueueName, Topology};
@@ -105,6 +107,11 @@ impl<'a> Routing<'a> {
         }
     }
 
+    /// All that is there.
+    pub fn topology(&self) -> &'a Topology {
+        self.topology
+    }
+
     /// The policies of the topology.
     pub fn policies(&self) -> &Policies<'a> {
         &self.policies
@@ -118,7 +125,8 @@ impl<'a> Routing<'a> {
         self.by_source.get(exchange).map_or(Vec::new(), |outgoing| outgoing.candidates(kind, keys))
     }
 
-    fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
+    /// The bindings that lead to a queue or an exchange.
+    pub fn bindings_to(&self, destination: &Destination) -> &[&'a Binding] {
         self.by_destination.get(destination).map_or(&[], Vec::as_slice)
     }
 

@@ -103,6 +103,11 @@ impl Routing<'_> {
         Route { surely: of(Certainty::Always), perhaps: of(Certainty::Perhaps), reaches, unclear }
     }
 
+    /// Whether an exchange surely has a place for such a message by its own bindings: then none is left for its alternate.
+    pub fn routes_all(&self, exchange: &ExchangeName, message: &Message) -> bool {
+        self.hop(exchange, message).is_some_and(|hop| hop.is_sent() == Certainty::Always)
+    }
+
     /// The queues to which an exchange may send anything, whatever it is; `None` is any queue.
     pub fn within_reach(&self, exchange: &ExchangeName) -> Option<BTreeSet<QueueName>> {
         let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());

@@ -143,6 +143,16 @@ impl Broker {
         let overview: Listeners = self.get("/api/overview").await?;
         Ok(address(self.base_url(), &overview))
     }
+
+    /// The name of the cluster that the management API is of.
+    pub async fn cluster_name(&self) -> Result<Option<String>, BrokerError> {
+        Ok(self.get::<Named>("/api/overview?columns=cluster_name").await?.cluster_name)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Named {
+    cluster_name: Option<String>,
 }
 
 /// What is asked of `GET /api/overview`.

@@ -2,8 +2,9 @@
 
 use super::address::AmqpOptions;
 use super::connection::Connection;
+use super::over::Over;
 use super::progress::{Fault, Order, Progress, State};
-use super::session::{Job, Over, Session};
+use super::session::{Job, Session};
 use crate::broker::error::BrokerError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,12 @@ impl AmqpMover {
     /// Connects and logs in.
     pub async fn connect(options: AmqpOptions) -> Result<Self, BrokerError> {
         Ok(Self(Arc::new(Connection::open(options).await?)))
+    }
+
+    /// The name of the cluster at the other end, which may not be the one of the management API: whoever forwards a port of
+    /// a broker far away can have another one at home. `None` where it is not said.
+    pub fn cluster(&self) -> Option<String> {
+        self.0.cluster()
     }
 
     /// Starts to move, or says why it cannot: the queue or the exchange is not there, or not for this user, or a consumer
@@ -107,15 +114,15 @@ impl Job {
         let state = loop {
             let before = self.told.borrow().moved;
             let over = session.run(&mut self).await;
+            let (in_flight, doubtful) = (session.in_flight(), session.doubtful(&self.order));
             let left = match &over {
-                Over::Lost(_) => session.doubtful(&self.order),
-                Over::Stopped | Over::Fault(_) => session.in_flight(),
+                Over::Lost(_) => doubtful,
+                Over::Stopped | Over::Fault(_) => in_flight,
             };
-            self.told.send_modify(|progress| {
-                progress.in_flight = 0;
-                progress.maybe_twice += left as u64;
-            });
-            session.close(&self.order.source).await;
+            self.told.send_modify(|progress| progress.in_flight = 0);
+            let is_passed_on = session.close(&self.order.source).await;
+            let left = if is_passed_on { left } else { doubtful };
+            self.told.send_modify(|progress| progress.maybe_twice += left as u64);
             match over {
                 Over::Stopped => break State::Stopped,
                 Over::Fault(fault) => break State::Failed(fault),

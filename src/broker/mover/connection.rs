@@ -1,12 +1,13 @@
 //! One AMQP connection, made again when it is lost; and the broker's answers as the errors that HTTP has for the same.
 
 use super::address::AmqpOptions;
-use super::tls;
+use super::greeting::Heard;
+use super::{socket, tls};
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
 use backon::{ExponentialBuilder, Retryable};
 use lapin::protocol::{AMQPError, AMQPErrorKind};
-use lapin::tcp::{AMQPUriTcpExt, RustlsConnector, TLSConfig};
+use lapin::tcp::AsyncTcpStream;
 use lapin::types::ShortString;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{Channel, ConnectionProperties, ErrorKind};
@@ -30,6 +31,8 @@ const TRIES: u32 = 3;
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
     tls: Option<Arc<ClientConfig>>,
+    /// What the broker said first.
+    heard: Heard,
     /// Behind a lock so that two who find it lost make one new one.
     live: Mutex<Option<Arc<lapin::Connection>>>,
 }
@@ -38,7 +41,7 @@ impl Connection {
     /// Connects, or says why not: certificates, the port, the login, the vhost.
     pub(super) async fn open(options: AmqpOptions) -> Result<Self, BrokerError> {
         let tls = if options.address.tls { Some(Arc::new(tls::config(&options)?)) } else { None };
-        let connection = Self { options, tls, live: Mutex::new(None) };
+        let connection = Self { options, tls, heard: Heard::default(), live: Mutex::new(None) };
         connection.live().await?;
         Ok(connection)
     }
@@ -56,6 +59,11 @@ impl Connection {
             .with_jitter();
         let connection = (|| self.connect_once()).retry(pauses).when(BrokerError::is_transient).await?;
         Ok(live.insert(Arc::new(connection)).clone())
+    }
+
+    /// The name of the broker's cluster, as it said it when it was connected to; what stands in between may not pass it on.
+    pub(super) fn cluster(&self) -> Option<String> {
+        self.heard.cluster()
     }
 
     /// Whether the broker takes no messages for now.
@@ -94,7 +102,7 @@ impl Connection {
     async fn connect_once(&self) -> Result<lapin::Connection, BrokerError> {
         let options = &self.options;
         let uri = AMQPUri {
-            // The stream is encrypted below: this is about the library's own way.
+            // The stream is encrypted below, where it is: this is about the library's own way.
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
                 userinfo: AMQPUserInfo {
@@ -111,17 +119,14 @@ impl Connection {
             .with_client_property("product".into(), "topo".into())
             .with_client_property("version".into(), env!("CARGO_PKG_VERSION").into())
             .with_connection_name("topo".into());
-        let runtime = lapin::runtime::default_runtime().map_err(|error| self.not_connected(&error))?;
-        let tls = self.tls.clone();
-        let stream = async move |uri: AMQPUri, runtime| {
-            let stream = uri.connect_with_config_async(TLSConfig::default(), &runtime).await?;
-            match tls.clone() {
-                Some(config) => Ok(stream.into_rustls(&RustlsConnector::from(config), &uri.authority.host).await?),
-                None => Ok(stream),
-            }
+        let (tls, heard) = (self.tls.clone(), self.heard.clone());
+        heard.forget();
+        let stream = async move |uri: AMQPUri, _| {
+            let AMQPAuthority { host, port, .. } = uri.authority;
+            Ok(AsyncTcpStream::Plain(socket::connect(&host, port, tls.clone(), heard.clone()).await?))
         };
         let limit = CONNECT_TIMEOUT.min(options.timeout);
-        let connecting = lapin::Connection::connector(uri, runtime, stream, properties);
+        let connecting = lapin::Connection::connector(uri, socket::runtime(), stream, properties);
         match tokio::time::timeout(limit, connecting).await {
             Ok(connected) => connected.map_err(|error| self.not_connected(&error)),
             Err(_) => Err(self.timeout("connection.open", limit)),

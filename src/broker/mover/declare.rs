@@ -4,19 +4,30 @@
 use super::amqp::AmqpMover;
 use super::connection::short;
 use super::table::table;
+use super::witness::expect_beside;
+use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::model::{Binding, Destination, Queue, QueueName};
 use futures_util::future::join;
 use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
+use std::time::{Duration, Instant};
 
 impl AmqpMover {
     /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
     /// one that was on its way already. Then the error is [`BrokerError::Inequivalent`], and the old definition is there
     /// again, empty. `if_empty` is for classic queues alone, and counts ready messages only; what does not hold is
-    /// [`BrokerError::NotEmpty`], and nothing is done.
-    pub async fn swap(&self, name: &QueueName, queue: &Queue, if_empty: bool) -> Result<(), BrokerError> {
+    /// [`BrokerError::NotEmpty`], and nothing is done. `beside` is a queue that `http` shows: if it is not there for this
+    /// connection, that leads to another broker, and nothing is done either.
+    pub async fn swap(
+        &self,
+        name: &QueueName,
+        queue: &Queue,
+        if_empty: bool,
+        (http, beside): (&Broker, &QueueName),
+    ) -> Result<(), BrokerError> {
         let channel = self.0.channel().await?;
+        expect_beside(&self.0, &channel, http, beside).await?;
         let request = format!("queue.delete and queue.declare of {name}");
         let delete = QueueDeleteOptions { if_unused: false, if_empty, nowait: true };
         // Both are polled in this order before either is waited for, so they are written together.
@@ -36,33 +47,12 @@ impl AmqpMover {
         Ok(())
     }
 
-    /// How many consume from a queue in this moment: its own answer, not a statistic. A quorum queue that answers too late
-    /// says 0 (`rabbit_quorum_queue:stat`).
-    pub async fn consumers(&self, name: &QueueName) -> Result<u32, BrokerError> {
-        Ok(self.passive(name).await?.consumer_count())
-    }
-
-    /// How many messages are ready in a queue in this moment: its own answer, not a statistic.
-    pub async fn ready(&self, name: &QueueName) -> Result<u32, BrokerError> {
-        Ok(self.passive(name).await?.message_count())
-    }
-
-    async fn passive(&self, name: &QueueName) -> Result<lapin::Queue, BrokerError> {
+    /// What is in a queue in this moment, and how many consume from it. `None` where nobody knows, see [`counted`].
+    pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
         let channel = self.0.channel().await?;
-        let passive = QueueDeclareOptions { passive: true, ..Default::default() };
-        let declare = channel.queue_declare(short(name.as_str()), passive, FieldTable::default());
-        let queue = self.0.answer(&format!("queue.declare of {name}"), declare).await?;
+        let counted = self.0.answer(&format!("queue.declare of {name}"), counted(&channel, name)).await?;
         close(&channel).await;
-        Ok(queue)
-    }
-
-    /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
-    /// cannot be captured: the management API shows none of their types.
-    pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
-        let binder = self.binder().await?;
-        binder.bind(binding).await?;
-        close(&binder.channel).await;
-        Ok(())
+        Ok(counted)
     }
 
     /// A channel that waits for the moment to bind.
@@ -78,7 +68,13 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Binds, as [`AmqpMover::bind`] does.
+    /// What is in a queue, as [`AmqpMover::counted`] says it.
+    pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
+        self.mover.0.answer(&format!("queue.declare of {name}"), counted(&self.channel, name)).await
+    }
+
+    /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
+    /// cannot be captured: the management API shows none of their types.
     pub async fn bind(&self, binding: &Binding) -> Result<(), BrokerError> {
         let (source, key) = (short(binding.source.as_str()), short(&binding.routing_key));
         let arguments = table(&binding.arguments);
@@ -97,6 +93,29 @@ impl Binder {
         }
         Ok(())
     }
+}
+
+/// What a queue says of itself: no statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Messages that no consumer has.
+    pub ready: u32,
+    /// Consumers; a quorum queue counts one that was cancelled as long as it has messages (`rabbit_fifo:query_stat`).
+    pub consumers: u32,
+}
+
+/// For so long a quorum queue is asked; if it has not answered by then, it is said to have nothing
+/// (`rabbit_quorum_queue:stat`).
+const ASKED: Duration = Duration::from_millis(250);
+
+/// Asks a queue. `None` where "nothing" may be no answer: it came so late that it may be the broker's instead of the queue's.
+pub(super) async fn counted(channel: &lapin::Channel, name: &QueueName) -> lapin::Result<Option<Counted>> {
+    let began = Instant::now();
+    let passive = QueueDeclareOptions { passive: true, ..Default::default() };
+    let queue = channel.queue_declare(short(name.as_str()), passive, FieldTable::default()).await?;
+    let counted = Counted { ready: queue.message_count(), consumers: queue.consumer_count() };
+    let is_nothing = counted == Counted { ready: 0, consumers: 0 };
+    Ok(Some(counted).filter(|_| !is_nothing || began.elapsed() < ASKED))
 }
 
 fn options(queue: &Queue) -> QueueDeclareOptions {

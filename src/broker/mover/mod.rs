@@ -4,23 +4,32 @@
 //! filled a moment later. When enough was moved is decided by who reads the totals. Always to a *fanout* exchange with the
 //! message's own key: the default exchange would route the `CC` header a second time.
 
+mod acknowledging;
 pub mod address;
 pub mod amqp;
+mod answers;
 mod connection;
 mod counts;
 pub mod declare;
+mod greeting;
+mod out_of_reach;
+mod over;
+mod passed_on;
 mod permitted;
 mod pipeline;
 pub mod progress;
 mod session;
 pub mod shovel;
+mod socket;
+mod subscription;
 mod table;
 mod tls;
 mod typing;
+mod witness;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpMover};
-pub use declare::Binder;
+pub use declare::{Binder, Counted};
 pub use progress::{Fault, Order, Progress, State};
 pub use shovel::{Leftover, ShovelMove, ShovelMover};
 pub use typing::Typing;

@@ -1,5 +1,6 @@
 //! Messages on their way: published, and not yet known to be safe. In the order of the source.
 
+use super::answers::Answers;
 use super::connection::short;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -9,12 +10,18 @@ use lapin::types::DeliveryTag;
 use lapin::{Channel, Confirmation};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// What was published on one channel and not taken out again.
 #[derive(Default)]
 pub(super) struct Pipeline {
     sent: VecDeque<Sent>,
+    /// The number of the first of them; the others' follow.
+    first: u64,
+    answers: Arc<Answers>,
+    /// Whether one of them was rejected.
+    has_rejected: bool,
     /// Messages that came back. Which of the sent ones they are, the library does not know: it hands a returned message
     /// out with *some* confirm that the broker sent after it.
     returned: VecDeque<BasicReturnMessage>,
@@ -23,6 +30,7 @@ pub(super) struct Pipeline {
 struct Sent {
     /// Of the delivery, to acknowledge it by.
     tag: DeliveryTag,
+    bell: Waker,
     answer: Answer,
 }
 
@@ -44,27 +52,21 @@ pub(super) enum Outcome {
     Rejected(Box<Delivery>),
 }
 
-/// Hands a message to the broker as it came: its own key, its properties, its body. It is on its way when this returns,
-/// the future is for the answer.
+/// Hands a message to the broker as it came: its own key, its properties, its body.
 fn publish(
     channel: &Channel,
     target: &str,
     delivery: Delivery,
 ) -> BoxFuture<'static, (Delivery, lapin::Result<Confirmation>)> {
     let (channel, target) = (channel.clone(), short(target));
-    let mut answer = async move {
+    async move {
         let options = BasicPublishOptions { mandatory: true, immediate: false };
         let (key, properties) = (delivery.routing_key.clone(), delivery.properties.clone());
         let answer = async { channel.basic_publish(target, key, options, &delivery.data, properties).await?.await };
         let answer = answer.await;
         (delivery, answer)
     }
-    .boxed();
-    // The first poll writes to the library's queue, so the order of calls is the order on the wire.
-    match (&mut answer).now_or_never() {
-        Some(answer) => std::future::ready(answer).boxed(),
-        None => answer,
-    }
+    .boxed()
 }
 
 impl Pipeline {
@@ -78,42 +80,71 @@ impl Pipeline {
         self.sent.is_empty()
     }
 
-    /// Sends one more.
+    /// Sends one more. It is on its way when this returns: the first poll writes to the library's queue, so the order of calls
+    /// is the order on the wire.
     pub(super) fn push(&mut self, channel: &Channel, target: &str, delivery: Delivery) {
-        let tag = delivery.delivery_tag;
-        self.sent.push_back(Sent { tag, answer: Answer::Awaited(publish(channel, target, delivery)) });
+        let (tag, number) = (delivery.delivery_tag, self.first + self.sent.len() as u64);
+        let bell = self.answers.bell(number);
+        let mut answer = publish(channel, target, delivery);
+        if let Poll::Ready(at_once) = answer.poll_unpin(&mut Context::from_waker(&bell)) {
+            answer = std::future::ready(at_once).boxed();
+            self.answers.ring(number);
+        }
+        self.sent.push_back(Sent { tag, bell, answer: Answer::Awaited(answer) });
     }
 
     /// Waits until the oldest that has no answer has one, and takes in all answers that are there by then.
     pub(super) async fn settle(&mut self) -> lapin::Result<()> {
+        let Some(oldest) = self.sent.iter().position(Sent::is_awaited) else { return Ok(()) };
         poll_fn(|context| {
-            let Some(oldest) = self.sent.iter_mut().find(|sent| sent.is_awaited()) else { return Poll::Ready(Ok(())) };
-            ready!(oldest.look(context, &mut self.returned))?;
-            // A message that came back is handed out with the first confirm that the broker sent after it. So whoever has seen
-            // a confirm, and looks at all others *afterwards*, has seen all that came back before that confirm: only then it
-            // is certain that what was confirmed did not come back.
-            let mut noop = Context::from_waker(Waker::noop());
-            for sent in &mut self.sent {
-                if let Poll::Ready(Err(error)) = sent.look(&mut noop, &mut self.returned) {
-                    return Poll::Ready(Err(error));
+            loop {
+                self.look_at_answered()?;
+                if !self.sent.get(oldest).is_some_and(Sent::is_awaited) {
+                    return Poll::Ready(Ok(()));
+                }
+                if self.answers.wake_at(self.first + oldest as u64, context.waker()) {
+                    return Poll::Pending;
                 }
             }
-            Poll::Ready(Ok(()))
         })
         .await
     }
 
+    /// A message that came back is handed out with the first confirm that the broker sent after it. So whoever has seen a
+    /// confirm, and looks at all others *afterwards*, has seen all that came back before that confirm: only then it is certain
+    /// that what was confirmed did not come back.
+    ///
+    /// To look at all whose bells have rung is to look at all: the library takes one answer after the other, and rings for
+    /// one before it takes the next. But only when none has rung since the last look: what is answered meanwhile shows.
+    fn look_at_answered(&mut self) -> lapin::Result<()> {
+        let mut failed = Ok(());
+        loop {
+            let answered = self.answers.take();
+            if answered.is_empty() {
+                return failed;
+            }
+            for number in answered {
+                // Those before were taken out.
+                let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+                let Some(sent) = index.and_then(|index| self.sent.get_mut(index)) else { continue };
+                failed = failed.and(sent.look(&mut self.returned));
+                self.has_rejected |= matches!(sent.answer, Answer::Rejected(_));
+            }
+        }
+    }
+
     /// Whether all answers so far are good ones.
     pub(super) fn is_going_well(&self) -> bool {
-        self.returned.is_empty() && !self.sent.iter().any(|sent| matches!(sent.answer, Answer::Rejected(_)))
+        self.returned.is_empty() && !self.has_rejected
     }
 
     /// Takes out the oldest that are all safe: the tag of the last of them, and how many they are.
     pub(super) fn take_confirmed(&mut self) -> Option<(DeliveryTag, u64)> {
         let mut taken = None;
-        while let Some(Sent { tag, answer: Answer::Confirmed(_) }) = self.sent.front() {
+        while let Some(Sent { tag, answer: Answer::Confirmed(_), .. }) = self.sent.front() {
             taken = Some((*tag, taken.map_or(0, |(_, count)| count) + 1));
             self.sent.pop_front();
+            self.first += 1;
         }
         taken
     }
@@ -126,7 +157,9 @@ impl Pipeline {
         }
         let mut returned = std::mem::take(&mut self.returned);
         let mut outcomes = Vec::new();
-        for Sent { tag, answer } in self.sent.drain(..) {
+        self.first += self.sent.len() as u64;
+        self.has_rejected = false;
+        for Sent { tag, answer, .. } in self.sent.drain(..) {
             let outcome = match answer {
                 Answer::Confirmed(delivery) => {
                     let found = returned.iter().position(|back| is_same(back, &delivery));
@@ -156,13 +189,10 @@ impl Sent {
         matches!(self.answer, Answer::Awaited(_))
     }
 
-    fn look(
-        &mut self,
-        context: &mut Context<'_>,
-        returned: &mut VecDeque<BasicReturnMessage>,
-    ) -> Poll<lapin::Result<()>> {
-        let Answer::Awaited(answer) = &mut self.answer else { return Poll::Ready(Ok(())) };
-        let Poll::Ready((delivery, confirmation)) = answer.poll_unpin(context) else { return Poll::Pending };
+    fn look(&mut self, returned: &mut VecDeque<BasicReturnMessage>) -> lapin::Result<()> {
+        let Answer::Awaited(answer) = &mut self.answer else { return Ok(()) };
+        let mut context = Context::from_waker(&self.bell);
+        let Poll::Ready((delivery, confirmation)) = answer.poll_unpin(&mut context) else { return Ok(()) };
         self.answer = match confirmation {
             Ok(Confirmation::Ack(back)) => {
                 returned.extend(back);
@@ -177,10 +207,10 @@ impl Sent {
             Ok(Confirmation::NotRequested) => Answer::Rejected(delivery),
             Err(error) => {
                 self.answer = Answer::Rejected(delivery);
-                return Poll::Ready(Err(error));
+                return Err(error);
             }
         };
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 }
 

@@ -1,35 +1,35 @@
 //! One channel's worth of a move: takes, publishes, acknowledges what is confirmed. A lost connection ends it, and the next one
 //! goes on.
 
-use super::connection::{Connection, is_of_channel, protocol_error, short, words};
+use super::acknowledging::Acknowledging;
+use super::connection::{Connection, is_of_channel, protocol_error, words};
 use super::counts::without_counts;
+use super::declare::counted;
+use super::over::Over;
+use super::passed_on::{PASSED_ON, passed_on};
 use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
+use super::subscription::{CAREFUL, subscribe, was_delivered_before};
 use crate::broker::error::BrokerError;
 use crate::model::QueueName;
-use crate::model::naming::MOVER_TAG;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{
-    BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions,
-    QueueDeclareOptions,
-};
-use lapin::types::{AMQPValue, DeliveryTag, FieldTable};
+use lapin::options::{BasicCancelOptions, ConfirmSelectOptions};
+use lapin::types::DeliveryTag;
 use lapin::{Channel, Consumer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Above every application's, which mostly have none: what is moved is not tried by a consumer first.
-const PRIORITY: i64 = 1000;
 /// For what is on its way when a move is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 /// A queue that hands out nothing for so long has nothing.
 const QUIET: Duration = Duration::from_millis(200);
-/// Within which acknowledgements are passed on to a quorum queue, where it is idle; and where it is busy.
-const PASSED_ON: Duration = Duration::from_millis(300);
-const LONGEST_PASSED_ON: Duration = Duration::from_secs(3);
+/// Within which acknowledgements are passed on to a quorum queue that is busy.
+const LONGEST_PASSED_ON: Duration = Duration::from_secs(15);
+/// And where something goes back, which cannot be told from what is not passed on.
+const BROKEN_OFF: Duration = Duration::from_secs(3);
 /// Between attempts at a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -48,24 +48,15 @@ pub(super) struct Session {
     channel: Channel,
     consumer: Consumer,
     pipeline: Pipeline,
+    acknowledging: Acknowledging,
+    /// How many messages may be under way.
+    window: u16,
     /// How many messages came.
     taken: usize,
-}
-
-/// Why a session is over.
-pub(super) enum Over {
-    /// It was told to stop.
-    Stopped,
-    /// For good.
-    Fault(Fault),
-    /// The connection or the channel is gone; another session may go on.
-    Lost(BrokerError),
-}
-
-impl From<Fault> for Over {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
+    /// How many consumed from the source before this one was cancelled, where that is known.
+    consumers: Option<u32>,
+    /// Whether it ended with nothing left under way.
+    is_finished: bool,
 }
 
 impl Session {
@@ -77,16 +68,21 @@ impl Session {
         }
         let channel = connection.channel().await?;
         let request = format!("basic.consume of {}", order.source);
-        let mut arguments = FieldTable::default();
-        arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
         let subscribed = connection.answer(&request, async {
-            channel.basic_qos(order.prefetch, BasicQosOptions::default()).await?;
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
-            let options = BasicConsumeOptions::default();
-            channel.basic_consume(short(order.source.as_str()), short(MOVER_TAG), options, arguments).await
+            subscribe(&channel, &order.source, CAREFUL).await
         });
         match subscribed.await {
-            Ok(consumer) => Ok(Self { channel, consumer, pipeline: Pipeline::default(), taken: 0 }),
+            Ok(consumer) => Ok(Self {
+                channel,
+                consumer,
+                pipeline: Pipeline::default(),
+                acknowledging: Acknowledging::default(),
+                window: CAREFUL,
+                taken: 0,
+                consumers: None,
+                is_finished: false,
+            }),
             Err(BrokerError::NotFound { reason, .. }) => Err(Fault::SourceGone { reason }),
             Err(BrokerError::AccessRefused { reason, .. }) if reason.contains("exclusive") => {
                 Err(Fault::Exclusive { reason })
@@ -104,16 +100,20 @@ impl Session {
 
     /// How many messages are taken and not acknowledged.
     pub(super) fn in_flight(&self) -> usize {
-        self.pipeline.len()
+        self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
     /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue is told of them in the
     /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
-    /// more than 32 commands under way: seen on a busy 3.10.8).
-    pub(super) async fn close(self, source: &QueueName) {
+    /// more than 32 commands under way: seen on a busy 3.10.8). So it is waited for; false if that was in vain.
+    /// Where something is left under way, the queue does not show whether it has heard of the rest.
+    pub(super) async fn close(self, source: &QueueName) -> bool {
         tokio::time::sleep(PASSED_ON).await;
-        let _ = tokio::time::timeout(LONGEST_PASSED_ON, passed_on(&self.channel, source)).await;
+        let longest = if self.is_finished { LONGEST_PASSED_ON } else { BROKEN_OFF };
+        let passed_on = passed_on(&self.channel, source, self.consumers);
+        let is_passed_on = tokio::time::timeout(longest, passed_on).await.is_ok();
         let _ = tokio::time::timeout(GRACE, self.channel.close(200, "done".into())).await;
+        is_passed_on || !self.is_finished
     }
 
     /// Moves until there is a reason not to.
@@ -122,6 +122,7 @@ impl Session {
             let over = tokio::select! {
                 biased;
                 _ = told(&mut job.stop) => break,
+                Some(written) = self.acknowledging.next() => self.written(job, written),
                 settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
                     Ok(()) => self.book(job).await,
                     Err(error) => Err(job.over(&error)),
@@ -144,7 +145,7 @@ impl Session {
     async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
         // A message that the queue hands out while it is told of the cancel comes after the answer to it, and goes back
         // with the channel. So nothing is acknowledged until the queue may hand out no more, or has no more.
-        while self.pipeline.len() < usize::from(job.order.prefetch) {
+        while self.pipeline.len() < usize::from(self.window) {
             match tokio::time::timeout(QUIET, self.consumer.next()).await {
                 Ok(Some(next)) => {
                     let delivery = next.map_err(|error| job.over(&error))?;
@@ -154,16 +155,10 @@ impl Session {
                 Err(_) => break,
             }
         }
-        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
-        cancelled.map_err(|error| job.over(&error))?;
-        while let Some(next) = self.consumer.next().await {
-            let delivery = next.map_err(|error| job.over(&error))?;
-            self.forward(job, delivery).await?;
-        }
-        while !self.pipeline.is_empty() {
-            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
-            self.book(job).await?;
-        }
+        let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+        self.consumers = counted.map(|counted| counted.consumers);
+        self.unsubscribe(job).await?;
+        self.is_finished = true;
         Ok(())
     }
 
@@ -172,27 +167,56 @@ impl Session {
         let mut next = Some(next);
         while let Some(delivered) = next {
             match delivered {
-                Some(Ok(delivery)) => self.forward(job, delivery).await?,
+                Some(Ok(delivery)) => {
+                    let is_new = !was_delivered_before(&delivery);
+                    self.forward(job, delivery).await?;
+                    if is_new && self.window < job.order.prefetch {
+                        self.widen(job).await?;
+                    }
+                }
                 Some(Err(error)) => return Err(job.over(&error)),
                 None => return Err(self.cancelled(job).await),
             }
             next = self.consumer.next().now_or_never();
         }
-        job.told.send_modify(|progress| progress.in_flight = self.pipeline.len());
+        job.told.send_modify(|progress| progress.in_flight = self.in_flight());
         Ok(())
+    }
+
+    /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
+    async fn widen(&mut self, job: &mut Job) -> Result<(), Over> {
+        // While the one message is under way, no other is handed out, which would go back.
+        self.unsubscribe(job).await?;
+        let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
+        self.consumer = consumer.map_err(|error| job.over(&error))?;
+        self.window = job.order.prefetch;
+        Ok(())
+    }
+
+    /// Takes no more, but for what is on its way already, and waits until all of it is safe.
+    async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), Over> {
+        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        cancelled.map_err(|error| job.over(&error))?;
+        while let Some(next) = self.consumer.next().await {
+            let delivery = next.map_err(|error| job.over(&error))?;
+            self.forward(job, delivery).await?;
+        }
+        self.all_safe(job).await
+    }
+
+    /// Waits until all that was taken is at the target, and acknowledged.
+    async fn all_safe(&mut self, job: &mut Job) -> Result<(), Over> {
+        while !self.pipeline.is_empty() {
+            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
+            self.book(job).await?;
+        }
+        self.all_written(job).await
     }
 
     /// The broker cancelled: the queue is gone. What was taken from it is safe or is not; nothing goes back.
     async fn cancelled(&mut self, job: &mut Job) -> Over {
-        let rest = async {
-            while !self.pipeline.is_empty() {
-                self.pipeline.settle().await.map_err(|error| job.over(&error))?;
-                self.book(job).await?;
-            }
-            Ok(())
-        };
         let reason = "the broker cancelled the consumer".to_owned();
-        match tokio::time::timeout(GRACE, rest).await {
+        match tokio::time::timeout(GRACE, self.all_safe(job)).await {
             Ok(Err(over @ (Over::Fault(_) | Over::Lost(_)))) => over,
             Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
         }
@@ -216,10 +240,7 @@ impl Session {
     /// A message that says it is of another user. The broker refuses it, and closes the channel, unless this user has the tag
     /// `impersonator`: so it is tried on a channel of its own, and after all others are safe.
     async fn forward_of_another(&mut self, job: &mut Job, delivery: Delivery, user_id: String) -> Result<(), Over> {
-        while !self.pipeline.is_empty() {
-            self.pipeline.settle().await.map_err(|error| job.over(&error))?;
-            self.book(job).await?;
-        }
+        self.all_safe(job).await?;
         let channel = job.connection.channel().await.map_err(Over::Lost)?;
         let select = channel.confirm_select(ConfirmSelectOptions::default()).await;
         select.map_err(|error| job.over(&error))?;
@@ -240,14 +261,15 @@ impl Session {
         }
     }
 
-    /// Acknowledges what is safe.
+    /// Acknowledges what is safe, without waiting for it where all goes well.
     async fn book(&mut self, job: &mut Job) -> Result<(), Over> {
         if self.pipeline.is_going_well() {
-            return match self.pipeline.take_confirmed() {
-                Some((tag, count)) => self.acknowledge(job, tag, true, count).await,
-                None => Ok(()),
-            };
+            if let Some((tag, count)) = self.pipeline.take_confirmed() {
+                self.acknowledging.push(&self.channel, tag, true, count);
+            }
+            return Ok(());
         }
+        self.all_written(job).await?;
         let outcomes = self.pipeline.drain().await.map_err(|error| job.over(&error))?;
         let mut rejected = Vec::new();
         let mut lost_way = None;
@@ -311,30 +333,26 @@ impl Session {
     }
 
     async fn acknowledge(&mut self, job: &Job, tag: DeliveryTag, multiple: bool, count: u64) -> Result<(), Over> {
-        let acknowledged = self.channel.basic_ack(tag, BasicAckOptions { multiple }).await;
-        acknowledged.map_err(|error| job.over(&error))?;
+        self.acknowledging.push(&self.channel, tag, multiple, count);
+        self.all_written(job).await
+    }
+
+    async fn all_written(&mut self, job: &Job) -> Result<(), Over> {
+        while let Some(written) = self.acknowledging.next().await {
+            self.written(job, written)?;
+        }
+        Ok(())
+    }
+
+    /// So many more are acknowledged.
+    fn written(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), Over> {
+        let count = written.map_err(|error| job.over(&error))?;
         job.told.send_modify(|progress| {
             progress.moved = progress.moved.map(|moved| moved + count);
             progress.last_moved = Some(Instant::now());
-            progress.in_flight = self.pipeline.len();
+            progress.in_flight = self.in_flight();
         });
         Ok(())
-    }
-}
-
-/// Waits until a quorum queue has heard of all acknowledgements: it counts a consumer that was cancelled as long as that
-/// has messages (`rabbit_fifo:query_stat`). One that answers too late is said to have nothing at all
-/// (`rabbit_quorum_queue:stat`), which is not believed the first time.
-async fn passed_on(channel: &Channel, source: &QueueName) {
-    let mut before = None;
-    let passive = QueueDeclareOptions { passive: true, ..Default::default() };
-    while let Ok(queue) = channel.queue_declare(short(source.as_str()), passive, FieldTable::default()).await {
-        let count = queue.consumer_count();
-        if before.is_some_and(|before| count == 0 || count < before) {
-            return;
-        }
-        before = Some(count);
-        tokio::time::sleep(PASSED_ON / 10).await;
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// As for the mover over AMQP.
-const PRIORITY: i64 = 1000;
+pub(super) const PRIORITY: i64 = 1000;
 /// Between looks at a shovel that starts or ends.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Until a shovel that failed is tried again.
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ShovelMover {
     broker: Broker,
     vhost: VhostName,
-    version: BrokerVersion,
+    pub(super) version: BrokerVersion,
 }
 
 /// A shovel. Dropping it leaves it on the broker: it is removed by [`Self::stop`], or by name.
@@ -63,6 +63,13 @@ struct Status {
     forwarded: Option<u64>,
     /// `running`, `flow` or `blocked`, from 3.11 on.
     blocked_status: Option<String>,
+}
+
+impl Status {
+    /// Whether it may be all that is left of a shovel.
+    fn says_its_last(&self) -> bool {
+        matches!(self.state.as_str(), "starting" | "terminated")
+    }
 }
 
 /// An entry of `GET /api/consumers/VHOST`.
@@ -172,10 +179,13 @@ impl ShovelMover {
                 Err(error) => return Err(error),
             };
             let status = self.status(name).await?;
-            // What failed may stay listed for ever (4.0.5); but it is not tried again, and that would be soon.
+            // A shovel that runs takes its status back when it is stopped. From 3.13 on, one that had failed does not, nor one
+            // that had not connected yet, because it is killed: their last words stay for ever (mended after 4.3.5,
+            // rabbitmq-server f6565763). But the broker answers a DELETE when the shovel is stopped, and one that lived would
+            // say more.
             let is_over = match &status {
                 None => true,
-                Some(status) if status.state == "terminated" => since.elapsed() > RECONNECT_DELAY * 3,
+                Some(status) if status.says_its_last() => since.elapsed() > RECONNECT_DELAY * 3,
                 Some(_) => false,
             };
             if is_defined || last != status {
@@ -237,7 +247,7 @@ impl ShovelMover {
         json!({ "value": value })
     }
 
-    async fn look(&self, kind: &str, name: &str, below: &str) -> Result<Value, BrokerError> {
+    pub(super) async fn look(&self, kind: &str, name: &str, below: &str) -> Result<Value, BrokerError> {
         self.broker.get(path(kind, &[self.vhost.as_str(), name]) + below).await
     }
 

@@ -2,6 +2,7 @@
 
 use super::{GivenUp, Recognised, dead_lettering};
 use crate::export::Live;
+use crate::export::choice::why_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
 use crate::model::{
     Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
@@ -37,7 +38,7 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    let sinks = sinks(recognised, live.topology);
+    let sinks = sinks(recognised, live);
     for (exchange_name, is_certain) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
@@ -94,16 +95,19 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
 }
 
 /// Where dead letters go, of queues, of policies and at the end of retries; and whether that is certain: where all that goes
-/// there has waited, it may be work that was to be done later.
-fn sinks(recognised: &Recognised, live: &Topology) -> BTreeMap<ExchangeName, bool> {
-    let by_queues = live.queues.values().filter_map(|queue| {
+/// there has waited, it may be work that was to be done later. Queues that come and go say nothing: a spec is the same
+/// whether one is there just now or not.
+fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, bool> {
+    let Live { topology, .. } = live;
+    let lasting = topology.queues.iter().filter(|(name, queue)| why_queue(live, name, queue).is_none());
+    let by_queues = lasting.filter_map(|(_, queue)| {
         let is_certain = !queue.arguments.contains_key("x-message-ttl");
         dead_lettering(&queue.arguments, "x-").map(|it| (it.exchange, is_certain))
     });
-    let by_policies = live.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
+    let by_policies = topology.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
     let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
     // Also those of queues that were not asked for.
-    let ends_of_retries = live.bindings.iter().filter_map(|binding| match &binding.destination {
+    let ends_of_retries = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Exchange(name) => queue_of_over_exchange(&binding.source).map(|_| name.clone()),
         Destination::Queue(_) => None,
     });

@@ -4,7 +4,7 @@
 
 mod dead_letters;
 mod families;
-mod waits;
+pub(super) mod waits;
 
 pub(super) use dead_letters::DeadLetterQueue;
 
@@ -76,7 +76,6 @@ pub(super) fn recognise(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) ->
     };
     let counted = kept.queues.iter().filter(|(name, queue)| counts(name, queue)).map(|(name, _)| name.clone());
     recognised.counted = counted.collect();
-    waits::find(&mut recognised, kept);
     recognised
 }
 

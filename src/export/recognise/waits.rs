@@ -2,57 +2,137 @@
 //! exactly so, and they stay the queues that they are; a comment says what they are for.
 
 use super::{Recognised, dead_lettering};
-use crate::behaviour::routing::DeadLettering;
+use crate::behaviour::Routing;
+use crate::behaviour::routing::{Arrivals, DeadLettering, Keys, Message, Reason};
+use crate::export::Live;
 use crate::model::units::duration;
-use crate::model::{Destination, ExchangeName, ObjectId, QueueName, Topology};
-use std::collections::BTreeMap;
+use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, Topology};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// By the exchange that they come from, keys and queues.
-type Leading<'a> = BTreeMap<&'a ExchangeName, Vec<(&'a str, &'a QueueName)>>;
+/// A queue whose messages die of age, and go somewhere then.
+struct Waiting<'a> {
+    name: &'a QueueName,
+    milliseconds: i64,
+    on: DeadLettering,
+}
 
-/// Notes what each is for.
-pub(super) fn find(recognised: &mut Recognised, kept: &Topology) {
-    let mut leading = Leading::new();
-    for binding in &kept.bindings {
-        if let Destination::Queue(name) = &binding.destination {
-            leading.entry(&binding.source).or_default().push((&binding.routing_key, name));
-        }
+/// What each is for. All that is live is looked at, as the broker does.
+pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &Topology) -> Vec<(ObjectId, String)> {
+    let is_plain = |name: &QueueName| !recognised.made.contains_key(&ObjectId::Queue(name.clone()));
+    let is_shown = |on: &DeadLettering| recognised.dead_letter_queues.values().any(|it| it.exchange == on.exchange);
+    let waiting = kept.queues.iter().filter(|(name, _)| is_plain(name)).filter_map(|(name, queue)| {
+        let on = dead_lettering(&queue.arguments, "x-").filter(|on| !is_shown(on))?;
+        Some(Waiting { name, milliseconds: age(queue)?, on })
+    });
+    let waiting: Vec<Waiting<'_>> = waiting.collect();
+    if waiting.is_empty() {
+        return Vec::new();
     }
-    for (name, queue) in &kept.queues {
-        let id = ObjectId::Queue(name.clone());
-        if recognised.made.contains_key(&id) {
+    let nothing = BTreeSet::new();
+    let routing = Routing::new(live.topology, live.operator_policies, &nothing, live.dialect);
+    let arrivals = Arrivals::new(&routing, BTreeSet::new());
+    let ways = Ways { routing: &routing, arrivals: &arrivals };
+    let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();
+    let (rejected, sinks) = (ways.rejected(&names), sinks(&routing));
+    let mut notes = Vec::new();
+    for it in &waiting {
+        let Some(wait) = duration(it.milliseconds) else { continue };
+        if ways.after(it).any(|queues| queues.contains(it.name)) {
+            // Nobody means that, and a rule says so.
             continue;
         }
-        let Some(on) = dead_lettering(&queue.arguments, "x-") else { continue };
-        let wait = queue.arguments.get("x-message-ttl").and_then(|ttl| duration(ttl.as_integer()?));
-        let Some(wait) = wait else { continue };
-        if recognised.dead_letter_queues.values().any(|it| it.exchange == on.exchange) {
-            continue;
-        }
-        let comes_back = |target: &&QueueName| {
-            let letters = recognised.dead_lettering(kept, target);
-            letters.is_some_and(|(letters, _)| queues_of(&leading, kept, &letters).contains(&name))
-        };
-        let note = match queues_of(&leading, kept, &on).into_iter().find(comes_back) {
+        let comes = rejected.get(it.name).into_iter().flatten();
+        let mut goes_back = comes.filter(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
+        let note = match goes_back.next() {
             Some(target) => format!(
                 "a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"
             ),
-            None => format!("messages wait here {wait}, and then go on to {}", shown(&on)),
+            None if is_for_waiting(it.name, &routing, &sinks) => {
+                format!("messages wait here {wait}, and then go on to {}", shown(&it.on))
+            }
+            None => format!("what nobody takes within {wait} goes on to {}", shown(&it.on)),
         };
-        recognised.notes.entry(id).or_default().push(note);
+        notes.push((ObjectId::Queue(it.name.clone()), note));
+    }
+    notes
+}
+
+fn age(queue: &Queue) -> Option<i64> {
+    queue.arguments.get("x-message-ttl").and_then(ArgumentValue::as_integer).filter(|age| *age > 0)
+}
+
+struct Ways<'r, 'a> {
+    routing: &'r Routing<'a>,
+    arrivals: &'r Arrivals,
+}
+
+impl Ways<'_, '_> {
+    /// The queues that surely get what has waited, for each kind of key with which it came.
+    fn after(&self, it: &Waiting<'_>) -> impl Iterator<Item = BTreeSet<QueueName>> {
+        self.keys(it.name, &it.on).into_iter().map(|keys| self.on(it, &Message::with(keys)))
+    }
+
+    fn on(&self, it: &Waiting<'_>, message: &Message) -> BTreeSet<QueueName> {
+        let letter = self.routing.as_dead_letter(message, it.name, Reason::Expired, &it.on);
+        self.routing.route(&it.on.exchange, &letter).surely
+    }
+
+    /// What surely comes to each of these queues when others reject it, and from which: asked once for all of them.
+    fn rejected(&self, names: &BTreeSet<&QueueName>) -> BTreeMap<QueueName, Vec<(QueueName, Message)>> {
+        let mut found: BTreeMap<QueueName, Vec<(QueueName, Message)>> = BTreeMap::new();
+        for from in self.routing.topology().queues.keys() {
+            let [Some(to)] = self.routing.dead_lettering(from) else { continue };
+            for keys in self.keys(from, to) {
+                let letter = self.routing.as_dead_letter(&Message::with(keys), from, Reason::Rejected, to);
+                let comes = self.routing.route(&to.exchange, &letter).surely;
+                for queue in comes.into_iter().filter(|queue| queue != from && names.contains(queue)) {
+                    found.entry(queue).or_default().push((from.clone(), letter.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether what has waited surely goes back to where it was rejected. Of two that lead to each other, messages wait in the
+    /// one that keeps them for a shorter time.
+    fn goes_back(&self, it: &Waiting<'_>, from: &QueueName, letter: &Message) -> bool {
+        let keeps = self.routing.topology().queues.get(from).and_then(age);
+        keeps.is_none_or(|age| age > it.milliseconds) && self.on(it, letter).contains(from)
+    }
+
+    /// With which keys messages come to a queue that may die there: it does not matter where dead letters get one.
+    fn keys(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
+        let keys = self.arrivals.at_queue(queue);
+        if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys.clone() }
     }
 }
 
-/// The queues to which dead letters may go, as far as keys say it: a letter that keeps its own key may go to any.
-fn queues_of<'a>(leading: &Leading<'a>, kept: &'a Topology, letters: &'a DeadLettering) -> Vec<&'a QueueName> {
-    if letters.exchange.as_str().is_empty() {
-        let named = letters.routing_key.as_deref().map(QueueName::from);
-        return named.and_then(|name| kept.queues.get_key_value(&name)).map(|(name, _)| name).into_iter().collect();
+/// The exchanges and, by the default exchange, queues to which dead letters go that have not just waited.
+fn sinks<'a>(routing: &'a Routing<'_>) -> BTreeSet<(&'a str, Option<&'a str>)> {
+    let queues = routing.topology().queues.iter().filter(|(_, queue)| age(queue).is_none());
+    let letters = queues.flat_map(|(name, _)| routing.dead_lettering(name)).flatten();
+    letters
+        .map(|it| match it.exchange.as_str() {
+            "" => ("", it.routing_key.as_deref()),
+            exchange => (exchange, None),
+        })
+        .collect()
+}
+
+/// Whether nothing comes to a queue but dead letters and what is to wait, as far as that can be seen: others may hold work.
+fn is_for_waiting(name: &QueueName, routing: &Routing<'_>, sinks: &BTreeSet<(&str, Option<&str>)>) -> bool {
+    let mut sources = routing.bindings_to(&Destination::Queue(name.clone())).iter().map(|binding| &binding.source);
+    if is_called_so(name.as_str()) || sinks.contains(&("", Some(name.as_str()))) && sources.len() == 0 {
+        return true;
     }
-    let is_fanout = kept.exchanges.get(&letters.exchange).is_some_and(|it| it.kind == "fanout");
-    let takes = |key: &str| is_fanout || letters.routing_key.as_deref().is_none_or(|it| it == key);
-    let bound = leading.get(&letters.exchange).into_iter().flatten();
-    bound.filter(|(key, _)| takes(key)).map(|(_, name)| *name).collect()
+    sources.len() > 0 && sources.all(|it| is_called_so(it.as_str()) || sinks.contains(&(it.as_str(), None)))
+}
+
+/// Whether a name says that messages are to wait.
+fn is_called_so(name: &str) -> bool {
+    let words = ["retry", "retri", "delay", "wait", "backoff", "later", "schedul"];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
 }
 
 fn shown(letters: &DeadLettering) -> String {

@@ -24,7 +24,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for it in subject.ruled() {
         let (Kind::Exchange(_), None) = (it.kind, it.retries_of) else { continue };
-        let [(alternate, _)] = &routing.alternates(&ExchangeName::new(it.name))[..] else { continue };
+        let name = ExchangeName::new(it.name);
+        let [(alternate, _)] = &routing.alternates(&name)[..] else { continue };
+        if routing.routes_all(&name, &any) {
+            continue;
+        }
         let text = if alternate.as_str() == it.name {
             "it is its own alternate exchange: what it cannot route is dropped".to_owned()
         } else if routing.route(alternate, &any).answer() == Answer::ReachesNothing {

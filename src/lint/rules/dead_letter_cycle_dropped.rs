@@ -34,7 +34,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         for (reason, key) in deaths(queue) {
-            let circles = subject.keys_at(queue.name).into_iter().map(Message::with).find_map(|message| {
+            let circles = subject.keys_at(queue.name).iter().cloned().map(Message::with).find_map(|message| {
                 let mut walk = Walk { subject, routing, by_name: &by_name, home: queue.name };
                 walk.circle(&message, queue.name, reason, &Deaths::default(), &mut Vec::new())
             });

@@ -2,11 +2,12 @@
 //! and onto dead-letter queues.
 
 use crate::behaviour::Effective;
+use crate::lint::narrower::narrower;
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
 use crate::spec::Severity;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static RULE: Rule = Rule {
     name: "policy-on-generated-queue",
@@ -24,6 +25,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
     let beyond = beyond_dead_letters(settled);
     let mut findings = Vec::new();
+    // By policy, and not by finding: there may be as many as tiers.
+    let mut hints: BTreeMap<PolicyName, String> = BTreeMap::new();
     for queue in settled {
         let is_tier = queue.retries_of.is_some();
         if !is_tier && !queue.is_dead_letter_queue {
@@ -34,7 +37,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let what = if is_tier { on_tier(queue, key, holds) } else { on_dead_letter_queue(queue, key) };
             // A policy that is for dead-letter queues alone is meant for them.
             if let Some(what) = what.filter(|_| is_tier || beyond.contains(name)) {
-                findings.push(finding(subject, queue, name, key, is_tier, what));
+                let hint = hints.entry(name.clone()).or_insert_with(|| hint(subject, name));
+                findings.push(finding(subject, queue, name, key, is_tier, what).hint(hint.clone()));
             }
         }
     }
@@ -88,12 +92,20 @@ fn finding(
         let retries = subject.place(&queue.id, key);
         finding.also = vec![(retries.at, "the tiers of these retries".to_owned())];
     }
+    finding
+}
+
+/// What to write: a pattern for the queues that the policy is meant for, and for none that is generated.
+fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
+    let is_by = |queue: &&Settled<'_>| KEYS.iter().any(|key| queue.by_policy(key).is_some_and(|(by, _)| by == policy));
+    let (mut kept, mut avoided) = (Vec::new(), Vec::new());
+    for queue in subject.settled().iter().filter(is_by) {
+        let is_generated = queue.is_dead_letter_queue || queue.retries_of.is_some();
+        if is_generated { &mut avoided } else { &mut kept }.push(queue.name.as_str());
+    }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
-    let wanted = ObjectId::Policy(policy.clone());
-    let hint = if pattern.is_empty() {
-        format!("{wanted} needs a pattern that does not match it")
-    } else {
-        format!("let the pattern `{pattern}` not match it: end it with `$`, or name the queues")
-    };
-    finding.hint(hint)
+    match narrower(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
+        Some(better) => format!("give policy `{policy}` a pattern that leaves it out: `{better}`"),
+        None => format!("{} needs a pattern that does not match it", ObjectId::Policy(policy.clone())),
+    }
 }

@@ -1,7 +1,6 @@
 //! Topic bindings that another one of the same queue covers: whatever fits the narrow one fits the wide one, too.
 
-use crate::behaviour::routing::{Certainty, Keys, Kind};
-use crate::lint::topic_index::TopicIndex;
+use crate::behaviour::routing::{Certainty, Keys, Kind, TopicIndex};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId};
 use crate::spec::{BindingSpec, Severity};
@@ -27,7 +26,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             ways.entry((&binding.source, &binding.destination)).or_default().push((binding, written));
         }
     }
-    ways.into_values().flat_map(|bindings| of_one_way(subject, bindings)).collect()
+    let several = ways.into_values().filter(|bindings| bindings.len() > 1);
+    several.flat_map(|bindings| of_one_way(subject, bindings)).collect()
 }
 
 /// Of the bindings between the same two.

@@ -25,17 +25,18 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     // Two rules of their own speak of these.
     let mut others: BTreeSet<ExchangeName> = BTreeSet::new();
-    for name in topology.exchanges.keys() {
+    for name in routing.topology().exchanges.keys() {
         others.extend(routing.alternates(name).into_iter().map(|(alternate, _)| alternate));
     }
-    for name in topology.queues.keys() {
+    for name in routing.topology().queues.keys() {
         others.extend(routing.dead_lettering(name).iter().flatten().map(|to| to.exchange.clone()));
     }
     let any = Message::with(Keys::any());
     let leads_nowhere = |name: &&ExchangeName| routing.route(name, &any).answer() == Answer::ReachesNothing;
     let declared = subject.spec.exchanges.keys().filter(|name| topology.exchanges.contains_key(*name));
     let finding = |name: &ExchangeName| {
-        let is_bound = topology.bindings.iter().any(|binding| binding.source == *name);
+        let mut bindings = topology.bindings.iter().chain(subject.other_bindings());
+        let is_bound = bindings.any(|binding| binding.source == *name);
         let text = if is_bound {
             "its bindings lead to no queue: what is published to it is dropped"
         } else {

@@ -17,7 +17,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
-    let bound: BTreeSet<&QueueName> = spec.bindings.keys().filter_map(|it| of_queue(&it.destination)).collect();
+    let bindings = spec.bindings.keys().chain(subject.other_bindings());
+    let bound: BTreeSet<&QueueName> = bindings.filter_map(|it| of_queue(&it.destination)).collect();
     let named = named_by_dead_letters(subject);
     let is_forgotten = |name: &&QueueName| {
         let queue = subject.expansion.topology.queues.get(*name);
@@ -48,8 +49,7 @@ fn of_queue(destination: &Destination) -> Option<&QueueName> {
 /// The queues to which dead letters go by name.
 fn named_by_dead_letters(subject: &Subject<'_>) -> BTreeSet<QueueName> {
     let routing = subject.routing();
-    let topology = &subject.expansion.topology;
-    let ways = topology.queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
+    let ways = routing.topology().queues.keys().flat_map(|name| routing.dead_lettering(name)).flatten();
     ways.filter(|to| to.exchange.as_str().is_empty())
         .filter_map(|to| to.routing_key.as_deref())
         .map(QueueName::new)

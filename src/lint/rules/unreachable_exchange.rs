@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// The names of the exchanges to which other exchanges and queues send, by bindings, as alternates or with dead letters. A
 /// policy counts whatever it matches: it may be for what clients declare.
 pub(super) fn led_to<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
-    let topology = &subject.expansion.topology;
+    let topology = subject.routing().topology();
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Exchange(name) => Some(name.as_str()),
         Destination::Queue(_) => None,

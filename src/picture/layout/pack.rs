@@ -1,7 +1,6 @@
 //! What is not linked is placed for itself, and the parts are packed into columns.
 
 use super::{Layout, Point, Size, Wire, layered};
-use std::cmp::Ordering;
 
 /// Between parts.
 const GAP: f64 = 34.0;
@@ -14,8 +13,13 @@ const ASPECT: f64 = 1.5;
 pub fn arrange(boxes: &[Size], wires: &[Wire]) -> Layout {
     let (single, linked): (Vec<_>, Vec<_>) = parts(boxes.len(), wires).into_iter().partition(|part| part.len() == 1);
     let mut layouts: Vec<(Vec<usize>, Vec<usize>, Layout)> = Vec::new();
+    let mut leaving: Vec<Vec<usize>> = vec![Vec::new(); boxes.len()];
+    for (number, wire) in wires.iter().enumerate() {
+        leaving[wire.from].push(number);
+    }
     for part in linked {
-        let numbers: Vec<usize> = (0..wires.len()).filter(|it| part.binary_search(&wires[*it].from).is_ok()).collect();
+        let mut numbers: Vec<usize> = part.iter().flat_map(|it| leaving[*it].iter().copied()).collect();
+        numbers.sort_unstable();
         let place = |id: usize| part.binary_search(&id).unwrap_or_default();
         let own = |number: &usize| {
             let wire = wires[*number];
@@ -98,17 +102,24 @@ fn rows(sizes: &[Size], widest: f64) -> Layout {
     layout
 }
 
-/// The corners of the parts: the widest first, each into the first column that has room, so that a column has parts of
-/// like width.
+/// How much higher than its area asks for a page may be, in tenths: a few tall parts would be one long row otherwise.
+const STRETCHED: std::ops::RangeInclusive<u32> = 10..=22;
+
+/// The corners of the parts, on that page of several heights that is the most like what a picture is to be.
 fn packed(sizes: &[Size]) -> Vec<Point> {
     let area: f64 = sizes.iter().map(|size| (size.width + GAP) * (size.height + GAP)).sum();
     let tallest = sizes.iter().map(|size| size.height).fold(0.0, f64::max);
     let height = (area / ASPECT).sqrt().max(tallest) * 1.02;
+    let pages = STRETCHED.map(|tenths| columns(sizes, height * f64::from(tenths) / 10.0));
+    let unlike = |page: &(Vec<Point>, Size)| (page.1.width / page.1.height / ASPECT).ln().abs();
+    pages.min_by(|one, other| unlike(one).total_cmp(&unlike(other))).map(|page| page.0).unwrap_or_default()
+}
+
+/// The widest first, each into the first column that has room, so that a column has parts of like width.
+fn columns(sizes: &[Size], height: f64) -> (Vec<Point>, Size) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
-    let is_wider =
-        |one: &usize, other: &usize| sizes[*other].width.partial_cmp(&sizes[*one].width).unwrap_or(Ordering::Equal);
-    order.sort_by(is_wider);
-    let mut corners = vec![Point::default(); sizes.len()];
+    order.sort_by(|one, other| sizes[*other].width.total_cmp(&sizes[*one].width));
+    let (mut corners, mut page) = (vec![Point::default(); sizes.len()], Size::default());
     // Where each begins, and how far it is filled.
     let mut columns: Vec<(f64, f64)> = Vec::new();
     let mut right = 0.0;
@@ -123,7 +134,9 @@ fn packed(sizes: &[Size]) -> Vec<Point> {
             }
         };
         corners[place] = Point { x: columns[column].0, y: columns[column].1 };
+        page.width = page.width.max(columns[column].0 + size.width);
+        page.height = page.height.max(columns[column].1 + size.height);
         columns[column].1 += size.height + if size.height < 60.0 { SMALL_GAP } else { GAP };
     }
-    corners
+    (corners, page)
 }

@@ -8,7 +8,7 @@ mod policy;
 mod recreate;
 mod retries;
 mod takeover;
-mod yaml;
+pub(super) mod yaml;
 
 pub(super) use applications::{afterwards, without_type};
 

@@ -85,7 +85,7 @@ fn write_table(text: &mut String, table: &[(String, Part)], depth: usize) {
 }
 
 /// Text as a scalar, plain where nobody can take it for anything else. `${` is a variable to a spec, `$${` is not.
-pub(super) fn scalar(text: &str) -> String {
+pub(in crate::plan) fn scalar(text: &str) -> String {
     let text = text.replace("${", "$${");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_plain);
@@ -116,7 +116,7 @@ fn is_printable(c: char) -> bool {
 }
 
 /// Any value as it stands.
-pub(super) fn value(value: &ArgumentValue) -> String {
+pub(in crate::plan) fn value(value: &ArgumentValue) -> String {
     match value {
         ArgumentValue::Text(text) => scalar(text),
         ArgumentValue::List(items) => {
@@ -131,7 +131,7 @@ pub(super) fn value(value: &ArgumentValue) -> String {
 }
 
 /// A table in one line; the values are YAML already.
-pub(super) fn flow<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
+pub(in crate::plan) fn flow<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
     let entries: Vec<String> = entries.map(|(key, yaml)| format!("{}: {yaml}", scalar(key))).collect();
     format!("{{{}}}", entries.join(", "))
 }

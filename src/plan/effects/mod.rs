@@ -161,14 +161,14 @@ impl Sides<'_> {
             }
             draft.hazard(HazardKind::PolicyShift, &address, text, None);
         }
-        let messages = self.situation.live(&id).and_then(|live| live.messages);
+        let live = self.situation.live(&id);
         let pairs = pairs(&was, &is);
         let cases = pairs.len() * operators.possible().len();
         let mut threats: Vec<(Threat, usize)> = Vec::new();
         for (was, is) in pairs {
             for operator in operators.possible() {
                 let (old, new) = (self.values(queue, was, *operator), self.values(queue, is, *operator));
-                for threat in threat::threats(queue, messages, &old, &new) {
+                for threat in threat::threats(queue, live, &old, &new) {
                     match threats.iter_mut().find(|(known, _)| *known == threat) {
                         Some((_, count)) => *count += 1,
                         None => threats.push((threat, 1)),

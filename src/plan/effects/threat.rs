@@ -4,7 +4,7 @@ use super::Values;
 use crate::model::count::{count, number};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, Queue, QueueType, age};
-use crate::plan::HazardKind;
+use crate::plan::{HazardKind, QueueActivity};
 
 /// More messages, and more bytes, than a quorum queue takes in between two ticks.
 const IN_ONE_TICK: i64 = 1_000_000;
@@ -18,8 +18,9 @@ pub(super) struct Threat {
     pub(super) messages: Option<u64>,
 }
 
-/// All of them; `messages` is what the queue holds, if that is known.
-pub(super) fn threats(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
+/// All of them, by what the queue holds, as far as that is known.
+pub(super) fn threats(queue: &Queue, live: Option<&QueueActivity>, old: &Values, new: &Values) -> Vec<Threat> {
+    let messages = live.and_then(|live| live.messages);
     let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
     change.the_queue_itself();
     change.dead_letters();
@@ -27,8 +28,11 @@ pub(super) fn threats(queue: &Queue, messages: Option<u64>, old: &Values, new: &
     // An unknown number is some, and so is a count that may be old, to what goes at once.
     if change.is_counted_late() {
         change.backlog();
-        change.length();
-        change.bytes();
+        // What waits to be dead-lettered, a queue does not tell.
+        if !live.is_some_and(|live| live.asked) {
+            change.length();
+            change.bytes();
+        }
     } else if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
         change.backlog();
         change.returns();

@@ -1,17 +1,16 @@
-//! What the holding queues must be, what stands against a migration, and what it cannot promise.
+//! What the holding queues must be, and what stands against a migration.
 
+use super::around;
 use super::{Goal, Migration, migrated};
-use crate::behaviour::{Governed, Named, Policies, effective};
+use crate::behaviour::{Governed, Named, Policies, effective, is_made_by_http};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::naming::{Beside, pattern_of};
 use crate::model::{
-    Address, ApplyTo, ArgumentValue, Arguments, ExchangeName, ObjectId, Policy, PolicyName, Priority, Queue, QueueName,
-    QueueType,
+    ApplyTo, ArgumentValue, Arguments, Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Priority,
+    Queue, QueueName, QueueType,
 };
-use crate::plan::draft::Draft;
-use crate::plan::hazard::{Hazard, HazardKind};
+use crate::plan::Movers;
 use crate::plan::situation::Situation;
-use crate::plan::{Movers, QueueActivity};
 use std::collections::BTreeMap;
 
 /// Policy keys that take messages from a queue, delete it, or make it refuse messages.
@@ -63,12 +62,28 @@ pub(in crate::plan) fn migration(
             });
         }
     }
+    if let Some(obstacle) = around::obstacle(situation, name) {
+        return Err(obstacle);
+    }
     if let Movers::None { reasons } = &situation.activity.movers {
         return Err(Obstacle {
             text: format!("nothing can move its messages: {}", reasons.join("; ")),
             lift: Some(
                 "open the AMQP port to topo (--amqp-url), or enable rabbitmq_shovel and rabbitmq_shovel_management"
                     .to_owned(),
+            ),
+        });
+    }
+    if situation.activity.movers == Movers::Shovel
+        && let Some(binding) = typed(situation, name, &beside)
+    {
+        return Err(Obstacle {
+            text: format!(
+                "{} could not be bound again: its arguments have AMQP types that the management API cannot carry",
+                ObjectId::Binding(binding.clone())
+            ),
+            lift: Some(
+                "let topo bind it over AMQP: open that port to it (--amqp-url), and use --mover amqp".to_owned(),
             ),
         });
     }
@@ -102,6 +117,13 @@ pub(in crate::plan) fn migration(
     if !arguments.contains_key("x-dead-letter-exchange") {
         arguments.remove("x-dead-letter-routing-key");
     }
+    // What expires meanwhile waits for its exchange as it would have in the queue. Without a limit nothing is refused.
+    let is = |key: &str, text: &str| holds.get(key).is_some_and(|it| it.value.as_text() == Some(text));
+    let waits = is("dead-letter-strategy", "at-least-once") && is("overflow", "reject-publish");
+    if quorum && waits && arguments.contains_key("x-dead-letter-exchange") {
+        arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
+        arguments.insert("x-overflow".to_owned(), "reject-publish".into());
+    }
     // A mover that dies counts as a delivery, and from 4.0 on the 21st is the last; before, -1 would be one.
     if quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
@@ -109,6 +131,15 @@ pub(in crate::plan) fn migration(
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
     let shield = shield(&beside, &holding, &after, &operator)?;
     Ok(Migration { queue: name.clone(), wanted: wanted.clone(), goal: Goal::Recreate, holding, shield })
+}
+
+/// A binding that would have to be made again, and that HTTP cannot make.
+fn typed<'a>(situation: &'a Situation<'_>, name: &QueueName, beside: &Beside) -> Option<&'a Binding> {
+    let (queue, tap) = (Destination::Queue(name.clone()), Destination::Exchange(beside.tap.clone()));
+    let is_other = |binding: &Binding, key: &String| is_made_by_http(key, &binding.arguments) == Some(false);
+    let leads_there = |binding: &Binding| binding.destination == queue || binding.destination == tap;
+    let mut bindings = situation.properties_keys.iter().filter(|(binding, _)| leads_there(binding));
+    bindings.find(|(binding, keys)| keys.iter().any(|key| is_other(binding, key))).map(|(binding, _)| binding)
 }
 
 fn shown_type<'a>(old: &'a Queue, wanted: &'a Queue) -> &'a str {
@@ -143,6 +174,11 @@ fn new_queues(situation: &Situation<'_>, beside: &Beside) -> u64 {
     [&beside.hold, &beside.drained, &LOCK_QUEUE.to_owned()].into_iter().filter(is_new).count() as u64
 }
 
+/// The key by which a policy takes messages from what holds them, if it does.
+pub(super) fn eats(named: &Named<'_>) -> Option<&'static str> {
+    EATS.iter().find(|key| named.policy.definition.contains_key(**key)).copied()
+}
+
 /// The policy that is needed so that no other takes messages from what holds them.
 fn shield(
     beside: &Beside,
@@ -150,7 +186,6 @@ fn shield(
     after: &Policies<'_>,
     operator: &Policies<'_>,
 ) -> Result<Option<Policy>, Obstacle> {
-    let eats = |named: &Named<'_>| EATS.iter().find(|key| named.policy.definition.contains_key(**key)).copied();
     let own = |named: &Named<'_>| *named.name == beside.shield;
     let mut above: Option<Priority> = None;
     for name in [&beside.hold, &beside.drained] {
@@ -176,6 +211,8 @@ fn shield(
         let highest = fitting.iter().filter(|fit| !own(&fit.named)).map(|fit| fit.named.policy.priority).max();
         above = above.max(highest);
     }
+    let default = || ArgumentValue::Text("drop-head".to_owned());
+    let overflow = holding.arguments.get("x-overflow").cloned().unwrap_or_else(default);
     Ok(above.map(|highest| Policy {
         pattern: format!(
             "{}|{}",
@@ -184,54 +221,7 @@ fn shield(
         ),
         apply_to: ApplyTo::Queues,
         priority: highest.above(),
-        // A policy must say something; this is the default, and without a limit it has no effect.
-        definition: [("overflow".to_owned(), ArgumentValue::Text("drop-head".to_owned()))].into(),
+        // A policy must say something; without a limit this has no effect, but that at-least-once wants the one.
+        definition: [("overflow".to_owned(), overflow)].into(),
     }))
-}
-
-/// What a migration cannot promise, in words; `single` is a queue with a single active consumer.
-pub(in crate::plan) fn hazards(
-    draft: &mut Draft,
-    address: &Address,
-    migration: &Migration,
-    old: &Queue,
-    live: Option<&QueueActivity>,
-) {
-    let quorum = old.queue_type() == Some(QueueType::Quorum);
-    let gap = "publishers that use the default exchange, and dead letters that go straight to it, cannot be redirected: \
-               while it is exchanged their messages can be lost, even though confirmed; all others are held and come back";
-    draft.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
-    let pause = if quorum || migration.wanted.queue_type() == Some(QueueType::Quorum) {
-        "and get nothing for some 13 to 25 s"
-    } else {
-        "and get nothing for about 1 s"
-    };
-    let who = match live.and_then(|live| live.consumers.as_deref()) {
-        Some([]) => None,
-        Some([one]) => Some(format!("1 consumer is cancelled once ({one}) {pause}")),
-        Some(several) => Some(format!("{} consumers are cancelled once {pause}", several.len())),
-        None => Some(format!("whether anybody consumes from it is not known; consumers are cancelled once {pause}")),
-    };
-    if let Some(who) = who {
-        let text = format!(
-            "{who}; one that declares it with the old arguments gets 406 until it is updated, \
-                            and one that comes in the moment of the swap can lose its connection"
-        );
-        draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
-    }
-    let is_single =
-        |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
-    let must_be_allowed = is_single(old) || is_single(&migration.wanted);
-    let mut shown = |kind, text: &str| {
-        let (address, text) = (address.clone(), text.to_owned());
-        draft.hazards.push(Hazard { kind, address, text, messages: None, must_be_allowed });
-    };
-    if live.and_then(|live| live.consumers.as_deref()).is_none_or(|consumers| consumers.len() > 1) {
-        shown(HazardKind::Reorder, "with competing consumers, or after an abort, the order is not kept");
-    }
-    shown(
-        HazardKind::Duplicates,
-        "if topo or its connection breaks off, or a shovel is stopped, what is under way (at most 1,000 messages) may come \
-         twice; so does what is published while an application binds the queue again by itself",
-    );
 }

@@ -14,14 +14,19 @@
 //! Nothing is remembered but on the broker: [`Migration::remaining`] reads off what is live what is left to do, for the
 //! plan that is shown, for each step that is done, and for the run that goes on after one that was killed.
 
+mod around;
+mod eater;
+mod hazards;
 mod holding;
 mod remaining;
 #[cfg(test)]
 mod tests;
 mod unfinished;
 
-pub(super) use holding::{Obstacle, hazards, migration};
+pub(super) use hazards::hazards;
+pub(super) use holding::{Obstacle, migration};
 pub use remaining::Todo;
+pub use unfinished::left_behind;
 pub(super) use unfinished::{abort, finish, is_any_unfinished, keep_planned};
 
 use crate::behaviour::{Dialect, as_stored};

@@ -143,10 +143,6 @@ impl List<'_> {
         {
             self.push(Stage::Prepare, Action::PutPolicy { name: self.beside.shield.clone(), policy: shield.clone() });
         }
-        let own = |more: Option<(&str, ArgumentValue)>| -> Arguments {
-            let mark = (MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
-            [mark].into_iter().chain(more.map(|(name, value)| (name.to_owned(), value))).collect()
-        };
         let before = self.live.queues.get(queue).map(|old| {
             (BEFORE, ArgumentValue::Text(serde_json::to_string(old).expect("a queue holds nothing that JSON cannot")))
         });
@@ -156,17 +152,17 @@ impl List<'_> {
                 if *name == drained {
                     self.probe();
                 }
-                let mut queue = holding.clone();
-                queue.arguments.extend(own(more));
-                self.push(Stage::Prepare, Action::DeclareQueue { name: name.clone(), queue });
+                let mut holding = holding.clone();
+                holding.arguments.insert(MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
+                holding.arguments.extend(more.map(|(name, value)| (name.to_owned(), value)));
+                self.push(Stage::Prepare, Action::DeclareQueue { name: name.clone(), queue: holding });
             }
             let exchange = ExchangeName::new(name.as_str());
-            self.fanout(Stage::Prepare, &exchange, own(None));
+            self.fanout(Stage::Prepare, &exchange, &exchange);
             self.bind(Stage::Prepare, plain(&exchange, Destination::Queue(name.clone())));
         }
         let tap = self.beside.tap.clone();
-        let alternate = ArgumentValue::Text(self.beside.hold.clone());
-        self.fanout(Stage::Prepare, &tap, own(Some(("alternate-exchange", alternate))));
+        self.fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.beside.hold));
         // With a source and without the queue, it was switched already.
         if self.sources_of(&Destination::Exchange(tap.clone())).is_empty() {
             self.bind(Stage::Prepare, plain(&tap, self.queue()));
@@ -194,8 +190,13 @@ impl List<'_> {
         self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
     }
 
-    fn fanout(&mut self, stage: Stage, name: &ExchangeName, arguments: Arguments) {
+    /// Each says itself where goes what it does not lead anywhere, so that no policy does: the argument wins. What is its own
+    /// alternate leads nowhere, and a mover gets its message back.
+    fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
+            let text = |it: &str| ArgumentValue::Text(it.to_owned());
+            let arguments = [(MIGRATES, self.migration.queue.as_str()), ("alternate-exchange", alternate.as_str())];
+            let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
             let exchange =
                 Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
             self.push(stage, Action::declare_exchange(name, &exchange));
@@ -245,8 +246,7 @@ impl List<'_> {
             .filter(|(name, _)| self.has_queue(name))
             .collect();
         if !held.is_empty() {
-            let mark = [(MIGRATES.to_owned(), ArgumentValue::Text(self.migration.queue.as_str().to_owned()))];
-            self.fanout(Stage::Return, &back, mark.into());
+            self.fanout(Stage::Return, &back, &back);
             self.bind(Stage::Return, plain(&back, self.queue()));
             for (from, until) in held {
                 self.push(Stage::Return, Action::MoveMessages { from, to: back.clone(), until });

@@ -196,3 +196,83 @@ fn a_long_name_gives_names_that_the_broker_takes() {
     assert_eq!(names.len(), 6);
     let _: (ExchangeName, ObjectId) = (tap, ObjectId::Queue(long));
 }
+
+mod around {
+    use super::*;
+    use crate::plan::migrate::around;
+    use crate::plan::situation::Situation;
+    use crate::plan::{Activity, Wanted};
+    use std::collections::BTreeSet;
+
+    fn of<T>(live: &Topology, what: impl Fn(&Situation<'_>) -> T) -> T {
+        let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+        what(&Situation {
+            current: live,
+            wanted: &std::sync::Arc::new(Wanted::nothing(live.vhost.clone())),
+            activity: &Activity::default(),
+            properties_keys: &BTreeMap::new(),
+            untouchable: &BTreeSet::new(),
+            operator_policies: &BTreeMap::new(),
+            dialect: &dialect,
+        })
+    }
+
+    #[test]
+    fn some_exchanges_cannot_be_put_off() {
+        for (kind, said) in [
+            ("x-recent-history", "exchange events is of type x-recent-history: it sends what it remembers"),
+            ("x-local-random", "exchange events is of type x-local-random: it can be bound to queues alone"),
+        ] {
+            let mut live = live();
+            live.exchanges.insert("events".into(), exchange(kind));
+            let found = of(&live, |situation| around::obstacle(situation, &"orders".into())).unwrap();
+            assert!(found.text.starts_with(said), "{found:?}");
+            // It is no matter for a queue to which it is not bound.
+            assert_eq!(of(&live, |situation| around::obstacle(situation, &"nobody".into())), None);
+        }
+        assert_eq!(of(&live(), |situation| around::obstacle(situation, &"orders".into())), None);
+    }
+
+    #[test]
+    fn dead_letters_come_back_by_any_number_of_queues() {
+        let dead = |to: &str| queue(&[("x-dead-letter-exchange", to.into())]);
+        let by_name =
+            |to: &str| queue(&[("x-dead-letter-exchange", "".into()), ("x-dead-letter-routing-key", to.into())]);
+        let comes_back = |queues: &[(&str, Queue)]| {
+            let mut live = live();
+            live.queues.extend(queues.iter().map(|(name, queue)| (QueueName::from(*name), queue.clone())));
+            of(&live, |situation| around::comes_back(situation, &"orders".into()))
+        };
+        assert!(!comes_back(&[]));
+        assert!(comes_back(&[("orders", dead("events"))]));
+        assert!(comes_back(&[("orders", by_name("wait")), ("wait", by_name("orders"))]));
+        assert!(comes_back(&[("orders", by_name("wait")), ("wait", by_name("more")), ("more", dead("events"))]));
+        assert!(!comes_back(&[("orders", by_name("wait")), ("wait", by_name("other"))]));
+        assert!(!comes_back(&[("orders", dead("gone"))]));
+    }
+
+    #[test]
+    fn a_delivery_limit_is_told_where_somebody_said_it() {
+        use crate::plan::migrate::hazards::limit_of_deliveries;
+        let policy = |limit: i64| Policy {
+            pattern: "^orders$".to_owned(),
+            apply_to: crate::model::ApplyTo::Queues,
+            priority: crate::model::Priority(0.0),
+            definition: [("delivery-limit".to_owned(), limit.into())].into(),
+        };
+        let limit = |kind: &str, argument: Option<i64>, by_policy: Option<i64>| {
+            let mut live = live();
+            live.policies.extend(by_policy.map(|limit| ("p".into(), policy(limit))));
+            let mut old = queue(&[("x-queue-type", kind.into())]);
+            old.arguments.extend(argument.map(|limit| ("x-delivery-limit".to_owned(), limit.into())));
+            of(&live, |situation| limit_of_deliveries(situation, &"orders".into(), &old))
+        };
+        assert_eq!(limit("classic", Some(3), None), None);
+        assert_eq!(limit("quorum", None, None), None, "the broker's own 20 is no news");
+        assert_eq!(limit("quorum", Some(3), None), Some(3));
+        assert_eq!(limit("quorum", Some(0), None), Some(0));
+        assert_eq!(limit("quorum", None, Some(5)), Some(5));
+        assert_eq!(limit("quorum", Some(3), Some(5)), Some(3), "the smaller holds");
+        assert_eq!(limit("quorum", Some(-1), None), None);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
-use crate::model::naming::Beside;
+use crate::model::naming::{Beside, shovel};
 use crate::model::{Address, ArgumentValue, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
 use crate::plan::draft::Draft;
@@ -16,6 +16,28 @@ fn holding_queues(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> 
         let queue = migrated(&holding.arguments)?;
         (Beside::of(&queue).hold == name.as_str()).then_some((queue, holding))
     })
+}
+
+/// All queues from which the movers of migrations that were cut short take messages.
+pub fn left_behind(live: &Topology) -> Vec<QueueName> {
+    let queues = holding_queues(live).flat_map(|(name, _)| moved_from(&name));
+    queues.filter(|queue| live.queues.contains_key(queue)).collect()
+}
+
+fn moved_from(name: &QueueName) -> [QueueName; 3] {
+    let Beside { hold, drained, .. } = Beside::of(name);
+    [name.clone(), QueueName::new(hold), QueueName::new(drained)]
+}
+
+/// Nothing can be proven, or brought back, while somebody moves the messages elsewhere.
+fn out_of_reach(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName, address: &Address) {
+    for queue in moved_from(name).into_iter().filter(|queue| situation.activity.out_of_reach.contains(queue)) {
+        let text = format!(
+            "a shovel of the run that was cut short still moves what is in {queue}, and this user may not remove it"
+        );
+        let lift = format!("apply as a user with the tag policymaker, or have one remove shovel {}", shovel(&queue));
+        draft.block(address, text, Some(lift));
+    }
 }
 
 /// Whether any migration was cut short.
@@ -46,28 +68,36 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let is_there = situation.current.queues.contains_key(&name);
         let is_deleted =
             draft.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
-        let way_back = format!("or, to undo it: `topo apply --abort {address}`");
+        // Only what `--abort` would take: the very queue that it began with.
+        let is_old = situation.current.queues.get(&name).is_some_and(|live| before(holding).as_ref() == Some(live));
+        let way_back = if is_old { format!(", or, to undo it: `topo apply --abort {address}`") } else { String::new() };
         let (text, goes_on) = match wanted {
             _ if !is_targeted => continue,
             None if is_there => {
-                (format!("nothing in this spec says what it shall be. Apply the spec that does, {way_back}"), false)
+                (format!("nothing in this spec says what it shall be. Apply the spec that does{way_back}"), false)
             }
             None => (
                 "nothing in this spec says what it shall be, and it is gone. Apply the spec that does".to_owned(),
                 false,
             ),
-            Some(_) if conflict => (format!("to go on: `--recreate {address}=migrate`; {way_back}"), false),
+            Some(_) if conflict => (format!("to go on: `--recreate {address}=migrate`{way_back}"), false),
             Some(_) if !is_there => {
                 ("the old queue is gone. Apply makes the new one and brings the messages back".to_owned(), true)
             }
-            Some(_) if is_planned => (format!("the old queue is still there. Apply goes on, {way_back}"), true),
+            Some(_) if is_planned && is_old => (format!("the old queue is still there. Apply goes on{way_back}"), true),
+            Some(_) if is_planned => {
+                let text = "what is there is neither the old queue nor what this spec says. Apply makes it that, and brings \
+                            the messages back";
+                (text.to_owned(), true)
+            }
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
         on_the_tap(draft, situation, &name);
+        out_of_reach(draft, situation, &name, &address);
         if is_deleted {
             // What is held beside it, and all that still comes to the tap, would be left there for ever.
             let text = format!("a migration of it was cut short; {}, and it is to be deleted", held(situation, &name));
-            let lift = format!("first let it finish, with the spec that it was begun with; {way_back}");
+            let lift = format!("first let it finish, with the spec that it was begun with{way_back}");
             draft.block(&address, text, Some(lift));
         }
         draft.unfinished.push(Note {
@@ -133,8 +163,7 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
             }
             continue;
         };
-        let before = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text);
-        let before: Option<Queue> = before.and_then(|text| serde_json::from_str(text).ok());
+        let before = before(holding);
         let live = situation.current.queues.get(&name);
         let lift = Some("let it finish: topo apply, with the spec that it was begun with".to_owned());
         match live {
@@ -147,6 +176,7 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
                 draft.block(address, "the new queue is there already: its migration cannot be undone".to_owned(), lift);
             }
             Some(live) => {
+                out_of_reach(draft, situation, &name, address);
                 let text =
                     format!("the migration of {} is undone; {}", ObjectId::Queue(name.clone()), held(situation, &name));
                 draft.unfinished.push(Note { address: address.clone(), text });
@@ -154,6 +184,20 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
                 draft.migrations.push(Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None });
             }
         }
+    }
+}
+
+/// The old queue, as the first holding queue says it was.
+fn before(holding: &Queue) -> Option<Queue> {
+    let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
+    serde_json::from_str(text).ok()
+}
+
+impl Migration {
+    /// The old queue as it was when the migration began, where one did: what holds its messages says so, also to a run
+    /// that finds it gone.
+    pub fn old(&self, live: &Topology) -> Option<Queue> {
+        holding_queues(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| before(holding))
     }
 }
 

@@ -8,6 +8,10 @@ use crate::plan::draft::Draft;
 impl Layout<'_> {
     /// Migrations run beside each other: in one wave, and the steps of each one after another.
     pub(super) fn migrate(&mut self, draft: &Draft) {
+        // What is live is copied for them, and most plans have none.
+        if draft.migrations.is_empty() {
+            return;
+        }
         let is_recreated = |queue: &QueueName| {
             let is_it = |change: &PlannedChange| {
                 change.kind == ChangeKind::Recreate && change.id() == Some(ObjectId::Queue(queue.clone()))

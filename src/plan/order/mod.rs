@@ -26,9 +26,10 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     let aborts = !options.abort.is_empty();
     let mut layout = Layout {
         situation,
-        steps: Vec::new(),
+        steps: Vec::with_capacity(draft.changes.len()),
         wave: 0,
         made: BTreeMap::new(),
+        bound_to: BTreeMap::new(),
         bound: situation.current.bindings.clone(),
         exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
@@ -104,6 +105,8 @@ struct Layout<'a> {
     wave: usize,
     /// The step that made an object.
     made: BTreeMap<ObjectId, usize>,
+    /// The bindings that steps made, by what they lead to.
+    bound_to: BTreeMap<Destination, Vec<ObjectId>>,
     bound: BTreeSet<Binding>,
     /// By name, whether it goes with its last binding.
     exchanges: BTreeMap<ExchangeName, bool>,
@@ -143,17 +146,18 @@ impl Layout<'_> {
             }
             Action::DeleteExchange { name } => {
                 self.exchanges.remove(name);
-                self.lose(|binding| binding.touches_exchange(name));
+                self.lose(auto_delete::going(&self.bound, |binding| binding.touches_exchange(name)));
             }
             Action::DeleteQueue { name, .. } => {
                 self.queues.remove(name);
-                self.lose(|binding| binding.touches_queue(name));
+                self.lose(auto_delete::going(&self.bound, |binding| binding.touches_queue(name)));
             }
             Action::Bind { binding } => {
                 self.bound.insert(binding.clone());
                 self.made.insert(object.clone(), id);
+                self.bound_to.entry(binding.destination.clone()).or_default().push(object.clone());
             }
-            Action::Unbind { binding, .. } => self.lose(|other| other == binding),
+            Action::Unbind { binding, .. } => self.lose(vec![binding.clone()]),
             Action::PutVhost { .. } | Action::PutPolicy { .. } => {
                 self.made.insert(object.clone(), id);
             }
@@ -196,10 +200,12 @@ impl Layout<'_> {
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.standing_in)));
     }
 
-    fn lose(&mut self, goes: impl Fn(&Binding) -> bool) {
+    fn lose(&mut self, lost: Vec<Binding>) {
         let Self { bound, exchanges, fallen, .. } = self;
-        let went = auto_delete::unbind(bound, goes, |name| exchanges.get(name) == Some(&true));
-        exchanges.retain(|name, _| !went.iter().any(|(gone, _)| gone == name));
+        let went = auto_delete::unbind(bound, lost, |name| exchanges.get(name) == Some(&true));
+        for (gone, _) in &went {
+            exchanges.remove(gone);
+        }
         fallen.extend(went);
     }
 
@@ -238,12 +244,7 @@ impl Layout<'_> {
                 vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
             }
             // What replaces a binding comes first.
-            Action::Unbind { binding, .. } => self
-                .made
-                .keys()
-                .filter(|made| matches!(made, ObjectId::Binding(other) if other.destination == binding.destination))
-                .cloned()
-                .collect(),
+            Action::Unbind { binding, .. } => self.bound_to.get(&binding.destination).cloned().unwrap_or_default(),
             Action::DeleteQueue { .. }
             | Action::DeleteExchange { .. }
             | Action::DeletePolicy { .. }

@@ -1,6 +1,7 @@
 //! Diagnostics as rustc prints them: the sentence, the line, the place underlined, and a hint.
 
 mod excerpt;
+mod labels;
 
 use super::style::{columns, words_and_code, wrap};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
@@ -9,17 +10,36 @@ use excerpt::{Excerpt, FileLines};
 
 /// Places of one file that are farther apart have an excerpt each.
 const FAR: usize = 200;
+/// Columns between the number of a line and its text.
+const GUTTER: usize = " | ".len();
 
 /// Renders all of them, with an empty line between two; ends with a line break unless there are none.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
-    let renderer = if color { Renderer::styled() } else { Renderer::plain() }.term_width(width);
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
     let rendered: Vec<String> = diagnostics.iter().map(|it| one(it, &texts, &renderer, width) + "\n").collect();
     rendered.join("\n")
 }
 
+/// With the labels beside what they are about, as far as they fit there.
 fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, width: usize) -> String {
-    let parts = parts(diagnostic, files, width);
+    let mut parts = parts(diagnostic, files, width);
+    let mut below = Vec::new();
+    let mut rendered = shown(diagnostic, &parts, &below, renderer, width);
+    for is_any in [false, true] {
+        if rendered.lines().all(|line| columns(&colourless(line)) <= width) {
+            break;
+        }
+        let moved: Vec<String> = labels::below(&mut parts, diagnostic.primary, (!is_any).then_some(width));
+        if !moved.is_empty() {
+            below.extend(moved);
+            rendered = shown(diagnostic, &parts, &below, renderer, width);
+        }
+    }
+    rendered
+}
+
+fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer: &Renderer, width: usize) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -29,13 +49,17 @@ fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, wi
     let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
     let mut group = Group::with_title(level.primary_title(title).id(diagnostic.code));
     group = group.elements(parts.iter().map(Part::element));
+    let indent = margin(parts) + "help: ".len();
+    for note in notes {
+        group = group.element(Level::NOTE.message(folded(note, width.saturating_sub(indent))));
+    }
     if let Some(hint) = &diagnostic.hint {
-        let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
-        let indent = last_line.to_string().len() + "   help: ".len();
         group = group.element(Level::HELP.message(folded(hint, width.saturating_sub(indent))));
     }
+    // The renderer does not count the numbers of the lines.
+    let renderer = renderer.clone().term_width(width.saturating_sub(margin(parts)));
     let mut rendered = renderer.render(&[group]);
-    for part in &parts {
+    for part in parts {
         part.name_its_place(&mut rendered);
     }
     if parts.iter().all(|part| part.excerpt.is_none()) {
@@ -43,6 +67,21 @@ fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, wi
         rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
     }
     rendered
+}
+
+/// How far the lines of the file are indented, by their numbers and a bar.
+fn margin(parts: &[Part<'_>]) -> usize {
+    let last_line = parts.iter().flat_map(|part| &part.places).map(|(at, ..)| at.line).max().unwrap_or_default();
+    last_line.to_string().len() + GUTTER
+}
+
+/// A line without its colours.
+fn colourless(line: &str) -> String {
+    let text = line.split('\u{1b}').enumerate().map(|(index, part)| match part.split_once('m') {
+        Some((_, text)) if index > 0 => text,
+        Some(_) | None => part,
+    });
+    text.collect()
 }
 
 /// A sentence in lines of whole words; what is to be copied stays together.
@@ -87,7 +126,11 @@ fn parts<'a>(diagnostic: &'a Diagnostic, files: &[FileLines<'_>], width: usize) 
         let main = places.iter().find(|(at, ..)| *at == diagnostic.primary).map_or(first, |(at, ..)| *at);
         let title = format!("{name}:{}:{}", main.line, main.column);
         let at: Vec<Location> = places.iter().map(|(at, ..)| *at).collect();
-        Some(Part { title, excerpt: Some(lines.excerpt(&at, width)), places })
+        Some(Part {
+            title,
+            excerpt: Some(lines.excerpt(&at, width.saturating_sub(main.line.to_string().len() + GUTTER))),
+            places,
+        })
     };
     groups.into_iter().filter_map(part).collect()
 }
@@ -183,6 +226,26 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
   = help: keep one of the two
 "#
         );
+    }
+
+    #[test]
+    fn a_label_without_room_stands_below() {
+        let text = "version: 1\nvhost: shop\nexchanges:\n  orders: {type: tpic}\nqueues: {a: {type: quorum}, a: {type: quorum}}\n";
+        let file = SourceFile { name: "a.yaml".to_owned(), text: text.to_owned() };
+        let files = [file];
+        let found = parse(&files, &Variables::new()).expect_err("these specs are wrong");
+        for (width, beside, below) in [
+            (50, "^^^^\n", "= note: expected `direct`, `fanout`, `topic` or\n"),
+            (120, "^^^^ expected `direct`, `fanout`, `topic` or `headers`, or", "^ again here\n"),
+            (40, "^\n", "= note: at 5:29: again here\n"),
+        ] {
+            for color in [false, true] {
+                let shown = diagnostics(&found, &files, color, width);
+                let plain: String = shown.lines().map(|line| colourless(line) + "\n").collect();
+                assert!(plain.contains(beside) && plain.contains(below), "at {width}:\n{plain}");
+                assert!(plain.lines().all(|line| columns(line) <= width), "at {width}:\n{plain}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A picture as DOT, for Graphviz and all that reads its files.
 
 use super::palette::{self, UNCHANGED};
-use super::words::{below, described, heading, labels, name, printable, signed, told, told_of};
+use super::words::{below, described, heading, labels, mark_of_turn, name, printable, signed, told, told_of, turn};
 use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -46,16 +46,15 @@ impl Writer {
     }
 
     fn vhost(&mut self, vhost: &VhostPicture) {
-        let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
+        let ids: Vec<String> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
-            let from = if vhost.is_behind_the_tiers(arrow) { &from.1 } else { &from.0 };
-            self.arrow(from, &to.0, arrow, vhost);
+            self.arrow(from, to, arrow, vhost);
         }
     }
 
-    /// A box; with its tiers beside it, where it has any. Its id, and that of the last tier.
-    fn node(&mut self, node: &Node) -> (String, String) {
+    /// A box; with its tiers beside it, where it has any: each takes messages from it and hands them back. Its id.
+    fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
         let paint = palette::of_node(node, self.is_plan);
@@ -81,12 +80,11 @@ impl Writer {
             paint.ink,
             quoted(&told(node)),
         );
-        let Some(retries) = &node.retries else { return (id.clone(), id) };
-        self.marks.extend(retries.mark);
-        let mut before = id.clone();
-        for (index, tier) in retries.tiers.iter().enumerate() {
+        let Some(retries) = &node.retries else { return id };
+        for tier in &retries.tiers {
             let tier_id = self.id();
-            self.marks.extend(tier.mark);
+            let mark = mark_of_turn(retries, tier);
+            self.marks.extend([tier.mark, mark].into_iter().flatten());
             let paint = palette::of(palette::TIER, tier.mark, self.is_plan);
             let _ = writeln!(
                 self.text,
@@ -97,21 +95,25 @@ impl Writer {
                 paint.ink,
                 quoted(&[printable(&tier.name)]),
             );
-            let label = if index == 0 { vec![retries.out.clone()] } else { Vec::new() };
-            self.line(&before, &tier_id, ArrowKind::Retry, tier.mark, &label, &[]);
-            before = tier_id;
+            self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[turn(retries, tier)], &[]);
         }
-        self.line(&before, &id, ArrowKind::Retry, retries.mark, &["back".to_owned()], &[]);
-        (id, before)
+        id
     }
 
     fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostPicture) {
         self.marks.extend(arrow.mark);
         let said = labels(&arrow.labels, LONGEST);
-        self.line(from, to, arrow.kind, arrow.mark, &said, &told_of(arrow, vhost));
+        self.line((from, to), (arrow.kind, false), arrow.mark, &said, &told_of(arrow, vhost));
     }
 
-    fn line(&mut self, from: &str, to: &str, kind: ArrowKind, mark: Option<Mark>, label: &[String], told: &[String]) {
+    fn line(
+        &mut self,
+        (from, to): (&str, &str),
+        (kind, is_both_ways): (ArrowKind, bool),
+        mark: Option<Mark>,
+        label: &[String],
+        told: &[String],
+    ) {
         self.kinds.insert(kind);
         let style = match kind {
             ArrowKind::Binding => "solid",
@@ -121,6 +123,9 @@ impl Writer {
         };
         let colour = palette::colour(kind, mark, self.is_plan);
         let _ = write!(self.text, "  {from} -> {to} [style=\"{style}\", color=\"{colour}\", fontcolor=\"{colour}\"");
+        if is_both_ways {
+            self.text.push_str(", dir=both");
+        }
         if !label.is_empty() {
             let _ = write!(self.text, ", label={}", quoted(label));
         }
@@ -145,7 +150,7 @@ impl Writer {
                 "  {to} [shape=plaintext, style=\"\", label={}]",
                 quoted(&[kind.as_str().to_owned()])
             );
-            self.line(&from, &to, kind, None, &[], &[]);
+            self.line((&from, &to), (kind, false), None, &[], &[]);
         }
         for mark in marks {
             let (id, paint) = (self.id(), palette::of_mark(mark));

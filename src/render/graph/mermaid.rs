@@ -1,7 +1,7 @@
 //! A picture as Mermaid, which GitHub and GitLab draw in Markdown.
 
 use super::palette::{self, PAINTS};
-use super::words::{below, cells, described, heading, labels, name, printable, shortened, signed};
+use super::words::{below, cells, described, heading, labels, mark_of_turn, name, printable, shortened, signed, turn};
 use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -55,16 +55,15 @@ impl Writer {
     }
 
     fn vhost(&mut self, vhost: &VhostPicture) {
-        let ids: Vec<(String, String)> = vhost.nodes.iter().map(|node| self.node(node)).collect();
+        let ids: Vec<String> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
-            let from = if vhost.is_behind_the_tiers(arrow) { &from.1 } else { &from.0 };
-            self.arrow(from, &to.0, arrow);
+            self.arrow(from, to, arrow);
         }
     }
 
-    /// A box; with its tiers beside it, where it has any. Its id, and that of the last tier.
-    fn node(&mut self, node: &Node) -> (String, String) {
+    /// A box; with its tiers beside it, where it has any: each takes messages from it and hands them back. Its id.
+    fn node(&mut self, node: &Node) -> String {
         let id = self.id();
         self.marks.extend(node.mark);
         let shown = name(node, LONGEST);
@@ -85,22 +84,19 @@ impl Writer {
         if matches!(node.kind, Kind::ForeignExchange | Kind::ForeignQueue) || node.is_copy {
             self.classes.entry("dashed").or_default().push(id.clone());
         }
-        let Some(retries) = &node.retries else { return (id.clone(), id) };
-        self.marks.extend(retries.mark);
-        let mut before = id.clone();
-        for (index, tier) in retries.tiers.iter().enumerate() {
+        let Some(retries) = &node.retries else { return id };
+        for tier in &retries.tiers {
             let tier_id = self.id();
-            self.marks.extend(tier.mark);
+            let mark = mark_of_turn(retries, tier);
+            self.marks.extend([tier.mark, mark].into_iter().flatten());
             let delay = escaped(&signed(tier.mark, &tier.delay));
             let _ = writeln!(self.text, "  {tier_id}([\"{delay}\"])");
             let class = palette::of(palette::TIER, tier.mark, self.is_plan).class;
             self.classes.entry(class).or_default().push(tier_id.clone());
-            let label = if index == 0 { format!("|\"{}\"|", escaped(&retries.out)) } else { String::new() };
-            self.line(&before, &format!("-.->{label}"), &tier_id, ArrowKind::Retry, tier.mark);
-            before = tier_id;
+            let arrow = format!("<-.->|\"{}\"|", escaped(&turn(retries, tier)));
+            self.line(&id, &arrow, &tier_id, ArrowKind::Retry, mark);
         }
-        self.line(&before, "-.->|\"back\"|", &id, ArrowKind::Retry, retries.mark);
-        (id, before)
+        id
     }
 
     fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow) {

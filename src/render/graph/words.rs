@@ -1,7 +1,7 @@
 //! What is written in pictures: names that fit, what is left out of them, and what a pointer shows.
 
 use crate::model::count::number;
-use crate::picture::{Arrow, Label, Mark, Node, Picture, VhostPicture};
+use crate::picture::{Arrow, Label, Mark, Node, Picture, Retries, Tier, VhostPicture};
 use crate::render::style::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -39,6 +39,41 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
+/// A label of at most so many cells. What headers must be is a list, and one that is cut inside of a value says nothing.
+fn shortened_label(text: &str, most: usize) -> String {
+    let text = printable(text);
+    if cells(&text) <= most || !text.contains(": ") {
+        return shortened(&text, most);
+    }
+    let (mut depth, mut width, mut end) = (0_usize, 0, None);
+    for (at, c) in text.char_indices() {
+        width += c.width().unwrap_or(0);
+        // Behind the last whole value comes `, …`.
+        if width + 2 > most {
+            break;
+        }
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 && text[at..].starts_with(", ") => end = Some(at),
+            _ => {}
+        }
+    }
+    match end {
+        Some(end) => format!("{}, …", &text[..end]),
+        None => {
+            let mut taken = String::new();
+            for c in text.chars() {
+                if cells(&taken) + c.width().unwrap_or(0) >= most {
+                    break;
+                }
+                taken.push(c);
+            }
+            format!("{taken}…")
+        }
+    }
+}
+
 /// What can stand in any format: no control characters, and nothing that XML does not know.
 pub(super) fn printable(text: &str) -> String {
     clean(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
@@ -70,6 +105,7 @@ pub(super) fn below(node: &Node) -> String {
 /// All that is known of a box, a line each.
 pub(super) fn told(node: &Node) -> Vec<String> {
     let mut lines = vec![printable(&node.name), below(node)];
+    lines.extend(node.is_copy.then(|| "drawn elsewhere, too".to_owned()));
     lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
     if let Some(retries) = &node.retries {
         lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", printable(&tier.name)))));
@@ -82,9 +118,29 @@ pub(super) fn told(node: &Node) -> Vec<String> {
     lines
 }
 
+/// When a message takes the way to a tier.
+pub(super) fn turn(retries: &Retries, tier: &Tier) -> String {
+    let ending = match (tier.number % 100, tier.number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        (_, _) => "th",
+    };
+    match tier.number {
+        1 => retries.out.clone(),
+        number => format!("{number}{ending} time"),
+    }
+}
+
+/// What a plan does with that way: with the tier, or, where all tiers stay, with what leads to them.
+pub(super) fn mark_of_turn(retries: &Retries, tier: &Tier) -> Option<Mark> {
+    if retries.tiers.iter().all(|tier| tier.mark.is_none()) { retries.mark } else { tier.mark }
+}
+
 /// The labels of an arrow that are written, and how many are not.
 pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
-    let shown = |label: &Label| signed(label.mark, &shortened(&label.text, most));
+    let shown = |label: &Label| signed(label.mark, &shortened_label(&label.text, most));
     // One more would take the line that says that there is one more.
     let taken = if labels.len() <= MOST_LABELS + 1 { labels.len() } else { MOST_LABELS };
     let rest = labels.len() - taken;
@@ -101,10 +157,11 @@ pub(super) fn told_of(arrow: &Arrow, vhost: &VhostPicture) -> Vec<String> {
     lines
 }
 
-/// `vhost shop: 3 exchanges, 12 queues`.
+/// `vhost shop: 3 exchanges, 12 queues`: what will be there, and is this spec's.
 pub(super) fn heading(vhost: &VhostPicture) -> String {
     let (mut exchanges, mut queues) = (0, 0);
-    for node in vhost.nodes.iter().filter(|node| !node.is_copy) {
+    let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);
+    for node in vhost.nodes.iter().filter(is_counted) {
         let count = node.alike.len().max(1);
         *(if node.kind.is_exchange() { &mut exchanges } else { &mut queues }) += count;
     }
@@ -135,6 +192,19 @@ mod tests {
         assert_eq!(shortened("日本語日本語", 7), "日本…語");
         for most in 1..20 {
             assert!(cells(&shortened("日本語.a\u{301}b.日本語.xyz", most)) <= most, "{most}");
+        }
+    }
+
+    #[test]
+    fn headers_are_cut_between_values() {
+        let text = "b: true, f: 1.5, l: [1, 2], x: yes";
+        assert_eq!(shortened_label(text, 34), text);
+        assert_eq!(shortened_label(text, 33), "b: true, f: 1.5, l: [1, 2], …");
+        assert_eq!(shortened_label(text, 26), "b: true, f: 1.5, …");
+        assert_eq!(shortened_label("l: [one, two, three]", 12), "l: [one, tw…");
+        assert_eq!(shortened_label("orders.work.created", 11), "orders…ated");
+        for most in 1..40 {
+            assert!(cells(&shortened_label("日本: 語, f: [日本, 語], x: yes", most)) <= most.max(2), "{most}");
         }
     }
 

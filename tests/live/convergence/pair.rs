@@ -1,11 +1,12 @@
 //! Plays one pair on the broker, through the library, and judges what came of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use topo::apply::{Interrupt, Means, Report, apply};
+use topo::apply::{CONCURRENCY, Interrupt, Means, Report, apply};
 use topo::behaviour::Dialect;
 use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snapshot};
 use topo::diff::{Change, diff};
@@ -65,7 +66,7 @@ impl Player {
         Self { runtime, broker, version: node.version().parse().unwrap() }
     }
 
-    fn plan(&self, wanted: &Wanted, options: &Options) -> Result<Planned, BrokerError> {
+    fn plan(&self, wanted: &Arc<Wanted>, options: &Options) -> Result<Planned, BrokerError> {
         self.runtime.block_on(async {
             let vhost = &wanted.topology.vhost;
             let snapshot = self.broker.read(std::slice::from_ref(vhost)).await?.remove(0);
@@ -80,7 +81,12 @@ impl Player {
     }
 
     /// As `topo apply` does it: lock, plan again, gate, run. `None`: refused.
-    fn apply(&self, wanted: &Wanted, options: &Options, allowed: &[Allowance]) -> Result<Option<Report>, BrokerError> {
+    fn apply(
+        &self,
+        wanted: &Arc<Wanted>,
+        options: &Options,
+        allowed: &[Allowance],
+    ) -> Result<Option<Report>, BrokerError> {
         let vhost = &wanted.topology.vhost;
         let holder = Holder::new("the convergence test");
         let name = QueueName::from(LOCK_QUEUE);
@@ -95,7 +101,7 @@ impl Player {
                     part,
                     &lock,
                     &Interrupt::default(),
-                    Means { mover: None, patience: Duration::ZERO },
+                    Means { at_once: CONCURRENCY, mover: None, patience: Duration::ZERO },
                     |_| {},
                 )))
             }
@@ -166,7 +172,7 @@ impl Player {
     }
 }
 
-fn plan_of(snapshot: &Snapshot, wanted: &Wanted, activity: &Activity, options: &Options) -> Plan {
+fn plan_of(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> Plan {
     let situation = Situation {
         current: &snapshot.topology,
         wanted,
@@ -192,12 +198,12 @@ pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
     serde_json::to_string_pretty(&spec).unwrap()
 }
 
-fn wanted(spec: &Value, vhost: &Vhost<'_>) -> Option<Wanted> {
+fn wanted(spec: &Value, vhost: &Vhost<'_>) -> Option<Arc<Wanted>> {
     let file = SourceFile { name: "spec".to_owned(), text: text_of(spec, vhost.name()) };
     let specs = parse(&[file], &Variables::new()).ok()?;
     let dialect = Dialect::of(vhost.node().version().parse().unwrap());
     let expansion = expand(specs.first()?, &dialect).ok()?;
-    Some(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() })
+    Some(Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }))
 }
 
 fn kind(word: &str) -> ObjectKind {
@@ -258,7 +264,7 @@ fn empty(check: &'static str, plan: &Plan) -> Checked<()> {
     Err((check, changes.chain(blocks).collect::<Vec<_>>().join("\n")))
 }
 
-fn same_bytes(one: &Planned, other: &Planned, wanted: &Wanted, options: &Options) -> Checked<()> {
+fn same_bytes(one: &Planned, other: &Planned, wanted: &Arc<Wanted>, options: &Options) -> Checked<()> {
     let bytes = |plan: &Plan| serde_json::to_string_pretty(plan).unwrap();
     let first = bytes(&one.plan);
     if first != bytes(&plan_of(&one.snapshot, wanted, &one.activity, options)) {
@@ -292,7 +298,7 @@ fn end(binding: &Binding) -> ObjectId {
 }
 
 /// By the text of the specification alone: only what is declared, removed or pruned may differ.
-fn untouched(snapshot: &Snapshot, after: &Topology, wanted: &Wanted, options: &Options) -> Checked<()> {
+fn untouched(snapshot: &Snapshot, after: &Topology, wanted: &Arc<Wanted>, options: &Options) -> Checked<()> {
     let before = &snapshot.topology;
     let (desired, scope) = (&wanted.topology, &wanted.scope);
     let may_go = |id: &ObjectId, declared: bool| {
@@ -413,7 +419,7 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
 }
 
 /// What the plan judged, whether or not it could be applied.
-fn count_plan(counts: &mut Counts, planned: &Planned, wanted: &Wanted) {
+fn count_plan(counts: &mut Counts, planned: &Planned, wanted: &Arc<Wanted>) {
     let Planned { snapshot, plan, .. } = planned;
     for change in diff(&snapshot.topology, &wanted.topology, &wanted.scope) {
         if let Change::Alter { before, after, fields } = change {

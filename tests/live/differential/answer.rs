@@ -1,5 +1,7 @@
 //! What the broker answers, what topo says that it would, and whether they agree.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use topo::behaviour::refusals;
 use topo::broker::Snapshot;
@@ -97,7 +99,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
     let name = QueueName::from(name);
     let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
     let topology = only(&snapshot.topology, &name, Some(definition.queue()));
-    let wanted = Wanted { topology, scope: Scope::default(), sources: Vec::new() };
+    let wanted = Arc::new(Wanted { topology, scope: Scope::default(), sources: Vec::new() });
     let situation = Situation {
         current: &current,
         wanted: &wanted,

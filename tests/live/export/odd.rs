@@ -242,6 +242,27 @@ fn every_vhost_that_one_may_see_is_exported() {
 }
 
 #[test]
+fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
+    let node = Node::shared();
+    let vhost = node.vhost("unseen");
+    vhost.amqp().declare_queue("q", NONE).unwrap();
+    let user = node.user("management");
+    let topo = Topo::new(&vhost).user(&user);
+    let blind = topo.run(["export", "--out", "all.yaml"]).expect_code(1);
+    let right = format!("rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'", user.name);
+    blind.expect_error(&format!("user `{}` sees no vhost", user.name)).expect_text(&right);
+    assert!(!topo.path("all.yaml").exists());
+    // The rights that the hint names are enough. No path leads to a vhost of that name, but a list does.
+    let permission =
+        |vhost: &str| json!({"user": user.name, "vhost": vhost, "configure": "^$", "write": "^$", "read": "^$"});
+    let definitions = json!({"vhosts": [{"name": ".."}], "permissions": [permission(".."), permission(vhost.name())]});
+    node.http().post("/api/definitions", &definitions).expect_status(204);
+    let output = topo.run(["export", "--out", "all.yaml"]).expect_code(0);
+    output.expect_text("note: vhost `..` is not exported: the management API cannot address it");
+    assert!(topo.read("all.yaml").contains("q: {type: classic}"), "{}", topo.read("all.yaml"));
+}
+
+#[test]
 fn a_match_on_a_broker_changes_nothing_of_the_rest() {
     let vhost = Node::shared().vhost("match");
     let spec = "exchanges: {e: {type: topic}}\nqueues: {mine: {type: classic, deadLetter: dead, retry: {delays: [1s]}, bindings: [{exchange: e}]},\

@@ -45,9 +45,12 @@ pub(super) fn round(vhost: &Vhost<'_>) -> String {
     let (before, after) = (definitions(vhost), definitions(&fresh));
     assert_eq!(before, after, "{text}");
     let again = exported(&fresh).replacen(fresh.name(), vhost.name(), 1);
-    // What is left out is not there any more.
-    let body = |text: &str| text[text.find("version: 1").unwrap()..].to_owned();
-    assert_eq!(body(&again), body(&text));
+    if text.starts_with("# Not in here") {
+        // What is left out is not there any more, and comments are about all that is.
+        assert_eq!(said(&again), said(&text), "{text}");
+    } else {
+        assert_eq!(again, text);
+    }
     text
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use serde_json::{Value, json};
+use topo::behaviour::is_made_by_http;
 
 use super::{Stage, since};
 use crate::support::{Argument, NONE, Outcome};
@@ -92,6 +93,51 @@ fn a_properties_key_is_the_encoded_routing_key_and_a_hash_of_the_arguments() {
     stage.bind("h", "q", json!({"routing_key": "", "arguments": {"n": 1}})).created();
     let hashed: Vec<String> = keys(&stage).into_iter().map(|(_, key)| key).collect();
     assert!(hashed[0] == format!("k{}", hashed[1]) && hashed[1].starts_with('~') && hashed[1].len() > 1, "{hashed:?}");
+}
+
+/// `behaviour::binding_key`: what HTTP would make of a binding's arguments is known by its key.
+#[test]
+fn the_hash_in_a_properties_key_tells_what_http_would_have_made() {
+    let stage = stage("made-by-http");
+    let made = [
+        json!({"n": 1, "x-match": "all"}),
+        json!({"n": -1}),
+        json!({"n": 134_217_727}),
+        json!({"n": 134_217_728}),
+        json!({"n": -134_217_729}),
+        json!({"n": 1_700_000_000_123_i64}),
+        json!({"n": i64::MIN}),
+        json!({"f": 0.5, "g": -1e300}),
+        json!({"t": "", "u": "twelve bytes", "v": "é and more than twelve bytes"}),
+        json!({"b": true, "c": false}),
+        json!({"l": [1, "two", [3.5, false], []]}),
+        json!({"z": 1, "a": 2, "m": "undefined"}),
+    ];
+    for arguments in &made {
+        stage.bind("h", "q", json!({"routing_key": "k", "arguments": arguments})).created();
+    }
+    let is_foreseen = || -> Vec<Option<bool>> {
+        let listed = stage.vhost.list("bindings").into_iter().filter(|binding| binding["source"] == "h");
+        let foreseen = listed.map(|binding| {
+            let arguments = serde_json::from_value(binding["arguments"].clone()).unwrap();
+            let key = binding["properties_key"].as_str().unwrap();
+            (is_made_by_http(key, &arguments), binding)
+        });
+        foreseen.inspect(|one| println!("{one:?}")).map(|one| one.0).collect()
+    };
+    assert_eq!(is_foreseen(), vec![Some(true); made.len()]);
+    let amqp = stage.vhost.amqp();
+    let other = [
+        ("n", Argument::LongInt(1)),
+        ("n", Argument::ShortInt(1)),
+        ("n", Argument::Timestamp(1)),
+        ("v", Argument::Void),
+        ("f", Argument::Float(0.5)),
+    ];
+    for (name, value) in other.clone() {
+        amqp.bind_queue("h", "q", "typed", &[(name, value)]);
+    }
+    assert_eq!(is_foreseen().iter().filter(|foreseen| **foreseen == Some(false)).count(), other.len());
 }
 
 /// `plan::request`: a listed key goes into the path like any other name, so what is encoded is encoded once more.

@@ -105,6 +105,8 @@ fn flow(flow: Flow) -> Flowed {
         // Whatever fails, the others are told to stop: else the test would never end.
         let stop = || [&full, &over].map(|flag| flag.store(true, Ordering::Relaxed));
         let _stop = OnPanic(stop);
+        // The report counts those that the broker lists, which is later.
+        until("consumers in the list", || (stage.consumers() >= flow.consumers).then_some(()));
         let began = Instant::now();
         let output = stage.migrate(flow.mover, &[]);
         let took = began.elapsed();
@@ -136,6 +138,8 @@ fn flow(flow: Flow) -> Flowed {
         expect_each_once(left, published, &context);
     } else {
         assert!(left.is_empty(), "{} are left: {context}", left.len());
+        let consumers = format!("{0} consumers before, {0} now", flow.consumers);
+        assert!(context.contains(&consumers), "{consumers}: {context}");
         expect_each_once(consumed.iter().flat_map(|one| one.seen.clone()), published, &context);
     }
     stage.expect_migrated(&context);

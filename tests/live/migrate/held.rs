@@ -10,7 +10,7 @@ use super::stage::{
     Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
-use crate::support::{Amqp, NONE, Node, Outcome, Topo, Worker, block_on, text, until};
+use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
 
 /// Rejects the next message for good.
 fn rejected(amqp: &Amqp, queue: &str) {
@@ -45,6 +45,27 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
     });
 }
 
+#[test]
+fn a_way_back_that_is_refused_is_said_and_the_next_run_goes_on() {
+    let (stage, proxy) = Stage::new("no-way-back", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(20);
+    let held = stage.amqp.hold(Q, 5);
+    // On the way there, nothing is bound to the queue.
+    proxy.add(posts().path("/e/in/q/q"), Fault::Status(400));
+    let output = stage.migrate("amqp", &["--drain-timeout=3s"]).expect_code(4);
+    let output =
+        output.expect_text("5 messages are held unacknowledged").expect_text("Cut short: the migration of queue q");
+    output.expect_text("it was to be undone, and that failed: ").expect_text("the next run goes on");
+    let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
+    plan.expect_text("a migration of queue q was cut short");
+    drop(held);
+    proxy.reset();
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 20, &output);
+}
+
 /// Held without a consumer that could be named: by a `basic.get`.
 #[test]
 fn what_was_fetched_and_not_acknowledged_is_waited_for() {
@@ -59,11 +80,42 @@ fn what_was_fetched_and_not_acknowledged_is_waited_for() {
     expect_each_once(emptied(&stage.vhost, Q), 3, &context);
 }
 
-/// How long a dead letter that was not routed waits until it is sent again: three minutes, if it is not said. It holds
-/// for the queues that begin to dead-letter from now on.
-fn dead_letters_are_sent_again_after(time: &str) {
-    let set = "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, ";
-    Node::shared().ctl(["eval", &format!("{set}{time}).")]);
+/// A dead letter that was not routed waits until it is sent again: three minutes, if it is not said. It holds for the
+/// queues that begin to dead-letter from now on, and is left so: tests of both kinds run beside each other.
+fn dead_letters_are_sent_again_soon() {
+    let set = "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, 10_000).";
+    Node::shared().ctl(["eval", set]);
+}
+
+/// A queue whose dead letters wait until there is somewhere to go, which is not yet.
+fn at_least_once(name: &str) -> Stage<'static> {
+    let more = [
+        ("x-dead-letter-exchange", text("not.there")),
+        ("x-dead-letter-strategy", text("at-least-once")),
+        ("x-overflow", text("reject-publish")),
+    ];
+    let wanted = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
+                  deadLetter: {exchange: not.there}";
+    let conversion = Conversion { new: wanted, ..QUORUM };
+    let stage = Stage::with(name, conversion, &more);
+    stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
+    stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
+    stage.remembered()
+}
+
+/// Waits until what is published is held.
+fn until_held(stage: &Stage<'_>) {
+    until("a tap that is switched", || {
+        let bound = stage.vhost.list("bindings");
+        let leads = |from: &str, to: &str| bound.iter().any(|it| it["source"] == from && it["destination"] == to);
+        (leads(EXCHANGE, "q.topo.tap") && !leads("q.topo.tap", Q) && !leads(EXCHANGE, Q)).then_some(())
+    });
+}
+
+fn publish_that_expires(stage: &Stage<'_>) {
+    let properties = AMQPProperties::default().with_delivery_mode(2).with_expiration("500".into());
+    let outcome = stage.amqp.publish_with(EXCHANGE, "work.k", "1", properties);
+    assert_eq!(outcome, Outcome::Routed);
 }
 
 /// 0 ready, 0 unacknowledged, and 4 in all.
@@ -72,21 +124,9 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
     if !there_are_quorums() {
         return;
     }
-    dead_letters_are_sent_again_after("10_000");
+    dead_letters_are_sent_again_soon();
     at_once(2, MOVERS, |mover| {
-        let more = [
-            ("x-dead-letter-exchange", text("not.there")),
-            ("x-dead-letter-strategy", text("at-least-once")),
-            ("x-overflow", text("reject-publish")),
-        ];
-        let wanted = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
-                      deadLetter: {exchange: not.there}";
-        let conversion = Conversion { new: wanted, ..QUORUM };
-        let stage = Stage::with("backlog", conversion, &more);
-        stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
-        // It leads nowhere yet.
-        stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
-        let stage = stage.remembered();
+        let stage = at_least_once("backlog");
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(4);
         until("messages", || (stage.amqp.ready(Q) == 4).then_some(()));
@@ -104,7 +144,6 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         until("the dead letters", || (stage.amqp.ready("dead") == 4).then_some(()));
         expect_each_once(emptied(&stage.vhost, "dead"), 4, &context);
     });
-    dead_letters_are_sent_again_after("180_000");
 }
 
 /// It is held for longer than it lives, because a consumer has a message of the old queue.
@@ -135,15 +174,8 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
         let held = stage.amqp.hold(Q, 1);
         let output = std::thread::scope(|scope| {
             let running = scope.spawn(|| stage.migrate(mover, &["--drain-timeout=60s"]));
-            until("a tap that is switched", || {
-                let bound = stage.vhost.list("bindings");
-                let leads =
-                    |from: &str, to: &str| bound.iter().any(|it| it["source"] == from && it["destination"] == to);
-                (leads(EXCHANGE, "q.topo.tap") && !leads("q.topo.tap", Q) && !leads(EXCHANGE, Q)).then_some(())
-            });
-            let properties = AMQPProperties::default().with_delivery_mode(2).with_expiration("500".into());
-            let outcome = stage.amqp.publish_with(EXCHANGE, "work.k", "1", properties);
-            assert_eq!(outcome, Outcome::Routed);
+            until_held(&stage);
+            publish_that_expires(&stage);
             until("a dead letter", || (stage.amqp.ready("dead") == 1).then_some(()));
             drop(held);
             running.join().unwrap()
@@ -155,6 +187,32 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
         stage.expect_migrated(&context);
         expect_each_once(emptied(&stage.vhost, Q), 1, &context);
     });
+}
+
+/// And where the queue would have kept it until it is taken, what holds it does so, too.
+#[test]
+fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
+    if !there_are_quorums() {
+        return;
+    }
+    dead_letters_are_sent_again_soon();
+    let stage = at_least_once("waits");
+    Publisher::new(&stage.vhost).fill(1);
+    let held = stage.amqp.hold(Q, 1);
+    let output = std::thread::scope(|scope| {
+        let running = scope.spawn(|| stage.migrate("amqp", &["--drain-timeout=90s"]));
+        until_held(&stage);
+        publish_that_expires(&stage);
+        until("its end", || (stage.amqp.ready("q.topo.hold") == 0).then_some(()));
+        stage.amqp.declare_queue("dead", NONE).unwrap();
+        stage.amqp.bind_queue("not.there", "dead", "", NONE);
+        until("the dead letter", || (stage.amqp.ready("dead") == 1).then_some(()));
+        drop(held);
+        running.join().unwrap()
+    });
+    assert_eq!(output.code, Some(0), "{output}");
+    stage.expect_migrated(&output.to_string());
+    expect_each_once(emptied(&stage.vhost, Q), 1, &output.to_string());
 }
 
 /// Messages wait in tiers while their queue becomes another one: they come back and end as they were promised.

@@ -4,7 +4,7 @@ use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use topo::broker::BrokerError;
-use topo::broker::mover::{AmqpMover, Fault, Move, State};
+use topo::broker::mover::{AmqpMover, Fault, Move, Order, State};
 
 use super::stage::{By, Stage, TYPES, amqp_mover, fill, numbers, of_type, options_of, shovels, take};
 use crate::support::{Argument, NONE, Node, Options, block_on, text, until};
@@ -100,7 +100,15 @@ fn a_target_that_leads_nowhere_keeps_everything() {
         assert_eq!(block_on(moving.stop()).unwrap().moved, Some(0));
         // Each is at one place, although many were on their way when the road ended.
         assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved), "{types:?}");
-        assert!(numbers(&take(&stage.amqp, &stage.old, 20_000 - moved)).into_iter().eq(moved..20_000), "{types:?}");
+        let mut left = numbers(&take(&stage.amqp, &stage.old, 20_000 - moved));
+        if types.0 == "quorum" {
+            // The second attempt was made with one message alone, because it was delivered before; and a quorum queue puts
+            // what comes back behind the others that came back.
+            let alone = left.iter().position(|it| *it == moved).unwrap();
+            assert!(alone <= usize::from(Order::PREFETCH), "{types:?}: {alone}");
+            left[..=alone].rotate_right(1);
+        }
+        assert!(left.into_iter().eq(moved..20_000), "{types:?}");
         // A shovel would lose them: it does not start.
         assert!(matches!(stage.refusal(By::Shovel), Fault::Unroutable { .. }));
     }

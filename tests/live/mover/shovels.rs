@@ -2,6 +2,8 @@
 
 use topo::broker::mover::{Fault, Leftover, Move, State};
 
+use serde_json::json;
+
 use super::stage::{By, Stage, TYPES, fill, numbers, shovel_mover, shovels, take};
 use crate::support::{Argument, Node, Options, block_on, until};
 
@@ -80,9 +82,40 @@ fn a_shovel_whose_target_goes_keeps_the_messages() {
     let moving = stage.start(By::Shovel);
     vhost.http().delete(&vhost.path("exchanges", &[&stage.tap])).expect_status(204);
     fill(&stage.amqp, &stage.old, 0..5, 0);
-    // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8).
+    // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8). Or it starts again
+    // and again, and is removed at any moment of that (4.0.5).
     assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
     assert!(numbers(&take(&stage.amqp, &stage.old, 5)).into_iter().eq(0..5));
+}
+
+/// The broker kills a shovel that has not connected yet, and from 3.13 on its status stays for ever (mended after 4.3.5).
+#[test]
+fn a_shovel_that_is_removed_while_it_starts_is_gone() {
+    let vhost = Node::shared().vhost("starting");
+    let stage = Stage::set(&vhost, "", TYPES[0]);
+    // It takes the connection, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = format!("amqp://{}/{}", silent.local_addr().unwrap(), vhost.name());
+    let value = json!({"value": {
+        "src-protocol": "amqp091", "src-uri": source, "src-queue": stage.old,
+        "dest-protocol": "amqp091", "dest-uri": format!("amqp:///{}", vhost.name()), "dest-exchange": stage.tap,
+    }});
+    let name = "topo.move.old";
+    assert!(vhost.http().put(&vhost.path("parameters/shovel", &[name]), &value).is_success());
+    let state = || {
+        let listed = vhost.http().get(&vhost.path("shovels", &[])).expect_status(200);
+        listed.as_array().unwrap().iter().find(|one| one["name"] == name).map(|one| one["state"].clone())
+    };
+    until("it starts", || (state() == Some("starting".into())).then_some(()));
+    block_on(shovel_mover(&vhost).remove(name)).unwrap();
+    let node = Node::shared();
+    let expected = node.at_least(3, 13).then(|| "starting".into());
+    assert!(state() == expected || node.at_least(4, 3) && state().is_none(), "{:?}", state());
+    assert!(shovels(&vhost).is_empty());
+    // And what stays does not pass for the next one's.
+    fill(&stage.amqp, &stage.old, 0..10, 0);
+    stage.move_all(By::Shovel, 10);
+    assert_eq!(state(), None);
 }
 
 #[test]

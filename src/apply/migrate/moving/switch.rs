@@ -5,12 +5,15 @@ use crate::broker::BrokerError;
 use crate::broker::mover::{Move, Progress, State};
 use crate::model::Binding;
 use crate::plan::Level;
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a mover may have under way where next to nothing is left.
-const FEW: usize = 3;
+/// What a mover may have under way where new messages are let through before the last old ones.
+const MOST_IN_FLIGHT: usize = 3;
 /// And what may be ready: a third of a second of 300 messages a second.
 const MOST_READY: u32 = 100;
+/// Between two looks for the moment in which nothing is left.
+const BREATH: Duration = Duration::from_millis(2);
 
 impl Moving<'_> {
     /// Watches a mover of our own for a while: whether it has got all there was. It knows that before any total does.
@@ -25,23 +28,32 @@ impl Moving<'_> {
         let quiet = |progress: &Progress| progress.last_moved.map_or(since.elapsed(), |last| last.elapsed());
         let deadline = Instant::now() + POLL;
         if until == Level::NearlyEmpty {
-            // A busy broker delivers by fits and starts, and between them nothing is under way.
-            if amqp.ready(from).await? > MOST_READY {
-                return Ok(false);
-            }
             let binder = amqp.binder().await?;
-            let is_idle = moving.until_idle(POLL).await;
-            let progress = moving.progress();
-            let never_began = progress.last_moved.is_none() && quiet(&progress) >= IDLE;
-            // Only where no such moment comes: what is not delivered yet is not under way, and nobody sees it.
-            let is_low = progress.state == State::Moving && progress.in_flight <= FEW && since.elapsed() >= LONG_ENOUGH;
-            if !is_idle && !is_low && !never_began {
-                return Ok(false);
+            while Instant::now() < deadline {
+                let is_idle = moving.until_idle(POLL).await;
+                // A busy broker delivers by fits and starts, and between them nothing is under way: so it is asked.
+                let ready = binder.counted(from).await?.map(|counted| counted.ready);
+                let progress = moving.progress();
+                let is_quiet = is_idle && ready == Some(0) && progress.in_flight == 0;
+                let never_began = ready == Some(0) && progress.last_moved.is_none() && quiet(&progress) >= IDLE;
+                // Only where no such moment comes: the last few are overtaken.
+                let is_close = progress.state == State::Moving
+                    && ready.is_some_and(|ready| ready <= MOST_READY)
+                    && progress.in_flight <= MOST_IN_FLIGHT
+                    && since.elapsed() >= LONG_ENOUGH;
+                if is_quiet || is_close || never_began {
+                    if let Some(switch) = switch {
+                        binder.bind(switch).await?;
+                    }
+                    return Ok(true);
+                }
+                if progress.state.is_over() {
+                    return Ok(false);
+                }
+                // Asked again at once, it would have no time for anything else.
+                sleep(BREATH).await;
             }
-            if let Some(switch) = switch {
-                binder.bind(switch).await?;
-            }
-            return Ok(true);
+            return Ok(false);
         }
         loop {
             let progress = moving.progress();

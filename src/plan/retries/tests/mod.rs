@@ -10,6 +10,7 @@ use crate::model::retry::counted;
 use crate::model::{Destination, Glob, ObjectId, ObjectKind, Topology, Vhost};
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 mod moments;
 mod others;
@@ -49,7 +50,7 @@ fn planned_with(live: &Topology, wanted: &Wanted, options: Options) -> VhostPlan
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
     let situation = Situation {
         current: &live,
-        wanted,
+        wanted: &Arc::new(wanted.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
@@ -199,7 +200,7 @@ fn a_change_that_was_cut_off_is_finished() {
             let rest = planned(&between, &wanted, &[]);
             assert_eq!(rest.blocks, [], "{before} → {after} after {done} steps");
             let end = run(&between, &rest.steps).unwrap();
-            assert_eq!(end, wanted.topology, "{before} → {after} after {done} steps");
+            assert_eq!(*end, wanted.topology, "{before} → {after} after {done} steps");
             assert_eq!(rest.steps.is_empty(), done == plan.steps.len(), "{before} → {after} after {done} steps");
         }
     }
@@ -279,7 +280,7 @@ fn a_tier_that_must_be_another_gets_another_generation() {
     let saved = planned(&live, &quorum, &[]).wanted;
     assert_eq!(planned(&live, &saved, &[]).steps, planned(&live, &quorum, &[]).steps, "a saved plan is the same plan");
     // And back: the first generation is free again.
-    let mut back = first;
+    let mut back = first.into_owned();
     back.queues.insert("work".into(), classic.topology.queues[&"work".into()].clone());
     let end = run(&back, &planned(&back, &classic, &[]).steps).unwrap();
     assert_eq!(end.queues, classic.topology.queues);

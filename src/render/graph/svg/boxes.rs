@@ -48,7 +48,9 @@ struct Tiers {
 impl<'a> Drawn<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         let name = name(node, LONGEST);
-        let parts: Vec<String> = below(node).split(" · ").map(str::to_owned).collect();
+        // What it is stands where it is drawn first.
+        let parts: Vec<String> =
+            if node.is_copy { Vec::new() } else { below(node).split(" · ").map(str::to_owned).collect() };
         let below = wrap(&parts, " · ", LONGEST_BELOW);
         let widest =
             below.iter().map(|line| cells(line) as f64 * BELOW_CELL).fold(cells(&name) as f64 * NAME_CELL, f64::max);
@@ -194,8 +196,10 @@ impl Tiers {
         let (width, height) = (number(self.size.width), number(self.size.height));
         let _ = writeln!(text, r#"<rect class="frame" width="{width}" height="{height}" rx="8"/>"#);
         for pair in self.pills.windows(2) {
-            let ((_, one, width, _), (_, other, _, _)) = (&pair[0], &pair[1]);
-            if one.y == other.y {
+            let ((_, one, width, tier), (_, other, _, next)) = (&pair[0], &pair[1]);
+            // In a plan, one that goes and one that comes may be for the same failure.
+            let is_same = tier.as_ref().zip(next.as_ref()).is_some_and(|(tier, next)| tier.number == next.number);
+            if one.y == other.y && !is_same {
                 let (x, y) = (number(one.x + width + 5.5), number(one.y + TIER_HEIGHT / 2.0 - 4.0));
                 let _ = writeln!(text, r#"<path class="then" d="M{x} {y}l4.5 4l-4.5 4"/>"#);
             }

@@ -1,0 +1,207 @@
+//! With a broker: `topo plan` beside the download of the same lists, `topo apply` beside an import of the same objects.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::compared::{Way, compare};
+use super::run::{TOPO, Taken, run};
+use super::support::{Node, Options};
+use super::topology::{definitions, requests, shown, spec};
+
+/// A node, and files for it. No vhost is deleted: with ten thousand queues that takes minutes, and a node a moment.
+struct Stage {
+    node: Node,
+    folder: tempfile::TempDir,
+    rabbitmqadmin: Option<String>,
+}
+
+impl Stage {
+    fn set() -> Self {
+        let node = Node::start(Options::default());
+        let rabbitmqadmin = std::env::var("RABBITMQADMIN").ok();
+        Self { node, folder: tempfile::tempdir().unwrap(), rabbitmqadmin }
+    }
+
+    /// What it is measured with.
+    fn introduce(&self) {
+        let beside = self.rabbitmqadmin.as_deref().unwrap_or("not there: RABBITMQADMIN says where it is");
+        println!("RabbitMQ {}; rabbitmqadmin: {beside}", self.node.version());
+    }
+
+    /// An empty vhost.
+    fn vhost<'a>(&self, name: &'a str) -> &'a str {
+        self.node.http().put(&format!("/api/vhosts/{name}"), &json!({})).expect_status(201);
+        name
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn topo(&self, words: &[&str]) -> Taken {
+        let url = self.node.url();
+        let words = [words, &["--url", &url, "--username", "guest"]].concat();
+        // As the rest of the environment, it is inherited.
+        run("env", &[&["TOPO_PASSWORD=guest", TOPO], words.as_slice()].concat())
+    }
+
+    fn rabbitmqadmin(&self, words: &[&str]) -> Option<Taken> {
+        let port = self.node.http_port().to_string();
+        let program = self.rabbitmqadmin.as_deref()?;
+        let access = ["--host", "127.0.0.1", "--port", &port, "--username", "guest", "--password", "guest"];
+        let patience = ["--timeout", "600", "--non-interactive"];
+        Some(run(program, &[&access[..], &patience, words].concat()))
+    }
+
+    fn curl(&self, words: &[&str]) -> Taken {
+        run("curl", &[&["--silent", "--show-error", "--user", "guest:guest"], words].concat())
+    }
+
+    fn post(&self, vhost: &str, file: &Path) -> Taken {
+        let url = format!("{}/api/definitions/{vhost}", self.node.url());
+        let body = format!("@{}", file.display());
+        let header = "content-type: application/json";
+        self.curl(&["--fail", "--request", "POST", "--header", header, "--data-binary", &body, &url])
+    }
+
+    /// A request for each object, so many at once, one kind after another.
+    fn put_each(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
+        let at_once = at_once.to_string();
+        let kinds = requests(&self.node.url(), vhost, queues);
+        let parts = kinds.iter().enumerate().map(|(index, requests)| {
+            let file = self.file(&format!("requests-{index}"), requests);
+            let words = ["--parallel", "--parallel-immediate", "--parallel-max", &at_once, "--config"];
+            run("curl", &[&["--silent", "--show-error"], &words[..], &[file.to_str().unwrap()]].concat())
+        });
+        parts.reduce(Taken::and).unwrap()
+    }
+
+    /// The lists of a vhost that a plan is made of, all at once.
+    fn download(&self, vhost: &str, of_queues: &str) -> Taken {
+        let base = self.node.url();
+        let in_vhost = |kind: &str| format!("{base}/api/{kind}/{vhost}");
+        let urls = [
+            format!("{base}/api/overview"),
+            format!("{base}/api/deprecated-features"),
+            format!("{base}/api/vhosts?columns=name,description,tags,default_queue_type"),
+            in_vhost("queues") + of_queues,
+            in_vhost("exchanges"),
+            in_vhost("bindings"),
+            in_vhost("policies"),
+            in_vhost("operator-policies"),
+        ];
+        let mut words = vec!["--parallel", "--parallel-immediate"];
+        for url in &urls {
+            words.extend(["--output", "/dev/null", url]);
+        }
+        self.curl(&words)
+    }
+}
+
+const LISTS: &str = "curl, all lists at once";
+/// As topo asks for queues.
+const COLUMNS: &str = "?disable_stats=true&columns=name,durable,auto_delete,exclusive,arguments,internal";
+
+pub(crate) fn plan(sizes: &[usize], rounds: usize) {
+    for (index, queues) in sizes.iter().enumerate() {
+        let stage = Stage::set();
+        if index == 0 {
+            stage.introduce();
+        }
+        let name = stage.vhost("plan");
+        let file = stage.file("definitions.json", &definitions(*queues).to_string());
+        stage.post(name, &file);
+        let whole = stage.file("whole.yaml", &spec(name, *queues));
+        // All but what the broker has is to be made, as at a first apply.
+        let first = stage.file("first.yaml", &spec(stage.vhost("empty"), *queues));
+        let (whole, first) = (whole.to_str().unwrap(), first.to_str().unwrap());
+        println!("{}: plan, beside the download of the same lists", shown(*queues));
+        let mut ways = vec![
+            Way { name: LISTS, once: Box::new(|| stage.download(name, "?disable_stats=true")) },
+            Way { name: "curl, the very requests of topo", once: Box::new(|| stage.download(name, COLUMNS)) },
+            Way { name: "topo plan, no changes", once: Box::new(|| stage.topo(&["plan", whole])) },
+            Way { name: "topo plan, all to be made", once: Box::new(|| stage.topo(&["plan", first])) },
+        ];
+        if stage.rabbitmqadmin.is_some() {
+            let export = || {
+                let out = stage.folder.path().join("export.json");
+                let words = ["--vhost", name, "definitions", "export_from_vhost", "--file", out.to_str().unwrap()];
+                stage.rabbitmqadmin(&words).unwrap()
+            };
+            ways.push(Way { name: "rabbitmqadmin export_from_vhost", once: Box::new(export) });
+        }
+        compare(ways, rounds, LISTS);
+    }
+}
+
+pub(crate) fn apply(queues: usize, rounds: usize) {
+    let introduced = Stage::set();
+    introduced.introduce();
+    let has_rabbitmqadmin = introduced.rabbitmqadmin.is_some();
+    drop(introduced);
+    println!("{}: apply from empty, beside an import of the same objects", shown(queues));
+    // On a node of its own each.
+    let fresh = |once: &dyn Fn(&Stage, &Path) -> Taken| {
+        let stage = Stage::set();
+        stage.vhost("apply");
+        let taken = once(&stage, &stage.file("definitions.json", &definitions(queues).to_string()));
+        let bindings = stage.node.http().get("/api/bindings/apply?columns=source").expect_status(200);
+        let made = bindings.as_array().unwrap().iter().filter(|binding| binding["source"] != "").count();
+        assert_eq!(made, queues, "all is there");
+        taken
+    };
+    let apply = |stage: &Stage, _: &Path| {
+        let spec = stage.file("apply.yaml", &spec("apply", queues));
+        stage.topo(&["apply", "--yes", "--quiet", spec.to_str().unwrap()])
+    };
+    let post = |stage: &Stage, file: &Path| stage.post("apply", file);
+    // What it takes at least, without a plan, a lock, or a look at what came of it.
+    let each = |stage: &Stage, _: &Path| stage.put_each("apply", queues, 16);
+    let import = |stage: &Stage, file: &Path| {
+        let words = ["--vhost", "apply", "definitions", "import_into_vhost", "--file", file.to_str().unwrap()];
+        stage.rabbitmqadmin(&words).unwrap()
+    };
+    let mut ways = vec![
+        Way { name: "POST /api/definitions", once: Box::new(|| fresh(&post)) },
+        Way { name: "topo apply", once: Box::new(|| fresh(&apply)) },
+        Way { name: "curl, a request each, 16 at once", once: Box::new(|| fresh(&each)) },
+    ];
+    if has_rabbitmqadmin {
+        ways.push(Way { name: "rabbitmqadmin import_into_vhost", once: Box::new(|| fresh(&import)) });
+    }
+    compare(ways, rounds, "POST /api/definitions");
+}
+
+/// Many small vhosts, each with a spec of its own.
+pub(crate) fn vhosts(rounds: usize) {
+    const VHOSTS: usize = 100;
+    const QUEUES: usize = 100;
+    let stage = Stage::set();
+    let folder = stage.folder.path().join("specs");
+    std::fs::create_dir(&folder).unwrap();
+    stage.introduce();
+    for number in 0..VHOSTS {
+        let name = format!("many-{number}");
+        std::fs::write(folder.join(format!("{name}.yaml")), spec(&name, QUEUES)).unwrap();
+    }
+    let folder = folder.to_str().unwrap();
+    println!("{VHOSTS} vhosts, each with {}", shown(QUEUES));
+    let line = |what: &str, taken: Taken| {
+        let Taken { time, cpu, .. } = taken;
+        let rest = time.saturating_sub(cpu).max(Duration::ZERO);
+        println!(
+            "  {what:<32} {:>7.2} s, of which {:.2} s are not topo's own; at most {} MiB",
+            taken.seconds(),
+            rest.as_secs_f64(),
+            taken.mib()
+        );
+    };
+    line("topo apply, from empty", stage.topo(&["apply", "--yes", "--quiet", folder]));
+    for _ in 0..rounds {
+        line("topo plan, no changes", stage.topo(&["plan", folder]));
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs a command, and says how long it took, how much of the processor, and how much memory.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) time: Duration,
+    /// By the process itself, without the broker.
+    pub(crate) cpu: Duration,
+    /// The most memory that it had, in KiB.
+    pub(crate) memory: u64,
+}
+
+impl Taken {
+    /// One after the other.
+    pub(crate) fn and(self, next: Self) -> Self {
+        Self { time: self.time + next.time, cpu: self.cpu + next.cpu, memory: self.memory.max(next.memory) }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.time.as_secs_f64()
+    }
+
+    pub(crate) fn cpu_ms(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e3
+    }
+
+    pub(crate) fn mib(&self) -> u64 {
+        self.memory / 1024
+    }
+}
+
+/// Runs it to its end; what it prints is nobody's, unless it fails.
+pub(crate) fn run(program: &str, words: &[&str]) -> Taken {
+    // bash says what a command took of the processor to the millisecond, `/proc` only while it runs, and in ticks.
+    let script = "TIMEFORMAT='%U %S'; time \"$0\" \"$@\" >/dev/null 2>\"$ERRORS\"";
+    let errors = tempfile::NamedTempFile::new().unwrap();
+    let start = Instant::now();
+    let mut shell = Command::new("bash")
+        .args(["-c", script, program])
+        .args(words)
+        .env("ERRORS", errors.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut memory = 0;
+    let status = loop {
+        memory = memory.max(memory_below(shell.id()));
+        if let Some(status) = shell.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let time = start.elapsed();
+    let said = std::fs::read_to_string(errors.path()).unwrap();
+    assert!(status.success(), "{program} {words:?}: {status}\n{said}");
+    let times = std::io::read_to_string(shell.stderr.take().unwrap()).unwrap();
+    let seconds = times.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).sum();
+    Taken { time, cpu: Duration::from_secs_f64(seconds), memory }
+}
+
+/// The most memory that the child of a process had so far.
+fn memory_below(shell: u32) -> u64 {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    let children = read(format!("/proc/{shell}/task/{shell}/children"));
+    let Some(child) = children.split_whitespace().next() else { return 0 };
+    // The child is still the shell itself for a moment, and that is smaller than anything that is measured.
+    let status = read(format!("/proc/{child}/status"));
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// What it all runs on.
+pub(crate) fn machine() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let information = read("/proc/cpuinfo");
+    let model = information.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
+    let memory = read("/proc/meminfo");
+    let kilobytes = memory.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = read("/proc/loadavg");
+    println!(
+        "{processors} processors ({}), {} GiB; load before: {}",
+        model.trim_start_matches(['\t', ' ', ':']),
+        kilobytes >> 20,
+        load.split_whitespace().next().unwrap_or("unknown"),
+    );
+}
+
+/// The path of `topo`.
+pub(crate) const TOPO: &str = env!("CARGO_BIN_EXE_topo");

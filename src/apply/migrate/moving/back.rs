@@ -1,0 +1,117 @@
+//! The way back: what a holding queue holds, and when that is enough.
+
+use super::super::held::{held_by, takes_none};
+use super::super::{Setback, fault::setback};
+use super::full::Limit;
+use super::{LONG_ENOUGH, Moving, Pace, Purpose};
+use crate::broker::BrokerError;
+use crate::broker::mover::{Fault, State};
+use crate::model::{Binding, ExchangeName, QueueName};
+use crate::plan::{Level, QueueActivity};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// What is held is not left behind for want of patience with somebody else's messages, which is what a user says.
+const LONGEST_RETURN: Duration = Duration::from_secs(60);
+
+/// What comes back, and until when.
+pub(in super::super) struct Return<'m> {
+    /// The holding queue; nobody but this mover takes from it.
+    pub(in super::super) from: &'m QueueName,
+    /// The exchange through which it comes back.
+    pub(in super::super) through: &'m ExchangeName,
+    /// The queue into which it comes back.
+    pub(in super::super) into: &'m QueueName,
+    /// What that queue takes at most, where it rejects the rest.
+    pub(in super::super) limit: Option<Limit>,
+    /// What it is moved for.
+    pub(in super::super) purpose: Purpose,
+    /// When it is enough.
+    pub(in super::super) until: Level,
+    /// Where more comes: bound as soon as next to nothing is left.
+    pub(in super::super) switch: Option<&'m Binding>,
+    /// Whether the totals are those of the last tick of a quorum queue.
+    pub(in super::super) has_ticks: bool,
+}
+
+impl Moving<'_> {
+    /// Brings back what a holding queue holds.
+    pub(in super::super) async fn bring_back(
+        &mut self,
+        back: &Return<'_>,
+        tell: impl Fn(u64, Option<u64>),
+    ) -> Result<(), Setback> {
+        let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
+        let mut before = None;
+        if back.purpose == Purpose::ReturnDrained && !self.is_behind {
+            self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
+        }
+        loop {
+            self.broker.check()?;
+            let mut refused = match self.start(back.from, back.through, back.purpose).await {
+                Ok(()) => None,
+                Err(fault) => Some(setback(back.from, fault)?),
+            };
+            match self.is_idle(back.until, back.switch).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => refused = Some(setback(back.from, error.into())?),
+            }
+            let Some(live) = self.live(back.from).await? else { return Ok(()) };
+            let (progress, fault) = self.progress().await?;
+            let is_rejected = progress.as_ref().is_some_and(|progress| progress.state == State::Rejected);
+            if let Some(fault) = fault {
+                refused = Some(setback(back.from, fault)?);
+            }
+            let moved = self.moved_with(progress.as_ref());
+            // By this step: the same messages were moved once already, out of the old queue.
+            let before = *before.get_or_insert(self.moved.unwrap_or(0));
+            tell(moved.saturating_sub(before), live.messages.filter(|_| !back.has_ticks));
+            pace.saw(live.messages, moved);
+            if self.is_shovel() && pace.is_reached(back.until, back.has_ticks) {
+                return Ok(());
+            }
+            if back.until == Level::NearlyEmpty && self.is_outrun(back, &pace).await {
+                self.overtaken = live.messages;
+                return Ok(());
+            }
+            if let Some(reason) = self.why_stuck(back, &pace, (&live, refused.as_ref(), is_rejected)).await? {
+                // A shovel counts as moved what is rejected, and tries it again.
+                if self.is_shovel() {
+                    (self.returned, self.from_drained) = (None, None);
+                }
+                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: back.from.clone(), reason }));
+            }
+            sleep(super::POLL).await;
+        }
+    }
+
+    /// Whether more comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
+    async fn is_outrun(&self, back: &Return<'_>, pace: &Pace) -> bool {
+        pace.is_not_falling() && takes_none(self.broker, back.into).await.is_none()
+    }
+
+    /// Why it will not get on, if it seems so: what counts is that what is held gets less.
+    async fn why_stuck(
+        &self,
+        back: &Return<'_>,
+        pace: &Pace,
+        (live, refused, is_rejected): (&QueueActivity, Option<&Fault>, bool),
+    ) -> Result<Option<String>, BrokerError> {
+        if !pace.is_not_falling() {
+            return Ok(None);
+        }
+        if let Some(target) = self.live(back.into).await?
+            && let Some(reason) = Limit::rejects(back.limit, back.into, &target, is_rejected)
+        {
+            // Who waits for consumers where there are none waits in vain.
+            let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
+            return Ok(Some(reason).filter(|_| !is_consumed || pace.has_not_fallen_for(LONGEST_RETURN)));
+        }
+        if !pace.has_not_fallen_for(self.means.patience.max(LONGEST_RETURN)) {
+            return Ok(None);
+        }
+        let reason = takes_none(self.broker, back.into).await;
+        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused))))
+    }
+}

@@ -1,0 +1,62 @@
+//! What somebody else did meanwhile: a binding to the queue, a policy on what holds its messages.
+
+use super::super::Setback;
+use super::Moving;
+use crate::broker::BrokerError;
+use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName};
+use crate::plan::Migration;
+
+impl Moving<'_> {
+    /// The policy that takes messages from what holds them now, in words.
+    pub(in super::super) async fn eater(
+        &self,
+        migration: &Migration,
+        version: BrokerVersion,
+    ) -> Result<Option<String>, BrokerError> {
+        let policies = self.broker.broker().policies(self.broker.vhost()).await?;
+        Ok(migration.eater(&policies, version))
+    }
+
+    /// Fails if there is one: as long as the old queue is there, all can be put back into it.
+    pub(in super::super) async fn expect_no_eater(
+        &self,
+        migration: &Migration,
+        version: BrokerVersion,
+    ) -> Result<(), BrokerError> {
+        match self.eater(migration, version).await? {
+            None => Ok(()),
+            Some(eater) => {
+                let reason = format!("{eater}, where its messages are held, and did not when it was planned");
+                Err(BrokerError::NotMoved { queue: migration.queue.clone(), reason })
+            }
+        }
+    }
+
+    /// Fails when something leads to the queue: whoever bound it did so meanwhile.
+    pub(in super::super) async fn unbound(&self, queue: &QueueName) -> Result<(), Setback> {
+        let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
+        bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
+            let (object, binding) = (queue.to_string(), binding.to_string());
+            Err(Setback::Again(BrokerError::BoundMeanwhile { object, binding }))
+        })
+    }
+
+    /// Fails when something leads to the queue that would be lost with it. What leads to the tap, too, is not: it is bound
+    /// again with the rest, and what comes by it is held.
+    pub(in super::super) async fn expect_tapped(
+        &self,
+        queue: &QueueName,
+        tap: &ExchangeName,
+    ) -> Result<(), BrokerError> {
+        let (_, keys) = self.broker.broker().bindings(self.broker.vhost()).await?;
+        let is_tapped = |binding: &Binding, by: &Vec<String>| {
+            let other = Binding { destination: Destination::Exchange(tap.clone()), ..binding.clone() };
+            keys.get(&other).is_some_and(|tapped| by.iter().all(|key| tapped.contains(key)))
+        };
+        let lost = keys.iter().find(|(binding, by)| binding.touches_queue(queue) && !is_tapped(binding, by));
+        lost.map_or(Ok(()), |(binding, _)| {
+            let (object, binding) = (queue.to_string(), binding.to_string());
+            Err(BrokerError::BoundMeanwhile { object, binding })
+        })
+    }
+}

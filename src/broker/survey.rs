@@ -1,0 +1,66 @@
+//! What is read of a broker, before it is put together: what all vhosts have in common, and the lists of each. Pure.
+
+use super::error::BrokerError;
+use super::snapshot::{Lists, Snapshot};
+use super::wire;
+use crate::behaviour::Dialect;
+use crate::model::VhostName;
+use std::collections::BTreeMap;
+
+/// What is the same for every vhost.
+#[derive(Clone, Debug)]
+pub(super) struct Cluster {
+    pub(super) name: String,
+    pub(super) product: String,
+    /// With the node's default queue type.
+    pub(super) dialect: Dialect,
+}
+
+/// What is the same for every vhost, and what each says of itself.
+#[derive(Debug)]
+pub struct Survey {
+    pub(super) cluster: Cluster,
+    pub(super) settings: BTreeMap<String, wire::Vhost>,
+}
+
+impl Survey {
+    /// How the broker behaves towards a vhost; towards one that is not there, as towards one without settings.
+    pub fn dialect(&self, vhost: &VhostName) -> Dialect {
+        let settings = self.settings.get(vhost.as_str());
+        self.cluster.dialect_of(settings.and_then(wire::Vhost::default_queue_type))
+    }
+}
+
+impl Cluster {
+    /// With the vhost's own default queue type, if it has one.
+    pub(super) fn dialect_of(&self, default_queue_type: Option<&str>) -> Dialect {
+        let mut dialect = self.dialect.clone();
+        if let Some(own) = default_queue_type {
+            dialect.default_queue_type = Some(own.to_owned());
+        }
+        dialect
+    }
+}
+
+/// The lists of some vhosts, or why there are none.
+#[derive(Debug)]
+pub struct Listed(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
+
+impl Listed {
+    /// What the vhosts hold, in the order in which they were asked for.
+    ///
+    /// # Errors
+    /// What was wrong with the first list that could not be read.
+    pub fn snapshots(self, survey: Survey) -> Result<Vec<Snapshot>, BrokerError> {
+        let Survey { cluster, mut settings } = survey;
+        let snapshots = self.0.into_iter().map(|(vhost, lists)| {
+            match (lists, settings.remove(vhost.as_str())) {
+                // Only together: 404 of one list alone is a proxy's, or of a vhost that comes or goes at this moment, and
+                // a vhost taken for missing is one whose objects are all to be created.
+                (Err(BrokerError::NotFound { .. }), None) => Ok(Snapshot::missing(vhost, &cluster)),
+                (lists, settings) => Ok(Snapshot::of(vhost, &cluster, Lists { settings, ..lists? })),
+            }
+        });
+        snapshots.collect()
+    }
+}

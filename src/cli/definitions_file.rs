@@ -1,0 +1,44 @@
+//! Definitions files, and what is wrong with those that are none.
+
+use super::failure::Failure;
+use crate::broker::definitions::DefinitionsError;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The text of a file; `-` is standard input.
+pub(super) fn text(path: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| {
+        let failure = Failure::usage(format!("cannot read {}", path.display()));
+        if error.kind() == ErrorKind::IsADirectory {
+            failure.because("it is a folder").hint("give the definitions file itself, or `-` for standard input")
+        } else {
+            failure.because(error.to_string())
+        }
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let is_wide = matches!(error.as_bytes(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+        let failure = Failure::spec(unusable(path));
+        if is_wide {
+            failure
+                .because("it is UTF-16, and RabbitMQ writes UTF-8")
+                .hint("a shell has converted it: let it be written by `rabbitmqctl export_definitions FILE`")
+        } else {
+            failure.because("it is not UTF-8")
+        }
+    })
+}
+
+/// Why that file is not one.
+pub(super) fn failure(path: &Path, error: &DefinitionsError) -> Failure {
+    Failure::spec(unusable(path)).because(error.to_string())
+}
+
+fn unusable(path: &Path) -> String {
+    format!("{} is not a definitions file that can be used", path.display())
+}

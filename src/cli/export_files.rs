@@ -1,0 +1,89 @@
+//! Where exports go: to standard output, into one file, or into a folder with a file for each vhost.
+
+use super::failure::Failure;
+use super::output;
+use crate::model::VhostName;
+use crate::model::address::encode;
+use crate::model::naming::digest;
+use std::path::{Path, PathBuf};
+
+/// So many bytes of a vhost's name, as it is encoded, stand in the name of its file: with what stands behind them, every
+/// file system takes it.
+const LONGEST_NAME: usize = 200;
+
+/// Where `--out` leads.
+pub(super) enum Place {
+    Output,
+    File(PathBuf),
+    Folder(PathBuf),
+}
+
+impl Place {
+    /// By what is there, and else by the name.
+    pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
+        let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
+        let is_called_folder = out.to_string_lossy().ends_with(std::path::is_separator);
+        if out.is_dir() || is_called_folder && !out.exists() {
+            return Ok(Self::Folder(out.to_owned()));
+        }
+        let extension = out.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+        match extension.as_deref() {
+            Some("yaml" | "yml") => Ok(Self::File(out.to_owned())),
+            // A device or a pipe.
+            _ if out.exists() && !out.is_file() => Ok(Self::File(out.to_owned())),
+            _ if out.exists() => {
+                Err(Failure::usage(format!("{} is no folder, and not called .yaml or .yml", out.display()))
+                    .hint("give --out a file that is called so, a folder, or `-` for standard output"))
+            }
+            Some(_) => Err(Failure::usage(format!("{} is not called .yaml or .yml, as specs are", out.display()))
+                .hint(format!("write a file: --out {}", out.with_extension("yaml").display()))
+                .hint(format!("or into a folder of that name: --out {}/", out.display()))),
+            None => Ok(Self::Folder(out.to_owned())),
+        }
+    }
+
+    /// Writes the text of each vhost. Nothing is written where one of the files is there already, or cannot be written.
+    pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
+        let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
+        match self {
+            Self::Output => output::print(&all()),
+            Self::File(path) => write(path.parent().unwrap_or(Path::new("")), &[(path.clone(), all())], may_replace),
+            Self::Folder(folder) => {
+                let file = |(vhost, text): &(&VhostName, &str)| (folder.join(file_name(vhost)), (*text).to_owned());
+                write(folder, &texts.iter().map(file).collect::<Vec<_>>(), may_replace)
+            }
+        }
+    }
+}
+
+/// A name that no file system refuses, and that `topo plan FOLDER` reads: what begins with a dot is hidden.
+fn file_name(vhost: &VhostName) -> String {
+    let encoded = encode(vhost.as_str());
+    let mut name = match encoded.strip_prefix('.') {
+        Some(rest) => format!("%2E{rest}"),
+        None => encoded,
+    };
+    if name.len() > LONGEST_NAME {
+        name.truncate(LONGEST_NAME);
+        // Not within a `%2F`.
+        let whole = name.rfind('%').filter(|at| at + 3 > name.len());
+        name.truncate(whole.unwrap_or(name.len()));
+        name = format!("{name}~{}", digest(vhost.as_str()));
+    }
+    name + ".yaml"
+}
+
+/// Nothing is written where one of the files is there already, and no part of it stays where one cannot be written.
+fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
+    if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
+        return Err(Failure::usage(format!("{} is there already, and nothing was written", path.display()))
+            .hint("choose another place, or replace it: --force"));
+    }
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.is_dir()) {
+        return Err(Failure::usage(format!("{} is a folder, and nothing was written", path.display())));
+    }
+    if !folder.as_os_str().is_empty() {
+        std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;
+    }
+    output::write_public_files(files)
+}

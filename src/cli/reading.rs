@@ -1,0 +1,70 @@
+//! Reads the specs and the broker at once: most of the time is the broker's, which makes its lists while the specs are
+//! read, looked up in, and checked by the rules.
+
+use super::failure::Failure;
+use super::findings::{self, Found};
+use super::input::{self, Loaded};
+use super::sources::Sources;
+use crate::behaviour::Dialect;
+use crate::broker::{Broker, Snapshot};
+use crate::lint::Levels;
+use crate::model::BrokerVersion;
+use crate::plan::Wanted;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::try_join;
+
+/// What was read, a vhost each, in the same order.
+pub(super) struct Reading {
+    pub(super) loaded: Loaded,
+    /// What the specs want of that broker.
+    pub(super) wanted: Vec<Arc<Wanted>>,
+    /// What the rules find for it.
+    pub(super) found: Found,
+    pub(super) snapshots: Vec<Snapshot>,
+}
+
+/// Reads both. What is wrong with the specs is said before any broker is waited for.
+pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> Result<Reading, Failure> {
+    let guessed = sources.vhosts_at_a_glance();
+    let (tell, told) = oneshot::channel();
+    let load = async {
+        let loaded = beside(move || input::load(sources)).await?;
+        // Nobody listens any more where all has failed.
+        let _ = tell.send(loaded.vhosts());
+        Ok::<_, Failure>(loaded)
+    };
+    let specs = async {
+        let (mut loaded, survey) = try_join!(load, async { Ok(broker.survey().await) })?;
+        let survey = survey?;
+        let dialects: Vec<Dialect> = loaded.vhosts().iter().map(|vhost| survey.dialect(vhost)).collect();
+        let understand = move || {
+            let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+            loaded.expand_for(|index| dialects.get(index).unwrap_or(&newest))?;
+            let found = findings::of(&loaded, dialects.iter(), &levels);
+            let wanted: Vec<Arc<Wanted>> = loaded.take_wanted().into_iter().map(Arc::new).collect();
+            Ok((loaded, found, wanted))
+        };
+        Ok::<_, Failure>((survey, beside(understand).await?))
+    };
+    let lists = async {
+        let guess = broker.lists(&guessed).await;
+        match told.await {
+            Ok(vhosts) if vhosts != guessed => Ok(broker.lists(&vhosts).await),
+            Ok(_) | Err(_) => Ok(guess),
+        }
+    };
+    let ((survey, (loaded, found, wanted)), listed) = try_join!(specs, lists)?;
+    Ok(Reading { loaded, wanted, found, snapshots: listed.snapshots(survey)? })
+}
+
+/// Computes on another thread, while this one takes what the broker sends.
+async fn beside<T: Send + 'static>(
+    compute: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(compute).await {
+        Ok(result) => result,
+        // It is never cancelled.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

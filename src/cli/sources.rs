@@ -1,0 +1,162 @@
+//! The text of specs: which files, and what stands in them, before any of it is read as YAML.
+
+use super::arguments::SpecArguments;
+use super::failure::Failure;
+use super::input::unreadable;
+use super::shell;
+use super::variables;
+use crate::model::VhostName;
+use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, vhosts_at_a_glance};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The name of what has none.
+const STDIN: &str = "<stdin>";
+
+/// The text of specs, with what belongs to it.
+pub(super) struct Sources {
+    pub(super) files: Vec<SourceFile>,
+    /// What is wrong with them before they are read as YAML.
+    pub(super) unreadable: Diagnostics,
+    pub(super) variables: Variables,
+    /// The vhost that was asked for alone.
+    pub(super) only: Option<String>,
+    /// The specs as they would be typed.
+    pub(super) specs: String,
+    /// The specs as people are shown them.
+    pub(super) names: String,
+}
+
+impl Sources {
+    /// Reads them; `command` is what is typed in front of the specs.
+    pub(super) fn read(arguments: &SpecArguments, command: &str) -> Result<Self, Failure> {
+        let paths = paths(arguments, command)?;
+        let (files, unreadable) = files(&paths)?;
+        let variables = variables::variables(arguments)?;
+        variables::are_used(arguments, &files)?;
+        let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
+        let shown =
+            |path: &PathBuf| if path.as_os_str() == "-" { STDIN.to_owned() } else { path.display().to_string() };
+        let names: Vec<String> = paths.iter().map(shown).collect();
+        let only = arguments.vhost.clone();
+        Ok(Self { files, unreadable, variables, only, specs: specs.join(" "), names: names.join(" ") })
+    }
+
+    /// The vhosts that they seem to be for, by name.
+    pub(super) fn vhosts_at_a_glance(&self) -> Vec<VhostName> {
+        let mut vhosts = vhosts_at_a_glance(&self.files);
+        vhosts.retain(|vhost| self.only.as_ref().is_none_or(|only| vhost.as_str() == only));
+        vhosts
+    }
+}
+
+/// Whether there is any spec to read, named or not.
+pub(super) fn is_any(arguments: &SpecArguments) -> bool {
+    paths(arguments, "").is_ok()
+}
+
+/// The paths that were given, or the ones that everybody uses.
+fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
+    let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    for usual in ["topology.yaml", "topology"] {
+        if Path::new(usual).exists() {
+            return Ok(vec![PathBuf::from(usual)]);
+        }
+    }
+    Err(Failure::usage("there is no spec: no file was named, and there is no topology.yaml and no topology/ here")
+        .hint(format!("name one: {command} FILE"))
+        .hint("or write one; the README begins with an example"))
+}
+
+/// All files of the paths, and what is wrong with them before they are read as YAML.
+fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
+    let mut files = Vec::new();
+    let mut diagnostics = Diagnostics::new();
+    let mut read = BTreeSet::new();
+    for path in paths {
+        // What is named twice is read once: it would contradict itself.
+        if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+            continue;
+        }
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| unreadable(Path::new(STDIN), &error))?;
+            let source = source(STDIN.to_owned(), bytes, files.len(), &mut diagnostics);
+            files.push(source);
+        } else if path.is_dir() {
+            let before = files.len();
+            folder(path, &mut read, &mut files, &mut diagnostics)?;
+            if files.len() == before && !is_any_read_in(path, &read) {
+                return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
+            }
+        } else {
+            let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+            let source = source(path.display().to_string(), bytes, files.len(), &mut diagnostics);
+            files.push(source);
+        }
+    }
+    Ok((files, diagnostics))
+}
+
+/// Whether a file below the folder was named before it.
+fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    read.iter().any(|file| *file != folder && file.starts_with(&folder))
+}
+
+/// All YAML files of a folder and its folders, by name; hidden ones are not read.
+fn folder(
+    path: &Path,
+    read: &mut BTreeSet<PathBuf>,
+    files: &mut Vec<SourceFile>,
+    diagnostics: &mut Diagnostics,
+) -> Result<(), Failure> {
+    let failure = |error: std::io::Error| unreadable(path, &error);
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
+        .map_err(failure)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(failure)?;
+    entries.sort();
+    for entry in entries {
+        if entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+            continue;
+        }
+        let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        // A link to a folder is not followed: it may lead back here.
+        if entry.is_dir() && !entry.is_symlink() {
+            folder(&entry, read, files, diagnostics)?;
+        } else if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
+            let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
+            let source = source(entry.display().to_string(), bytes, files.len(), diagnostics);
+            files.push(source);
+        }
+    }
+    Ok(())
+}
+
+/// A file as text. What is not UTF-8 is reported, and read as far as it goes, for the other errors in it.
+fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return SourceFile { name, text },
+        Err(error) => error,
+    };
+    let start = bytes.utf8_error().valid_up_to();
+    let bytes = bytes.into_bytes();
+    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let before = String::from_utf8_lossy(&bytes[..start]);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
+    // What a byte that is none becomes; nothing is left of UTF-16.
+    let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
+    let at = Location { file: index, start, end: start + length, line, column };
+    diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));
+    let text = String::from_utf8_lossy(if is_utf_16 { &bytes[..start] } else { &bytes }).into_owned();
+    SourceFile { name, text }
+}

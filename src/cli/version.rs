@@ -1,0 +1,47 @@
+//! `topo version`: which topo this is, and how it was made.
+
+use super::exit::Exit;
+use super::failure::Failure;
+use super::offline_arguments::{ExplainFormat, VersionArguments};
+use super::output;
+use serde_json::{Map, Value, json};
+
+/// The version of the document's shape.
+const FORMAT_VERSION: u32 = 1;
+
+/// What `--version` says behind the name: the number, and the commit of a release.
+pub(super) fn short() -> String {
+    let origin: Vec<&str> = [COMMIT, DATE].into_iter().filter(|text| !text.is_empty()).collect();
+    match origin.is_empty() {
+        true => VERSION.to_owned(),
+        false => format!("{VERSION} ({})", origin.join(" ")),
+    }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const COMMIT: &str = env!("TOPO_BUILD_COMMIT");
+const DATE: &str = env!("TOPO_BUILD_DATE");
+
+/// What `build.rs` found out; what it did not is empty, and not said.
+const BUILD: [(&str, &str); 5] = [
+    ("commit", COMMIT),
+    ("date", DATE),
+    ("target", env!("TOPO_BUILD_TARGET")),
+    ("rustc", env!("TOPO_BUILD_RUSTC")),
+    ("profile", env!("TOPO_BUILD_PROFILE")),
+];
+
+pub(super) fn run(arguments: &VersionArguments) -> Result<Exit, Failure> {
+    let known = BUILD.into_iter().filter(|(_, value)| !value.is_empty());
+    output::print(&match arguments.format {
+        ExplainFormat::Text => {
+            let lines: String = known.map(|(name, value)| format!("{name:<8} {value}\n")).collect();
+            format!("topo {VERSION}\n{lines}")
+        }
+        ExplainFormat::Json => {
+            let build: Map<String, Value> = known.map(|(name, value)| (name.to_owned(), json!(value))).collect();
+            format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "version": VERSION, "build": build }))
+        }
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,182 @@
+//! What is said above objects is true of the broker, and not only of the spec.
+
+use crate::export::tests::{applied, dialect, exported, without_passing};
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, Topology};
+
+const VERSION: &str = "3.10.8";
+
+/// The comments of the text on one line each, without the head.
+fn comments(text: &str) -> String {
+    let body = text.split_once("version: 1\n").map_or(text, |(_, body)| body);
+    let lines = body.lines().map(str::trim).filter_map(|line| line.strip_prefix('#'));
+    lines.map(|line| if line.starts_with("   ") { line.trim().to_owned() } else { format!("\n{}", line.trim()) }).fold(
+        String::new(),
+        |text, line| match line.strip_prefix('\n') {
+            Some(_) => text + &line,
+            None => text + " " + &line,
+        },
+    ) + "\n"
+}
+
+fn of(topology: &Topology, globs: &[&str]) -> String {
+    comments(&exported(topology, &dialect(VERSION), globs).text)
+}
+
+fn passing(topology: &mut Topology, queue: &str, source: &str, key: &str) {
+    let it = Queue { durable: true, exclusive: false, auto_delete: true, arguments: Arguments::new() };
+    topology.queues.insert(queue.into(), it);
+    bind(topology, source, queue, key, Arguments::new());
+}
+
+fn bind(topology: &mut Topology, source: &str, queue: &str, routing_key: &str, arguments: Arguments) {
+    let (source, destination) = (source.into(), Destination::Queue(queue.into()));
+    topology.bindings.insert(Binding { source, destination, routing_key: routing_key.to_owned(), arguments });
+}
+
+#[test]
+fn what_leads_to_a_queue_that_comes_and_goes_leads_somewhere() {
+    let spec = "
+exchanges: {events: {type: fanout}, e: {type: topic, alternateExchange: rest}, rest: {type: fanout}, dlx: {type: direct}}
+queues:
+  w: {type: classic, bindings: [{exchange: e, routingKey: k}], deadLetter: {exchange: dlx, routingKey: x}}
+";
+    let mut topology = applied(spec, &dialect(VERSION));
+    let found = of(&topology, &[]);
+    for rule in ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"] {
+        assert_eq!(found.matches(&format!("\n{rule}: ")).count(), 1, "{rule}{found}");
+    }
+    passing(&mut topology, "a", "events", "");
+    passing(&mut topology, "b", "rest", "");
+    passing(&mut topology, "c", "dlx", "x");
+    assert_eq!(of(&topology, &[]), "\n");
+    // With another key it would not help.
+    topology.bindings.retain(|binding| binding.source != "dlx".into());
+    bind(&mut topology, "dlx", "c", "y", Arguments::new());
+    assert!(of(&topology, &[]).starts_with("\ndead-letters-reach-nothing: "));
+}
+
+#[test]
+fn what_a_match_leaves_out_counts() {
+    let spec = "
+exchanges: {app: {type: topic}, dlx: {type: fanout}}
+queues:
+  orders: {type: classic, bindings: [{exchange: app, routingKey: o}], deadLetter: {exchange: dlx}}
+  orders.dead: {type: classic, bindings: [{exchange: dlx}]}
+";
+    let mut topology = applied(spec, &dialect(VERSION));
+    let globs = ["app", "dlx", "orders"];
+    assert_eq!(of(&topology, &globs), "\n");
+    topology.queues.remove(&"orders.dead".into());
+    topology.bindings.retain(|binding| binding.source != "dlx".into());
+    assert!(of(&topology, &globs).starts_with("\ndead-letters-reach-nothing: "));
+}
+
+#[test]
+fn a_binding_that_no_spec_can_say_binds() {
+    let spec = "
+exchanges: {e: {type: headers}, f: {type: fanout}}
+queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
+";
+    let mut topology = applied(spec, &dialect(VERSION));
+    let found = of(&topology, &[]);
+    assert!(found.contains("\nunbound-exchange: ") && found.contains("\nunbound-queue: "), "{found}");
+    bind(&mut topology, "e", "q", "", Arguments::from([("a".to_owned(), ArgumentValue::Null)]));
+    let export = exported(&topology, &dialect(VERSION), &[]);
+    assert!(export.left_out.lines().join("\n").contains("1 binding that no spec can say"), "{:?}", export.left_out);
+    assert_eq!(comments(&export.text), "\n");
+}
+
+#[test]
+fn a_definitions_file_does_not_know_every_queue() {
+    let topology = applied("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &dialect(VERSION));
+    let found = comments(&without_passing(&topology, &dialect(VERSION)).text);
+    let but = "what is published to it is dropped (no definitions file holds exclusive and transient queues)\n";
+    assert!(found.contains(but), "{found}");
+}
+
+#[test]
+fn what_is_said_of_several_bindings_is_said_once() {
+    let spec = "
+exchanges: {e: {type: topic}}
+queues:
+  q:
+    type: classic
+    bindings:
+      - {exchange: e, routingKey: '#'}
+      - {exchange: e, routingKey: a}
+      - {exchange: e, routingKey: b}
+      - {exchange: e, routingKey: c}
+      - {exchange: e, routingKey: d}
+policies:
+  ha: {pattern: '^q', definition: {ha-mode: all, ha-sync-mode: automatic}}
+";
+    let topology = applied(spec, &dialect(VERSION));
+    let found = of(&topology, &[]);
+    let shadowed = "\ntopic-binding-shadowed: `a`, `b`, `c` and 1 more: it adds nothing: the queue gets all";
+    assert!(found.contains(shadowed) && found.matches("topic-binding-shadowed").count() == 1, "{found}");
+    let mirrored =
+        "\nmirrored-queue-policy: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`, `ha-sync-mode`";
+    assert!(found.contains(mirrored) && found.matches("mirrored-queue-policy").count() == 1, "{found}");
+    // Where each key is refused, too, that is no second thing.
+    let refused = comments(&exported(&topology, &dialect("4.0.5"), &[]).text);
+    assert!(refused.contains("refused") && !refused.contains("refused-by-broker"), "{refused}");
+}
+
+fn waits(queues: &str) -> Vec<String> {
+    let found = of(&applied(queues, &dialect(VERSION)), &[]);
+    let is_of_waiting = |line: &&str| ["a retry", "messages wait", "what nobody"].iter().any(|it| line.starts_with(it));
+    found.lines().filter(is_of_waiting).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_retry_by_hand_is_one_that_letters_come_to_and_go_back_from() {
+    // The worker chooses the tier; what it rejects comes to none.
+    let ladder = "
+exchanges: {e: {type: topic}, orders.retry: {type: direct}}
+queues:
+  orders: {type: classic, bindings: [{exchange: e, routingKey: o}], deadLetter: {exchange: orders.retry}}
+  orders.5s: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 5s}]}
+  orders.30s: {type: classic, messageTtl: 30s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 30s}]}
+";
+    let on = |wait: &str| format!("messages wait here {wait}, and then go on to queue `orders`");
+    assert_eq!(waits(ladder), [on("30s"), on("5s")]);
+    let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
+    let by_hand =
+        "a retry made by hand: what `orders` rejects waits here 5s and goes back, for ever unless the worker counts";
+    assert_eq!(waits(&by_key), [on("30s"), by_hand.to_owned()]);
+}
+
+#[test]
+fn nothing_is_its_own_retry() {
+    let queues = "queues: {loop: {type: classic, messageTtl: 1s, deadLetter: {exchange: '', routingKey: loop}}}";
+    assert_eq!(waits(queues), [""; 0]);
+    // Of two that lead to each other, messages wait in the one that keeps them for a shorter time.
+    let queues = "
+exchanges: {e: {type: fanout}}
+queues:
+  work: {type: classic, messageTtl: 1d, bindings: [{exchange: e}], deadLetter: {exchange: '', routingKey: later}}
+  later: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}
+";
+    let found = waits(queues);
+    assert!(found[0].starts_with("a retry made by hand: what `work` rejects waits here 5s"), "{found:?}");
+    assert_eq!(found[1], "what nobody takes within 1d goes on to queue `later`");
+}
+
+#[test]
+fn work_that_goes_out_of_date_does_not_wait() {
+    let queues = "
+exchanges: {e: {type: fanout}, old: {type: direct}}
+queues:
+  work: {type: classic, messageTtl: 1d, bindings: [{exchange: e}], deadLetter: {exchange: old, routingKey: work}}
+  other: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: old, routingKey: other}}
+  gone: {type: classic, bindings: [{exchange: old, routingKey: work}, {exchange: old, routingKey: other}]}
+";
+    assert_eq!(waits(queues), ["what nobody takes within 1d goes on to exchange `old` with the key `work`"]);
+    // To the third nothing comes but dead letters.
+    let dead = queues.replace(
+        "gone: {type: classic,",
+        "gone: {type: classic, messageTtl: 7d, deadLetter: {exchange: '', routingKey: end},",
+    );
+    let found = waits(&format!("{dead}  end: {{type: classic}}\n"));
+    assert!(found.contains(&"messages wait here 7d, and then go on to queue `end`".to_owned()), "{found:?}");
+}

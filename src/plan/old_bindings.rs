@@ -1,0 +1,106 @@
+//! Bindings that a changed spec leaves behind. A binding is all of its identity, so one whose key changes is a new one,
+//! and where nothing `owns` the destination the old one goes on routing. Nobody would see it.
+//!
+//! A vhost is full of bindings that this spec does not have and that are somebody's all the same, so they are told only
+//! where a plan makes it likely that one was replaced: it binds into the same destination, from the same exchange or
+//! beside one from an exchange of this spec. An apply later there is silence again.
+
+use super::advice::yaml;
+use super::document::ChangeKind;
+use super::draft::Draft;
+use super::situation::Situation;
+use crate::diff::binding_reason;
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many bindings stand for all, and can be copied.
+const NAMED: usize = 3;
+
+/// Notes what stays bound beside the new bindings.
+pub(super) fn note(draft: &mut Draft, situation: &Situation<'_>) {
+    let (topology, scope) = (&situation.wanted.topology, &situation.wanted.scope);
+    // What retries are made of has its own way to go.
+    let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
+    let mut new: BTreeMap<&Destination, BTreeSet<&ExchangeName>> = BTreeMap::new();
+    for change in draft.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
+        if let Some(Object::Binding(binding)) = &change.after
+            && !generated.contains(&ObjectId::Binding(binding.clone()))
+        {
+            new.entry(&binding.destination).or_default().insert(&binding.source);
+        }
+    }
+    if new.is_empty() {
+        return;
+    }
+    let goes = draft.unwanted_bindings();
+    let is_declared = |id: &ObjectId| match id {
+        ObjectId::Queue(name) => topology.queues.contains_key(name),
+        ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+    };
+    let mut old: BTreeMap<&Destination, Vec<&Binding>> = BTreeMap::new();
+    for binding in situation.current.bindings.difference(&topology.bindings) {
+        let Some(sources) = new.get(&binding.destination) else { continue };
+        let (source, id) = (ObjectId::Exchange(binding.source.clone()), ObjectId::Binding(binding.clone()));
+        let is_likely = sources.contains(&binding.source)
+            || is_declared(&source) && is_declared(&binding.destination.id()) && !generated.contains(&source);
+        let is_invisible = scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name());
+        // What is `removed` or owned is deleted, or told as undeclared.
+        let is_told = goes.contains(binding) || binding_reason(binding, topology, scope).is_some();
+        if is_likely && !is_invisible && !is_told && !situation.is_untouchable(&id) {
+            old.entry(&binding.destination).or_default().push(binding);
+        }
+    }
+    let notes: Vec<_> = old
+        .into_iter()
+        .map(|(destination, bindings)| {
+            let id = destination.id();
+            // `owns` answers for bindings into what is declared, from exchanges that are not somebody else's.
+            let is_owned = |binding: &&Binding| !scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
+            let may_own = is_declared(&id) && bindings.iter().all(is_owned);
+            (situation.address(&id), text(destination, &bindings, may_own))
+        })
+        .collect();
+    for (address, text) in notes {
+        draft.note(&address, text);
+    }
+}
+
+fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> String {
+    let named: Vec<String> = bindings.iter().take(NAMED).map(|binding| format!("`{binding}`")).collect();
+    let more = match bindings.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (bindings_stay, it_is) = match bindings.len() {
+        1 => ("1 binding that is not in this spec stays".to_owned(), "it is what the spec said before, delete it"),
+        many => (format!("{many} bindings that are not in this spec stay"), "the spec had them before, delete them"),
+    };
+    let owned = match may_own {
+        true => format!(", or by `owns: [{}]` and --prune", yaml::scalar(destination.name())),
+        false => String::new(),
+    };
+    let written: Vec<String> = bindings.iter().take(NAMED).map(|binding| written(binding)).collect();
+    format!(
+        "{bindings_stay} live beside the new: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
+        named.join(", "),
+        written.join(", ")
+    )
+}
+
+/// As a spec says it under `removed`.
+fn written(binding: &Binding) -> String {
+    let Binding { source, destination, routing_key, arguments } = binding;
+    let mut keys = vec![("source", yaml::scalar(source.as_str())), ("destination", yaml::scalar(destination.name()))];
+    if let Destination::Exchange(_) = destination {
+        keys.push(("destinationType", "exchange".to_owned()));
+    }
+    if !routing_key.is_empty() {
+        keys.push(("routingKey", yaml::scalar(routing_key)));
+    }
+    if !arguments.is_empty() {
+        let arguments = arguments.iter().map(|(name, value)| (name.as_str(), yaml::value(value)));
+        keys.push(("arguments", yaml::flow(arguments)));
+    }
+    yaml::flow(keys.into_iter())
+}

@@ -1,0 +1,60 @@
+//! Which vhosts files seem to be for, before they are read as YAML: a guess, by the lines that most specs have. What it
+//! says may be wrong; who acts on it looks again when the specs are read.
+
+use super::SourceFile;
+use crate::model::VhostName;
+use std::collections::BTreeSet;
+
+/// The vhosts that are named in lines of their own, by name; without those that only a variable or an anchor knows.
+pub fn vhosts_at_a_glance(files: &[SourceFile]) -> Vec<VhostName> {
+    let lines = files.iter().flat_map(|file| file.text.lines());
+    let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
+    names.into_iter().collect()
+}
+
+/// Of `vhost: shop`, plain or in quotes without escapes, with or without a comment.
+fn name(line: &str) -> Option<&str> {
+    let value = line.strip_prefix("vhost:")?.trim();
+    for quote in ['"', '\''] {
+        if let Some(quoted) = value.strip_prefix(quote) {
+            let (inner, _) = quoted.split_once(quote)?;
+            return Some(inner).filter(|inner| !inner.contains(['\\', '$']));
+        }
+    }
+    let plain = value.split(" #").next().unwrap_or_default().trim_end();
+    let is_more = |first: char| "{[&*!|>#$%@`".contains(first);
+    Some(plain).filter(|plain| !plain.is_empty() && !plain.starts_with(is_more) && !plain.contains("${"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_name_a_vhost() {
+        for (line, expected) in [
+            ("vhost: shop", Some("shop")),
+            ("vhost: /", Some("/")),
+            ("vhost:   a b  # the shop", Some("a b")),
+            ("vhost: \"a#b\" # quoted", Some("a#b")),
+            ("vhost: 'it'", Some("it")),
+            ("vhost: ${name}", None),
+            ("vhost: shop-${name}", None),
+            ("vhost: \"a\\n\"", None),
+            ("vhost: {name: shop}", None),
+            ("vhost: &anchor shop", None),
+            ("vhost:", None),
+            ("  vhost: shop", None),
+            ("vhosts: shop", None),
+        ] {
+            assert_eq!(name(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn each_vhost_once_and_by_name() {
+        let file = |text: &str| SourceFile { name: "f".to_owned(), text: text.to_owned() };
+        let files = [file("version: 1\nvhost: shop\n---\nvhost: a\n"), file("vhost: shop\nqueues: {}\n")];
+        assert_eq!(vhosts_at_a_glance(&files), ["a", "shop"].map(VhostName::new));
+    }
+}

@@ -1,0 +1,174 @@
+//! Tags: what stands before a value and says of what type it is. Those of YAML's core schema are taken where they are true;
+//! any other is reported: what was meant is text that starts with `!`.
+
+use super::diagnostic::Diagnostic;
+use super::node::Value;
+use super::position::Location;
+use super::scalar;
+use std::ops::Range;
+
+/// The tag before a value that starts there.
+pub(super) fn before_value(text: &str, start: usize) -> Option<Range<usize>> {
+    before(text, start, true)
+}
+
+/// The tag before a key that starts there: on its own line, because above it another value ends.
+pub(super) fn before_key(text: &str, start: usize) -> Option<Range<usize>> {
+    before(text, start, false)
+}
+
+fn before(text: &str, start: usize, is_above_looked_at: bool) -> Option<Range<usize>> {
+    let mut rest = text.get(..start)?;
+    loop {
+        let trimmed = rest.trim_end();
+        if rest[trimmed.len()..].contains('\n') {
+            if !is_above_looked_at {
+                return None;
+            }
+            let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
+            let said = line + without_comment(&trimmed[line..]).len();
+            if said < trimmed.len() {
+                // With a line break behind it still, so that the line above is looked at in the same way.
+                rest = if said == line { &trimmed[..line] } else { &trimmed[..said] };
+                continue;
+            }
+        }
+        let is_end = |c: char| c.is_whitespace() || "{[,".contains(c);
+        let from = trimmed.rfind(is_end).map_or(0, |at| at + trimmed[at..].chars().next().map_or(1, char::len_utf8));
+        let word = &trimmed[from..];
+        if word.starts_with('&') {
+            rest = &trimmed[..from];
+            continue;
+        }
+        // Behind a colon it is the end of a key: `hello !x: 5`.
+        if word.starts_with('!') && !word.ends_with(':') {
+            return Some(from..trimmed.len());
+        }
+        if !word.ends_with('>') {
+            return None;
+        }
+        // `!<tag:yaml.org,2002:str>` has a comma in it.
+        let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
+        return trimmed[line..].rfind("!<").map(|at| line + at..trimmed.len());
+    }
+}
+
+/// A line up to its comment.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, c) in line.char_indices() {
+        let starts_token = before.is_whitespace() || "{[,".contains(before);
+        match (quote, c) {
+            (None, '#') if before.is_whitespace() => return line[..at].trim_end(),
+            (None, '"' | '\'') if starts_token => quote = Some(c),
+            (Some(open), _) if c == open && !(c == '"' && before == '\\') => quote = None,
+            (None | Some(_), _) => {}
+        }
+        before = c;
+    }
+    line
+}
+
+/// The name of a tag of the core schema.
+fn core(tag: &str) -> Option<&str> {
+    let verbatim = || tag.strip_prefix("!<tag:yaml.org,2002:")?.strip_suffix('>');
+    let name = tag.strip_prefix("!!").or_else(verbatim)?;
+    ["str", "int", "float", "bool", "null", "seq", "map"].contains(&name).then_some(name)
+}
+
+/// What a value is by its tag, which stands there; `None` where one of them is wrong.
+pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Location) -> Option<Value> {
+    let name = text.get(tag.clone()).unwrap_or_default();
+    let source = text.get(at.start..at.end).unwrap_or_default();
+    match (core(name), value) {
+        (None, _) => None,
+        (Some("str"), Value::Text(_)) | (Some("seq"), Value::List(_)) | (Some("map"), Value::Table(_)) => {
+            Some(value.clone())
+        }
+        (Some(name), _) => {
+            // Quotes do not matter: the tag says it.
+            let quoted = ['"', '\''].iter().find_map(|quote| source.strip_prefix(*quote)?.strip_suffix(*quote));
+            match (name, scalar::resolve(quoted.unwrap_or(source))) {
+                ("float", Value::Integer(value)) => Some(Value::Float(value as f64)),
+                ("int", value @ Value::Integer(_))
+                | ("float", value @ Value::Float(_))
+                | ("bool", value @ Value::Boolean(_))
+                | ("null", value @ Value::Null(_)) => Some(value),
+                (_, _) => None,
+            }
+        }
+    }
+}
+
+/// What is wrong with a tag: it is none of the core schema, or the value behind it is no such thing.
+pub(super) fn diagnostic(text: &str, tag: &Range<usize>, value: Location) -> Diagnostic {
+    let name = text.get(tag.clone()).unwrap_or_default();
+    if core(name).is_some() {
+        let diagnostic = Diagnostic::error("syntax", format!("this is no `{name}`"), value);
+        return diagnostic.hint("remove the tag, or mend what stands behind it");
+    }
+    let at = Location::spanning(value.file, text, tag.clone());
+    let message = format!("`{name}` is a tag to YAML, and no part of the value");
+    let meant = text.get(tag.start..value.end.max(tag.end)).unwrap_or(name);
+    let hint = match name {
+        _ if name.starts_with("!!") || name.starts_with("!<") || meant.contains(['\n', '"', '\\', '{', '[']) => {
+            "remove it; or put text that starts with `!` in quotes".to_owned()
+        }
+        _ => format!("put text that starts with `!` in quotes: \"{meant}\""),
+    };
+    Diagnostic::error("syntax", message, at).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tag before the `V` of a text.
+    fn found(text: &str, before: fn(&str, usize) -> Option<Range<usize>>) -> Option<&str> {
+        before(text, text.find('V')?).and_then(|range| text.get(range))
+    }
+
+    #[test]
+    fn a_tag_is_found_and_what_looks_like_one_is_not() {
+        for (text, expected) in [
+            ("key: !y V", Some("!y")),
+            ("key: !y  V", Some("!y")),
+            ("[!y V", Some("!y")),
+            ("{a: b,!y V", Some("!y")),
+            ("key: !y &anchor V", Some("!y")),
+            ("key: &anchor !y V", Some("!y")),
+            ("key: !y # why\n  V", Some("!y")),
+            ("key: !y\n\n  # why !z\n  V", Some("!y")),
+            ("key: !<tag:yaml.org,2002:str> V", Some("!<tag:yaml.org,2002:str>")),
+            ("key: V", None),
+            ("hello !x: V", None),
+            ("\"hello !x\": V", None),
+            ("key: # hello !x\n  V", None),
+            ("# hello !x\nV", None),
+            ("'a # !x': # !y\n  - V", None),
+            ("V", None),
+        ] {
+            assert_eq!(found(text, before_value), expected, "{text}");
+        }
+        assert_eq!(found("a: hello !x\nV: 1", before_key), None);
+        assert_eq!(found("a: 1\n!x V: 1", before_key), Some("!x"));
+    }
+
+    #[test]
+    fn tags_of_the_core_schema_are_what_yaml_says() {
+        for (text, value, expected) in [
+            ("!!str 5", Value::Text("5".to_owned()), Some(Value::Text("5".to_owned()))),
+            ("!!int \"5\"", Value::Text("\"5\"".to_owned()), Some(Value::Integer(5))),
+            ("!!float 5", Value::Integer(5), Some(Value::Float(5.0))),
+            ("!!bool 'true'", Value::Text("'true'".to_owned()), Some(Value::Boolean(true))),
+            ("!!int five", Value::Text("five".to_owned()), None),
+            ("!!seq {}", Value::Table(Vec::new()), None),
+            ("!!binary aGk=", Value::Text("hi".to_owned()), None),
+            ("! 5", Value::Text("5".to_owned()), None),
+        ] {
+            let start = text.find(' ').map_or(0, |at| at + 1);
+            let at = Location { file: 0, start, end: text.len(), line: 1, column: start + 1 };
+            assert_eq!(applied(text, &(0..start - 1), &value, at), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What the fingerprint of a plan is of: the change, and nothing else that the spec says.
+
+use crate::support::Topo;
+
+/// A live broker with two queues, by its definitions.
+const LIVE: &str = r#"{"rabbit_version": "4.0.5", "rabbitmq_version": "4.0.5", "vhosts": [{"name": "shop"}], "policies": [],
+    "exchanges": [], "bindings": [], "queues": [
+    {"name": "base", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
+    {"name": "more", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}}]}"#;
+
+const NEW: &str = "version: 1\nvhost: shop\nqueues: {base: {type: classic}, new: {type: classic}}\n";
+
+fn fingerprint_of(live: &str, spec: &str, flags: &[&str]) -> String {
+    let topo = Topo::offline().file("live.json", live).file("topology.yaml", spec);
+    let plan = ["plan", "--against", "live.json", "--format", "json"].into_iter().chain(flags.iter().copied());
+    let plan = topo.run(plan).expect_code(0).plan();
+    plan["fingerprint"].as_str().unwrap().to_owned()
+}
+
+fn fingerprint(spec: &str) -> String {
+    fingerprint_of(LIVE, spec, &[])
+}
+
+#[test]
+fn what_stays_as_it_is_is_not_in_it() {
+    let new = fingerprint(NEW);
+    assert_eq!(new, fingerprint(NEW), "the same twice");
+    let declared = NEW.replace("queues: {", "queues: {more: {type: classic}, ");
+    assert_eq!(new, fingerprint(&declared), "what is live as the spec says");
+    assert_eq!(
+        new,
+        fingerprint(&NEW.replace("queues:", "owns: [base]\nqueues:")),
+        "whose it is, where nothing follows"
+    );
+    let other = "version: 1\nvhost: other\nqueues: {q: {type: classic}}\n";
+    let live = LIVE.replace(r#"[{"name": "shop"}]"#, r#"[{"name": "shop"}, {"name": "other"}]"#).replace(
+        r#"{"name": "base""#,
+        r#"{"name": "q", "vhost": "other", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
+           {"name": "base""#,
+    );
+    assert_eq!(new, fingerprint_of(&live, &format!("{NEW}---\n{other}"), &[]), "a vhost in which nothing changes");
+}
+
+#[test]
+fn all_that_is_done_is_in_it() {
+    let new = fingerprint(NEW);
+    let others = [
+        ("another type", fingerprint(&NEW.replace("new: {type: classic}", "new: {type: quorum}"))),
+        ("another name", fingerprint(&NEW.replace("new:", "newer:"))),
+        ("one more", fingerprint(&NEW.replace("new:", "newer: {type: classic}, new:"))),
+        ("another vhost", fingerprint(&NEW.replace("vhost: shop", "vhost: other"))),
+        ("a binding", fingerprint(&NEW.replace("new: {", "new: {bindings: [{exchange: amq.topic, routingKey: a}], "))),
+        ("a deletion", fingerprint(&NEW.replace("queues:", "removed: {queues: [more]}\nqueues:"))),
+        ("an option", fingerprint_of(LIVE, NEW, &["--prune"])),
+        // What is changed was something else when it was looked at.
+        ("a live vhost", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: the shop}"))),
+        ("a value of it", fingerprint(&NEW.replace("vhost: shop", "vhost: {name: shop, description: a shop}"))),
+    ];
+    for (index, (what, print)) in others.iter().enumerate() {
+        assert_ne!(new, *print, "{what}");
+        assert!(others[..index].iter().all(|(_, other)| other != print), "{what}");
+    }
+}
+
+/// The step of a policy is the same whatever it governs: what it does is not.
+#[test]
+fn what_the_same_step_disturbs_is_in_it() {
+    let policy = "policies: {limits: {pattern: \"^(more|new)$\", definition: {maxLength: 100}}}\n";
+    let spec = |queues: &str| format!("version: 1\nvhost: shop\nqueues: {{{queues}}}\n{policy}");
+    let alone = fingerprint(&spec("base: {type: classic}"));
+    let governed = fingerprint(&spec("base: {type: classic}, more: {type: classic}"));
+    assert_ne!(alone, governed);
+    // The queues of others come and go.
+    let without = LIVE.replace(r#""name": "more""#, r#""name": "much""#);
+    assert_eq!(alone, fingerprint_of(&without, &spec("base: {type: classic}"), &[]));
+}

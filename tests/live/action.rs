@@ -1,0 +1,365 @@
+//! The GitHub Action: `action.yml` and its scripts as they stand, on a real broker, with a stand-in for GitHub's API.
+
+mod github;
+mod runner;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use self::github::GitHub;
+use self::runner::Job;
+use crate::support::{Argument, Node, Vhost, scratch};
+
+const PULL: u64 = 7;
+const INSTALLED: (&str, &str) = ("version", "installed");
+const PASSWORD: (&str, &str) = ("password", "guest");
+const PLAN: (&str, &str) = ("command", "plan");
+const APPLY: (&str, &str) = ("command", "apply");
+
+fn spec(vhost: &Vhost<'_>, queues: &str) -> String {
+    format!("version: 1\nvhost: {}\nqueues: {{{queues}}}\n", vhost.name())
+}
+
+/// A job with the topo that is tested, for one queue.
+fn job(github: &GitHub, vhost: &Vhost<'_>) -> Job {
+    let job = Job::new(github, vhost);
+    job.file("topology.yaml", &spec(vhost, "orders: {type: classic}"));
+    job
+}
+
+#[test]
+fn a_plan_is_one_comment_however_often_it_changes() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    // Talk before and after; and somebody who would like to be taken for the Action.
+    (0..120).for_each(|number| github.comment(PULL, "alice", &format!("remark {number}")));
+    github.comment(PULL, "mallory", "<!-- topo plan: topo; fingerprint=0000 -->\nall is well");
+    let first = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    assert_eq!(first.output("result"), "changes");
+    assert_eq!(first.output("exit-code"), "2");
+    let plan: Value = serde_json::from_str(&fs::read_to_string(first.output("plan")).unwrap()).unwrap();
+    crate::support::valid_plan(&plan);
+    assert_eq!(plan["fingerprint"], first.output("fingerprint"));
+
+    let [comment] = &github.comments_of_bot(PULL)[..] else { panic!("{first:#?}") };
+    let marker = format!("<!-- topo plan: topo; fingerprint={} -->\n### topo plan", first.output("fingerprint"));
+    assert!(comment.body.starts_with(&marker), "{}", comment.body);
+    for part in ["| + | queue orders | create |", "badcafe11111", "/people/shop/actions/runs/42"] {
+        assert!(comment.body.contains(part), "{part}: {}", comment.body);
+    }
+    assert!(first.output("comment-url").ends_with(&comment.id.to_string()), "{first:#?}");
+    assert!(first.summary.contains("| + | queue orders | create |"), "{first:#?}");
+    // On the line of the spec, for the page of the changes.
+    let first = first.expect_log("::notice file=topology.yaml,line=3,col=10,title=topo plan::");
+    assert!(!first.log.contains("guest"), "{first:#?}");
+
+    // The next push: the same comment, found on the second page.
+    job.file("topology.yaml", &spec(&vhost, "orders: {type: classic}, mails: {type: classic}"));
+    github.asked();
+    let second = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    let [updated] = &github.comments_of_bot(PULL)[..] else { panic!("{second:#?}") };
+    assert_eq!(updated.id, comment.id);
+    assert!(updated.body.contains("queue mails") && updated.body.contains(second.output("fingerprint")));
+    assert_ne!(second.output("fingerprint"), first.output("fingerprint"));
+    let asked = github.asked();
+    assert_eq!(asked.iter().filter(|it| it.starts_with("GET ")).count(), 2, "{asked:?}");
+    assert_eq!(asked.last().unwrap(), &format!("PATCH /api/repos/people/shop/issues/comments/{}", comment.id));
+
+    // Another broker on the same pull request has a comment of its own.
+    job.uses(&[PLAN, PASSWORD, INSTALLED, ("name", "topo plan")]).expect_code(0);
+    assert_eq!(github.comments_of_bot(PULL).len(), 2);
+    assert_eq!(github.all_comments(), 123);
+}
+
+#[test]
+fn a_conflict_fails_the_job_and_says_so_in_the_comment() {
+    let vhost = Node::shared().vhost("action");
+    vhost.amqp().declare_queue("orders", &[("x-max-length", Argument::LongInt(5))]).unwrap();
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(3).expect_log("::error file=topology.yaml,line=3");
+    assert_eq!(ran.output("result"), "blocked");
+    let comments = github.comments_of_bot(PULL);
+    assert!(comments[0].body.contains("BLOCKED by 1 conflict"), "{}", comments[0].body);
+
+    // What is wrong with the spec is told in the same place; and there is no plan that could be applied.
+    job.file("topology.yaml", "version: 1\nvhost: shop\nqueues: {orders: {type: clasic}}\n");
+    let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(65);
+    assert_eq!(ran.output("result"), "failed");
+    let [comment] = &github.comments_of_bot(PULL)[..] else { panic!("{ran:#?}") };
+    assert!(comment.body.starts_with("<!-- topo plan: topo; fingerprint= -->\n### topo plan: failed (exit code 65)"));
+    assert!(comment.body.contains("did you mean `classic`"), "{}", comment.body);
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("so nothing was reviewed");
+}
+
+#[test]
+fn what_was_reviewed_is_applied_and_nothing_else() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    let plan = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    // A wrong fingerprint, and a world that moved: nothing is done.
+    let wrong = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "0123456789abcdef")]).expect_code(5);
+    assert_eq!((wrong.output("result"), wrong.output("exit-code")), ("failed", "5"));
+    vhost.amqp().declare_queue("orders", &[("x-max-length", Argument::LongInt(5))]).unwrap();
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(5);
+    vhost.http().delete(&vhost.path("queues", &["orders"])).expect_status(204);
+    assert!(vhost.names("queues").is_empty());
+
+    // Merged: the event is a push, and the commit leads to the pull request with the comment.
+    job.event(&json!({ "after": "c0ffee0000000000" }));
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("no pull request of this commit");
+    github.merged("c0ffee0000000000", PULL);
+    let applied = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(0);
+    assert_eq!(applied.output("result"), "applied");
+    assert_eq!(vhost.names("queues"), ["orders"]);
+    let comments = github.comments_of_bot(PULL);
+    let bodies: Vec<&str> = comments.iter().map(|it| it.body.as_str()).collect();
+    assert!(bodies[0].contains(plan.output("fingerprint")), "{bodies:#?}");
+    assert!(bodies[1].starts_with("<!-- topo apply: topo; applied -->\n### topo apply: done"), "{bodies:#?}");
+    assert!(bodies[1].contains("Applied: 1 step done."), "{bodies:#?}");
+    assert_eq!(bodies.len(), 2);
+
+    // Without a review, by its word alone; and what is taken away is kept in a file.
+    let removed = format!("version: 1\nvhost: {}\nremoved: {{queues: [orders]}}\n", vhost.name());
+    job.file("topology.yaml", &removed);
+    let allowed = [("expect", "any"), ("arguments", "--allow=message-loss,mass-delete,routing-gap")];
+    let removed = job.uses(&[APPLY, PASSWORD, INSTALLED, allowed[0], allowed[1]]).expect_code(0);
+    assert!(fs::read_to_string(removed.output("backup")).unwrap().contains("\"orders\""), "{removed:#?}");
+    assert!(vhost.names("queues").is_empty());
+}
+
+/// Both are planned while neither is applied: what the first brings is no part of what was reviewed in the second.
+#[test]
+fn two_pull_requests_are_applied_one_after_the_other() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = Job::new(&github, &vhost);
+    let holds = |queues: &[&str], more: &str| {
+        let queues: Vec<String> = queues.iter().map(|name| format!("{name}: {{type: classic}}")).collect();
+        job.file("topology.yaml", &(spec(&vhost, &queues.join(", ")) + more));
+    };
+    let plan = |number: u64| {
+        job.event(&json!({ "pull_request": {"number": number, "head": {"sha": "badcafe111111111"}} }));
+        job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0)
+    };
+    let merged = |number: u64| {
+        job.event(&json!({ "after": "c0ffee0000000000" }));
+        github.merged("c0ffee0000000000", number);
+        job.uses(&[APPLY, PASSWORD, INSTALLED])
+    };
+    holds(&["base"], "");
+    job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
+    holds(&["base", "a"], "");
+    plan(1);
+    holds(&["base", "b"], "");
+    plan(2);
+    // A limit for all queues of the spec: more than was looked at, if one of them came meanwhile.
+    let policy = "policies: {all: {pattern: \"^(base|a|b)$\", definition: {maxLength: 100}}}\n";
+    holds(&["base"], policy);
+    plan(3);
+
+    holds(&["base", "a"], "");
+    merged(1).expect_code(0);
+    holds(&["base", "a", "b"], "");
+    merged(2).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["a", "b", "base"]);
+    // Run again, as one does that was told of a failure: there is nothing to do.
+    merged(2).expect_code(0).expect_log("No changes.");
+    holds(&["base", "a", "b"], policy);
+    merged(3).expect_code(5).expect_log("+ policy all");
+    assert!(vhost.list("policies").is_empty());
+    // The way on that docs/action.md says: a plan of what is merged, started by hand, and its fingerprint.
+    job.event(&json!({ "inputs": {} }));
+    let now = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    let fingerprint = now.output("fingerprint");
+    assert!(now.summary.contains(&format!("Fingerprint `{fingerprint}`")), "{now:#?}");
+    github.refuse_reads(403);
+    github.refuse_writes(403);
+    job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", fingerprint)]).expect_code(0);
+    assert_eq!(vhost.list("policies").len(), 1);
+}
+
+/// What was done is done, whatever GitHub makes of the comment; before it is done, the review is all.
+#[test]
+fn an_apply_that_went_well_does_not_fail_for_its_comment() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    github.refuse_reads(403);
+    let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
+    refused.expect_log("::error title=topo::GitHub answered 403 to the question for the comments of 7");
+    job.event(&json!({ "after": "c0ffee0000000000" }));
+    let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
+    refused.expect_log("::error title=topo::GitHub answered 403 to the question for the pull request of c0ffee");
+    assert!(vhost.names("queues").is_empty());
+    // By a fingerprint, or without a review, GitHub is not asked whose commit it is.
+    github.asked();
+    job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["orders"]);
+    assert_eq!(github.asked(), Vec::<String>::new());
+    job.event(&json!({ "pull_request": {"number": 7} }));
+    let done = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
+    assert_eq!(done.output("result"), "applied");
+    done.expect_log("::warning title=topo::GitHub answered 403 to the question for the comments of 7");
+}
+
+/// Another workflow that lets the bot say what strangers write could say what this one says.
+#[test]
+fn a_second_reviewed_plan_is_none() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    job.file("topology.yaml", &spec(&vhost, "orders: {type: classic}, more: {type: classic}"));
+    job.event(&json!({ "schedule": "0 3 * * *" }));
+    let other = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    let forged = format!("<!-- topo plan: topo; fingerprint={} -->\nthank you!", other.output("fingerprint"));
+    github.comment(PULL, "github-actions[bot]", &forged);
+    job.event(&json!({ "pull_request": {"number": 7} }));
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("several comments with a plan of topo");
+    assert!(vhost.names("queues").is_empty());
+}
+
+/// The job of a fork gets no secrets, and may not comment.
+#[test]
+fn a_fork_gets_no_plan() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    github.refuse_writes(403);
+    let fork = job.uses(&[PLAN, ("username", "topo-plan"), ("password", ""), INSTALLED]).expect_code(64);
+    assert_eq!(fork.output("result"), "failed");
+    assert!(fork.summary.contains("there is no password for user `topo-plan`"), "{fork:#?}");
+    fork.expect_log("::warning title=topo::GitHub answered 403: the job may not comment");
+}
+
+/// A job that may not comment, such as one without `pull-requests: write`; no pull request at all; comments that are not
+/// wanted.
+#[test]
+fn without_a_comment_there_is_the_summary() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost);
+    job.github().refuse_writes(403);
+    let mute =
+        job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0).expect_log("::warning title=topo::GitHub answered 403");
+    assert!(mute.summary.contains("queue orders") && mute.output("comment-url").is_empty(), "{mute:#?}");
+    github.asked();
+    job.uses(&[PLAN, PASSWORD, INSTALLED, ("comment", "false")]).expect_code(0);
+    job.event(&json!({ "schedule": "0 3 * * *" }));
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
+    assert_eq!(github.asked(), Vec::<String>::new());
+    // Anything else that GitHub says is no reason to be silent.
+    github.refuse_writes(418);
+    job.event(&json!({ "issue": {"number": 7, "pull_request": {}} }));
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("GitHub answered 418");
+}
+
+/// Names, paths and inputs that would be code if anybody evaluated them, and words that the runner would take for commands.
+#[test]
+fn nothing_that_people_write_is_run() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = Job::new(&github, &vhost);
+    let file = "$(touch pwned)`touch pwned`;touch pwned.yaml";
+    let names = ["$(touch pwned)", "::error::pwned", "`touch pwned`", "a;touch pwned;", "| touch pwned"];
+    let queues: Vec<String> = names.iter().map(|name| format!("{name:?}: {{type: classic}}")).collect();
+    let vhost_of_spec = format!("{{name: {}, description: \"${{A}} ${{B}}\"}}", vhost.name());
+    job.file(file, &format!("version: 1\nvhost: {vhost_of_spec}\nqueues: {{{}}}\n", queues.join(", ")));
+    let hostile = [("specs", file), ("arguments", "--var=A=$(touch pwned)\n\n--var=B=`touch pwned`; touch pwned\n")];
+    let ran = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]).expect_code(0);
+    // All that names could get into is between a word that stops commands and the same word again.
+    let stop = "::stop-commands::";
+    let token = ran.log[ran.log.find(stop).unwrap() + stop.len()..].lines().next().unwrap();
+    let (_, behind) = ran.log.split_once(&format!("\n::{token}::\n")).unwrap();
+    assert!(
+        token.len() > 30 && !behind.lines().any(|line| line.trim_start().starts_with("::error::pwned")),
+        "{ran:#?}"
+    );
+    let again = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]);
+    assert!(!again.log.contains(token), "the word is another each time");
+    for (name, code) in [("x; touch pwned", 64), ("x -->", 64), ("$(touch pwned)", 64), ("staging/eu 1", 0)] {
+        job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1], ("name", name)]).expect_code(code);
+    }
+    job.uses(&[("command", "plan; touch pwned"), PASSWORD, INSTALLED]).expect_code(64);
+    job.uses(&[APPLY, PASSWORD, INSTALLED, hostile[0], hostile[1], ("expect", "$(touch pwned)")]).expect_code(5);
+    let left: Vec<_> = fs::read_dir(job.workspace()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [file]);
+}
+
+#[test]
+fn what_is_too_long_for_a_comment_is_in_the_summary() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = Job::new(&github, &vhost);
+    let queues = |kind: &str| {
+        let one = |number: usize| format!("orders.of.somebody.with.a.long.name.{number}: {{type: {kind}}}");
+        (0..1500).map(one).collect::<Vec<_>>().join(",\n  ")
+    };
+    for (kind, code) in [("classic", 0), ("\"``clasic``\"", 65)] {
+        job.file("topology.yaml", &spec(&vhost, &queues(kind)));
+        let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(code);
+        let [comment] = &github.comments_of_bot(PULL)[..] else { panic!("{}", ran.log) };
+        let body = &comment.body;
+        assert!(body.len() > 50_000 && body.contains("… cut"), "{}", body.len());
+        assert!(body.contains("\n[The summary of the job]("), "{}", &body[body.len() - 500..]);
+        assert_eq!(body.matches("<details>").count(), body.matches("</details>").count());
+        let fences: Vec<&str> = body.lines().filter(|line| line.starts_with("```")).collect();
+        assert!(fences.len().is_multiple_of(2), "{fences:?}");
+        assert!(ran.summary.len() > body.len() && ran.summary.contains("long.name.1499"), "{}", ran.summary.len());
+    }
+}
+
+/// The release of the Action, from the archive that `release/archive` makes.
+#[test]
+fn the_release_is_installed() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = job(&github, &vhost).without_topo();
+    job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("there is no topo on the PATH");
+    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot be had");
+
+    let folder = scratch::folder();
+    // The binary by a line of shell: that of a debug build would take half a minute to pack.
+    let binary = folder.path().join("by-a-line");
+    fs::write(&binary, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_topo"))).unwrap();
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
+    let made = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("release/archive"))
+        .args([binary.as_os_str(), "x86_64-unknown-linux-musl".as_ref(), folder.path().as_os_str()])
+        .env("SOURCE_DATE_EPOCH", "1700000000")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("topo-{version}-x86_64-unknown-linux-musl.tar.gz");
+    for file in [name.clone(), format!("{name}.sha256")] {
+        let content = fs::read(folder.path().join(&file)).unwrap();
+        github.offer(format!("/people/topo/releases/download/v{version}/{file}"), content);
+    }
+    let plan = job.uses(&[PLAN, PASSWORD]).expect_code(0);
+    let expected = format!("topo {version}\n");
+    let plan = plan.expect_log(&expected);
+    assert_eq!(plan.output("result"), "changes");
+    // Nobody knows whose release it would be; but of `uses: ./` it is the repository's own.
+    let job = job.of("");
+    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("does not say whose release this is");
+    let own = job.env("GITHUB_WORKSPACE", env!("CARGO_MANIFEST_DIR"));
+    own.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("/people/shop/releases/download/");
+    let job = own;
+
+    let job = job.of("people/topo");
+    // What is not what its checksum says is not run.
+    let name = "topo-9.9.9-x86_64-unknown-linux-musl.tar.gz";
+    let path = format!("/people/topo/releases/download/v9.9.9/{name}");
+    github.offer(path.clone(), b"other".to_vec());
+    github.offer(format!("{path}.sha256"), format!("{}  {name}\n", "0".repeat(64)).into_bytes());
+    job.uses(&[PLAN, PASSWORD, ("version", "v9.9.9")]).expect_code(1).expect_log("is not what its checksum says");
+    job.uses(&[PLAN, PASSWORD, ("version", "../../main")]).expect_code(1).expect_log("version is no version");
+}

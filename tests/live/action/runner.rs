@@ -1,0 +1,200 @@
+//! Runs the steps of `action.yml` as GitHub's runner would: each script as it stands, with the environment that the file
+//! gives it, and what one step leaves behind there for the next.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::github::{GitHub, REPOSITORY, TOKEN};
+use crate::support::{Vhost, scratch};
+
+/// A job of a workflow that uses the Action.
+pub(super) struct Job {
+    folder: TempDir,
+    action: Value,
+    github: GitHub,
+    environment: BTreeMap<String, String>,
+    /// Whether topo is on the PATH from the start.
+    has_topo: bool,
+    /// What the runner says of where the Action is from; nothing for `uses: ./`.
+    repository: &'static str,
+}
+
+/// What the steps left behind.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) code: i32,
+    pub(super) log: String,
+    pub(super) outputs: BTreeMap<String, String>,
+    pub(super) summary: String,
+}
+
+impl Job {
+    /// For that vhost, with the event of pull request 7.
+    pub(super) fn new(github: &GitHub, vhost: &Vhost<'_>) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let action = serde_yaml::from_str(&fs::read_to_string(root.join("action.yml")).unwrap()).unwrap();
+        let folder = scratch::folder();
+        for name in ["workspace", "temporary", "home"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let environment = [
+            ("HOME", path("home")),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("GITHUB_ACTION_PATH", root.display().to_string()),
+            ("GITHUB_API_URL", format!("{}/api", github.url())),
+            ("GITHUB_SERVER_URL", github.url()),
+            ("GITHUB_REPOSITORY", REPOSITORY.to_owned()),
+            ("GITHUB_RUN_ID", "42".to_owned()),
+            ("GITHUB_SHA", "c0ffee0000000000".to_owned()),
+            ("GITHUB_EVENT_PATH", path("event.json")),
+            ("GITHUB_WORKSPACE", path("workspace")),
+            ("RUNNER_TEMP", path("temporary")),
+            ("RUNNER_OS", "Linux".to_owned()),
+            ("RUNNER_ARCH", "X64".to_owned()),
+            // What a workflow sets for all of its steps, and inputs that are empty leave alone.
+            ("TOPO_URL", vhost.node().url()),
+            ("TOPO_USERNAME", "guest".to_owned()),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value)).into();
+        let job =
+            Self { folder, action, github: github.clone(), environment, has_topo: true, repository: "people/topo" };
+        job.event(&json!({ "pull_request": {"number": 7, "head": {"sha": "badcafe111111111"}} }));
+        job
+    }
+
+    pub(super) fn without_topo(mut self) -> Self {
+        self.has_topo = false;
+        self
+    }
+
+    /// Of that repository, as far as the runner knows: of none with `uses: ./`.
+    pub(super) fn of(mut self, repository: &'static str) -> Self {
+        self.repository = repository;
+        self
+    }
+
+    pub(super) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(super) fn event(&self, event: &Value) {
+        fs::write(self.folder.path().join("event.json"), event.to_string()).unwrap();
+    }
+
+    /// A file of the repository that was checked out.
+    pub(super) fn file(&self, name: &str, content: &str) {
+        let path = self.workspace().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
+    }
+
+    /// `uses: …` with these inputs.
+    pub(super) fn uses(&self, with: &[(&str, &str)]) -> Ran {
+        for (name, _) in with {
+            assert!(!self.action["inputs"][name].is_null(), "the Action has no input `{name}`");
+        }
+        let mut ran = Ran { code: 0, log: String::new(), outputs: BTreeMap::new(), summary: String::new() };
+        let mut path = "/usr/bin:/bin".to_owned();
+        if self.has_topo {
+            let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
+            path = format!("{}:{path}", programs.display());
+        }
+        for step in self.action["runs"]["steps"].as_array().unwrap() {
+            let [output, summary, added] = ["output", "summary", "path"].map(|name| self.folder.path().join(name));
+            for file in [&output, &summary, &added] {
+                fs::write(file, "").unwrap();
+            }
+            let script = self.folder.path().join("script.sh");
+            fs::write(&script, step["run"].as_str().unwrap()).unwrap();
+            let given = step["env"].as_object().unwrap();
+            let given = given.iter().map(|(name, value)| (name, self.expression(value.as_str().unwrap(), with)));
+            // The runner's own way to start bash. Both streams go into the log, in order.
+            let done = Command::new("bash")
+                .args(["-c", "exec bash --noprofile --norc -eo pipefail \"$0\" 2>&1"])
+                .arg(&script)
+                .current_dir(self.workspace())
+                .env_clear()
+                .envs(&self.environment)
+                .env("PATH", &path)
+                .env("GITHUB_OUTPUT", &output)
+                .env("GITHUB_STEP_SUMMARY", &summary)
+                .env("GITHUB_PATH", &added)
+                .envs(given)
+                .output()
+                .unwrap();
+            ran.log += &String::from_utf8_lossy(&done.stdout);
+            ran.summary += &fs::read_to_string(&summary).unwrap();
+            for line in fs::read_to_string(&output).unwrap().lines() {
+                let (name, value) = line.split_once('=').unwrap();
+                ran.outputs.insert(name.to_owned(), value.to_owned());
+            }
+            for line in fs::read_to_string(&added).unwrap().lines() {
+                path = format!("{line}:{path}");
+            }
+            ran.code = done.status.code().unwrap();
+            if ran.code != 0 {
+                break;
+            }
+        }
+        // What is asked of the Action is what it has; and a secret is nowhere.
+        for name in ran.outputs.keys() {
+            let expected = format!("${{{{ steps.run.outputs.{name} }}}}");
+            assert_eq!(self.action["outputs"][name]["value"], expected, "an output that nobody can read");
+        }
+        for text in [&ran.log, &ran.summary] {
+            assert!(!text.contains(TOKEN), "{ran:#?}");
+        }
+        ran
+    }
+
+    /// The expressions that the file needs, and no others.
+    fn expression(&self, text: &str, with: &[(&str, &str)]) -> String {
+        let inside = text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}"));
+        let inside = inside.unwrap_or_else(|| panic!("`{text}` is no expression"));
+        match inside.split_once('.').unwrap() {
+            ("inputs", name) => match with.iter().find(|(given, _)| *given == name) {
+                Some((_, value)) => (*value).to_owned(),
+                None => match self.action["inputs"][name]["default"].as_str() {
+                    Some("${{ github.token }}") => TOKEN.to_owned(),
+                    Some(default) => default.to_owned(),
+                    None => panic!("input `{name}` is required"),
+                },
+            },
+            ("github", "action_repository") => self.repository.to_owned(),
+            (_, _) => panic!("`{text}` is not known here"),
+        }
+    }
+
+    pub(super) fn github(&self) -> &GitHub {
+        &self.github
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub(super) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(super) fn expect_log(self, text: &str) -> Self {
+        assert!(self.log.contains(text), "expected `{text}`: {self:#?}");
+        self
+    }
+
+    pub(super) fn output(&self, name: &str) -> &str {
+        self.outputs.get(name).map_or("", String::as_str)
+    }
+}

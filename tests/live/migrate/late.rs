@@ -1,0 +1,213 @@
+//! What others do at an awkward moment: when the queue is about to go, and when its messages are on their way back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
+use super::traffic::{EXCHANGE, Publisher, emptied};
+use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
+
+/// Longer than between two looks at the bindings while the queue is emptied.
+const NOBODY_LOOKS: Duration = Duration::from_secs(4);
+
+/// To prove that a quorum queue is empty takes 12 s, and what is bound meanwhile would be lost with it.
+#[test]
+fn what_is_bound_while_it_is_proven_empty_is_kept() {
+    if !there_are_quorums() {
+        return;
+    }
+    at_once(2, MOVERS, |mover| {
+        let (stage, proxy) = Stage::new("late", QUORUM).through();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        let running = stage.start(mover);
+        let (mut looks, mut last) = (0, Instant::now());
+        until("the proof", || {
+            let bindings = proxy.count(&gets().path(&stage.vhost.path("bindings", &[])));
+            if bindings != looks || proxy.count(&deletes().path("/e/q.topo.tap/q/")) == 0 {
+                (looks, last) = (bindings, Instant::now());
+            }
+            (last.elapsed() > NOBODY_LOOKS).then_some(())
+        });
+        assert!(!stage.is_new(), "too late");
+        stage.amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
+        let published = publisher.published();
+        assert_eq!(stage.amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
+        let output = running.wait().expect_code(0);
+        let context = format!("by {mover}\n{output}");
+        assert!(stage.is_new(), "{context}");
+        expect_each_once(emptied(&stage.vhost, Q), published + 1, &context);
+        let bindings = stage.vhost.list("bindings");
+        let is_late = |it: &&serde_json::Value| it["routing_key"] == "late.binding" && it["destination"] == Q;
+        assert_eq!(bindings.iter().filter(is_late).count(), 1, "{context}");
+    });
+}
+
+/// Does something when that exchange is about to be made through which all comes back: the queue is exchanged, or not any
+/// more to be.
+fn before_the_return(proxy: &Proxy, what: impl FnMut() + Send + 'static) {
+    proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(what)));
+}
+
+/// A connection of its own, for what is done meanwhile.
+fn amqp(stage: &Stage<'_>) -> Amqp {
+    Amqp::connect(Node::shared().amqp_port(), stage.vhost.name(), "guest", "guest")
+}
+
+fn policy(stage: &Stage<'_>) -> impl FnMut() + Send + use<> {
+    let (http, path) = (stage.vhost.http(), stage.vhost.path("policies", &["late"]));
+    let body = json!({"pattern": "^q.topo", "definition": {"max-length": 3}, "apply-to": "queues"});
+    let (amqp, drained) = (amqp(stage), "q.topo.drained");
+    move || {
+        assert!(http.put(&path, &body).is_success());
+        // The queue hears of it a moment later.
+        until("the policy", || (amqp.ready(drained) <= 3).then_some(()));
+    }
+}
+
+/// After the swap there is no way back: it is done, and said.
+#[test]
+fn a_policy_that_takes_what_is_held_is_said() {
+    at_once(2, MOVERS, |mover| {
+        let (stage, proxy) = Stage::new("taken", TTL).through();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        before_the_return(&proxy, policy(&stage));
+        let output = stage.migrate(mover, &[]).expect_code(4);
+        let policy = "policy late sets max-length on q.topo.hold, which held them";
+        let output = output.expect_error("but messages may be missing: policy late sets max-length on q.topo.hold");
+        assert!(stage.is_new(), "{output}");
+        let left = emptied(&stage.vhost, Q).len();
+        assert_eq!(left, 3, "{output}");
+        let missing = if mover == "amqp" { "17 of 20 messages that were moved out of it did not" } else { "missing" };
+        let output = output.expect_text(missing).expect_text(policy);
+        let plan = stage.topo.run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "nothing is left over: {plan}\n{output}");
+    });
+}
+
+/// Before the swap it is undone.
+#[test]
+fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
+    at_once(2, MOVERS, |mover| {
+        let (stage, proxy) = Stage::new("taking", TTL).through();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(policy(&stage))));
+        let output = stage.migrate(mover, &[]).expect_code(1).expect_text("policy late sets max-length on q.topo.");
+        assert!(!stage.is_new() && emptied(&stage.vhost, Q).len() == 3, "{output}");
+        let said = if mover == "amqp" { "17 messages did not come back" } else { "may not have come back" };
+        output.expect_error(said).expect_no_text("all is as it was");
+    });
+}
+
+/// What its own exchanges lead nowhere must not be led somewhere by a policy: it would be taken for returned.
+#[test]
+fn an_alternate_exchange_of_a_policy_takes_nothing_that_comes_back() {
+    let stage = Stage::new("alternate", TTL);
+    stage.amqp.declare_exchange("other", "fanout", NONE).unwrap();
+    stage.amqp.declare_queue("other", NONE).unwrap();
+    stage.amqp.bind_queue("other", "other", "", NONE);
+    let body = json!({"pattern": ".*", "definition": {"alternate-exchange": "other"}, "apply-to": "exchanges"});
+    assert!(stage.vhost.http().put(&stage.vhost.path("policies", &["alternate"]), &body).is_success());
+    let (stage, proxy) = stage.remembered().through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(300);
+    // An application deletes the new queue as soon as the way back leads to it, and before anything has come.
+    let (http, queue) = (stage.vhost.http(), stage.vhost.path("queues", &[Q]));
+    let bindings = stage.vhost.path("exchanges", &["q.topo.back"]) + "/bindings/source";
+    let mut is_deleted = false;
+    let delete = move || {
+        let bound = http.get(&bindings).body;
+        if !is_deleted && bound.as_array().is_some_and(|bound| !bound.is_empty()) {
+            is_deleted = http.delete(&queue).is_success();
+        }
+    };
+    proxy.add(gets().path("enable_queue_totals"), Fault::Meanwhile(Box::new(delete)));
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    assert_eq!(stage.amqp.ready("other"), 0, "{output}");
+    stage.expect_migrated(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 300, &output);
+}
+
+/// Deleted between the declare and the bind.
+#[test]
+fn a_new_queue_that_is_deleted_at_once_is_made_again() {
+    let (stage, proxy) = Stage::new("deleted", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(20);
+    let (http, queue, mut is_done) = (stage.vhost.http(), stage.vhost.path("queues", &[Q]), false);
+    before_the_return(&proxy, move || {
+        if !std::mem::replace(&mut is_done, true) {
+            assert!(http.delete(&queue).is_success());
+        }
+    });
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    expect_each_once(emptied(&stage.vhost, Q), 20, &output);
+}
+
+/// What does not fit into it is held until it does.
+#[test]
+fn a_full_queue_that_rejects_is_said_to_be_full() {
+    at_once(2, MOVERS, |mover| {
+        let limit = Conversion {
+            old: Some(("x-max-length", 60)),
+            new: "type: classic, maxLength: 50, overflow: reject-publish",
+            becomes: ("x-max-length", "50"),
+            ..TTL
+        };
+        let (mut stage, proxy) = Stage::with("full", limit, &[("x-overflow", text("reject-publish"))]).through();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(50);
+        let amqp = amqp(&stage);
+        before_the_return(&proxy, move || {
+            for number in 50..60 {
+                assert_eq!(amqp.publish(EXCHANGE, "work.k", &number.to_string()), Outcome::Routed);
+            }
+        });
+        let output = stage.migrate(mover, &["--drain-timeout=2s"]).expect_code(4);
+        let why = "queue q is full (50 of 50 messages) and rejects what comes; consume from it or raise its limit";
+        let output = output.expect_text(why).expect_no_text("held unacknowledged");
+        stage.directly();
+        let mut numbers = emptied(&stage.vhost, Q);
+        let again = stage.migrate(mover, &[]).expect_code(0);
+        let context = format!("{output}\n{again}");
+        stage.expect_migrated(&context);
+        numbers.extend(emptied(&stage.vhost, Q));
+        assert!(super::stage::twice(numbers, 60, &context) <= 10, "{context}");
+    });
+}
+
+/// `14/30 move messages …`.
+fn number_of_line(line: &str) -> Option<(usize, usize)> {
+    let (step, of) = line.split_whitespace().next()?.split_once('/')?;
+    Some((step.parse().ok()?, of.parse().ok()?))
+}
+
+/// It is as it was, but for the order of what had been moved: that is said, and nothing that is not so.
+#[test]
+fn what_an_undone_migration_leaves_is_said() {
+    let (stage, proxy) = Stage::new("undone", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(20);
+    let held = stage.amqp.hold(Q, 5);
+    let amqp = amqp(&stage);
+    // By the default exchange, which nothing redirects.
+    before_the_return(&proxy, move || {
+        for number in 20..22 {
+            assert_eq!(amqp.publish("", Q, &number.to_string()), Outcome::Routed);
+        }
+    });
+    let output = stage.migrate("amqp", &["--drain-timeout=3s"]).expect_code(1);
+    let output = output.expect_error("was undone: all messages are back, 15 of them behind newer ones");
+    let output = output.expect_text("15 messages came back; 15 messages behind newer ones.");
+    let output = output.expect_text("Undone: 1 migration, and what is above has to be mended first.");
+    let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
+    let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();
+    assert!(!numbers.is_empty() && numbers.iter().all(|(step, of)| step <= of && *of == numbers[0].1), "{output}");
+    stage.expect_as_before(&output);
+    drop(held);
+    expect_each_once(emptied(&stage.vhost, Q), 22, &output);
+}

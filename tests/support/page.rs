@@ -1,0 +1,237 @@
+//! A Markdown page that is true: what stands in it is run, and what it prints is what stands below it.
+//!
+//! - A `console` block holds commands, `$ …`, and under each what it prints on standard output; one that fails makes the
+//!   test fail, unless the line itself goes on after it (`…; echo "exit code $?"`). A line that ends in `\` goes on.
+//! - A block whose first line is `# NAME`, with a dot in the name, is that file: what is run after it finds it.
+//!
+//! `TOPO_UPDATE=1` writes the page anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::{Node, scratch, until};
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A page of the project.
+pub(crate) struct Page {
+    path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// What a page is made of; all parts, one after the other, are the page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part<'a> {
+    /// A line that stands in no block, with its end.
+    Line(&'a str),
+    /// A line that opens or closes a block.
+    Fence(&'a str),
+    /// What stands between them.
+    Block { language: &'a str, text: &'a str },
+}
+
+impl Page {
+    /// By its path from the root of the project.
+    pub(crate) fn read(path: &str) -> Self {
+        let path = root().join(path);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self { path, text }
+    }
+
+    /// All Markdown pages of a folder, by name.
+    pub(crate) fn of_folder(folder: &str) -> Vec<Self> {
+        let listed = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+        let mut names: Vec<String> = listed
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|it| it.ends_with(".md"))
+            .collect();
+        names.sort();
+        names.iter().map(|name| Self::read(&format!("{folder}/{name}"))).collect()
+    }
+
+    /// Its path from the root of the project.
+    pub(crate) fn name(&self) -> &str {
+        self.path.strip_prefix(root()).unwrap().to_str().unwrap()
+    }
+
+    pub(crate) fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        let mut open: Option<(&str, usize)> = None;
+        let mut at = 0;
+        for line in self.text.split_inclusive('\n') {
+            match (line.strip_prefix("```"), open) {
+                (Some(language), None) => {
+                    parts.push(Part::Fence(line));
+                    open = Some((language.trim_end(), at + line.len()));
+                }
+                (Some(_), Some((language, start))) => {
+                    parts.push(Part::Block { language, text: &self.text[start..at] });
+                    parts.push(Part::Fence(line));
+                    open = None;
+                }
+                (None, None) => parts.push(Part::Line(line)),
+                (None, Some(_)) => {}
+            }
+            at += line.len();
+        }
+        assert!(open.is_none(), "{}: a block is not closed", self.name());
+        parts
+    }
+
+    /// The text of each block in that language.
+    pub(crate) fn blocks(&self, language: &str) -> Vec<&str> {
+        let in_language = |part| match part {
+            Part::Block { language: it, text } if it == language => Some(text),
+            Part::Block { .. } | Part::Line(_) | Part::Fence(_) => None,
+        };
+        self.parts().into_iter().filter_map(in_language).collect()
+    }
+
+    /// The page, with what each part becomes.
+    pub(crate) fn rewritten(&self, mut becomes: impl FnMut(Part<'_>) -> Option<String>) -> String {
+        let mut text = String::new();
+        for part in self.parts() {
+            let (Part::Line(as_it_is) | Part::Fence(as_it_is) | Part::Block { text: as_it_is, .. }) = part;
+            text.push_str(&becomes(part).unwrap_or_else(|| as_it_is.to_owned()));
+        }
+        text
+    }
+
+    /// Fails unless the page is this; with `TOPO_UPDATE=1` it becomes that.
+    pub(crate) fn expect(&self, updated: &str) {
+        if std::env::var_os("TOPO_UPDATE").is_some() {
+            fs::write(&self.path, updated).unwrap();
+            return;
+        }
+        let lines = self.text.lines().zip(updated.lines()).enumerate();
+        let differs = lines.into_iter().find(|(_, (old, new))| old != new);
+        let differs = differs.map(|(number, (old, new))| format!("line {}\n- {old}\n+ {new}", number + 1));
+        assert!(
+            self.text == updated,
+            "{} is old: run the tests with TOPO_UPDATE=1, and look at the difference. {}",
+            self.name(),
+            differs.unwrap_or_default()
+        );
+    }
+}
+
+/// The name of the file that a block is, if it is one.
+pub(crate) fn file_name(block: &str) -> Option<&str> {
+    let name = block.lines().next()?.strip_prefix("# ")?;
+    (name.contains('.') && !name.contains(char::is_whitespace)).then_some(name)
+}
+
+/// Runs what a page says to run, in a folder of its own, as on a machine where RabbitMQ is at its usual place.
+pub(crate) struct Shell<'node> {
+    folder: TempDir,
+    node: &'node Node,
+}
+
+impl<'node> Shell<'node> {
+    pub(crate) fn new(node: &'node Node) -> Self {
+        Self { folder: scratch::folder(), node }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file in the folder.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.folder().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// What a `console` block becomes.
+    pub(crate) fn session(&self, block: &str) -> String {
+        let mut session = String::new();
+        let mut lines = block.lines().peekable();
+        while let Some(line) = lines.next() {
+            let first = line.strip_prefix("$ ").unwrap_or_else(|| panic!("a block begins with a command: {line}"));
+            let mut command = first.to_owned();
+            while command.ends_with('\\') {
+                command = format!("{command}\n{}", lines.next().expect("a line goes on"));
+            }
+            let mut before = String::new();
+            while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
+                let _ = writeln!(before, "{line}");
+            }
+            let now = self.run(&command);
+            let is_the_same = steady(&before) == steady(&now);
+            let _ = write!(session, "$ {command}\n{}", if is_the_same { before } else { now });
+        }
+        session
+    }
+
+    /// One step of a pipeline, as a runner runs it: it ends at the first command that fails.
+    pub(crate) fn step(&self, step: &str) {
+        self.run(&format!("set -e; export GITHUB_STEP_SUMMARY=summary.md\n{step}"));
+    }
+
+    /// Runs a command and kills it when it says this: it is gone in the middle of what it does.
+    pub(crate) fn killed_at(&self, text: &str, command: &str) {
+        let log = self.folder().join("log");
+        let mut child = self.bash(&format!("exec {command} > log 2>&1")).spawn().unwrap();
+        until(&format!("`{text}`, said by {command}"), || {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            assert!(child.try_wait().unwrap().is_none(), "{command} is over: {said}");
+            said.contains(text).then_some(())
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// What a command prints on standard output.
+    pub(crate) fn run(&self, command: &str) -> String {
+        let output = self.bash(&format!("set -o pipefail\n{command}")).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let is_well = output.status.success() && !errors.contains("error:") && !errors.contains("error[");
+        assert!(is_well, "{command}\n{}\n{text}\n{errors}", output.status);
+        text.replace(&self.node.url(), USUAL)
+            .replace(&format!("RabbitMQ {} at ", self.node.version()), "RabbitMQ 3.10.8 at ")
+    }
+
+    fn bash(&self, command: &str) -> Command {
+        let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
+        // No script: a file that was written a moment ago cannot be run while another thread starts a process.
+        let ctl = format!(
+            "rabbitmqctl() {{ {}/tests/brokers/node --ctl {} \"$@\"; }}",
+            root().display(),
+            self.node.folder().display()
+        );
+        let command = command.replace(USUAL, &self.node.url());
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("{ctl}\n{command}")])
+            .current_dir(self.folder())
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
+            .env("HOME", self.folder())
+            .env("COLUMNS", "100")
+            .env("TOPO_URL", self.node.url())
+            .env("TOPO_USERNAME", "guest")
+            .env("TOPO_PASSWORD", "guest");
+        bash
+    }
+}
+
+/// Where RabbitMQ's management API is found on most machines.
+const USUAL: &str = "http://localhost:15672";
+
+/// The text without the rest of a line that no two runs or brokers say alike: how long something took, who holds a lock, why a
+/// password is wrong.
+fn steady(text: &str) -> String {
+    let ends = ["there was no such queue for ", "is locked by ", "login as user `guest` failed: "];
+    let cut = |line: &str| {
+        let end = ends.iter().find_map(|before| Some(line.find(before)? + before.len()));
+        format!("{}\n", &line[..end.unwrap_or(line.len())])
+    };
+    text.lines().map(cut).collect()
+}
