@@ -31,8 +31,8 @@ pub const LEASE: Duration = Duration::from_secs(60);
 const RENEWAL: Duration = Duration::from_secs(15);
 /// Between two looks at a lock that another holds.
 const POLL: Duration = Duration::from_secs(1);
-/// What is added to its name for the right to take it away.
-const TAKING_AWAY: &str = ".taking-away";
+/// What is added to its name for the right to take it away. Reserved, whatever the lock is called.
+const TAKING_AWAY: &str = ".topo.taking-away";
 /// The argument with the words of the holder.
 const HOLDER: &str = "x-topo-holder";
 /// The argument that tells two holders with the same words apart.

@@ -107,7 +107,7 @@ pub struct VhostPlan {
     pub notes: Vec<Note>,
     /// What only an edit or another flag lifts; no `--allow` does.
     pub blocks: Vec<Block>,
-    /// What can be lost or disturbed.
+    /// What can be lost or disturbed, gravest first.
     pub hazards: Vec<Hazard>,
     /// Migrations that were begun and not finished, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -104,6 +104,11 @@ impl HazardKind {
         }
     }
 
+    /// Where it stands among them: the gravest is 0.
+    pub fn gravity(self) -> usize {
+        Self::ALL.iter().position(|kind| *kind == self).unwrap_or(Self::ALL.len())
+    }
+
     /// Whether what was in a queue can be gone afterwards.
     pub fn loses_messages(self) -> bool {
         matches!(self, Self::MessageLoss | Self::MessageDrop)

@@ -60,7 +60,9 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
     if options.abort.is_empty() {
         simulate::check(&mut draft, situation, options, &steps);
     }
-    let Draft { changes, undeclared, notes, blocks, hazards, migrations, unfinished } = draft;
+    let Draft { changes, undeclared, notes, blocks, mut hazards, migrations, unfinished } = draft;
+    // Of one kind, the order in which they were met stays.
+    hazards.sort_by_key(|hazard| hazard.kind.gravity());
     let desired = &wanted.topology;
     VhostPlan {
         vhost: current.vhost.clone(),

@@ -3,8 +3,8 @@
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
-    ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions, BasicRejectOptions,
+    ConfirmSelectOptions, ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
@@ -196,6 +196,27 @@ impl Amqp {
             Ok(got)
         });
         got.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error))).map(|message| message.delivery.into())
+    }
+
+    /// A worker that takes so many messages and then rejects each of them, without a consumer; how many it got. (`get` of the
+    /// management API of 3.8.9, with `reject_requeue_false`, answers 500 now and then.)
+    pub(crate) fn reject(&self, queue: &str, most: usize) -> usize {
+        let channel = self.channel();
+        let rejected = block_on(async {
+            let mut taken = Vec::new();
+            while taken.len() < most
+                && let Some(message) = channel.basic_get(queue.into(), BasicGetOptions::default()).await?
+            {
+                taken.push(message.delivery);
+            }
+            for delivery in &taken {
+                delivery.reject(BasicRejectOptions { requeue: false }).await?;
+            }
+            // A reject has no answer; closing has, and comes after it.
+            channel.close(200, "done".into()).await?;
+            Ok(taken.len())
+        });
+        rejected.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)))
     }
 
     /// Takes one message out without acknowledging it, and without a consumer: it goes back when what is returned is closed.

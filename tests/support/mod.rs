@@ -16,6 +16,7 @@
 #![allow(dead_code, reason = "each suite takes what it needs; no one suite needs everything")]
 
 pub(crate) mod amqp;
+pub(crate) mod amqp_road;
 pub(crate) mod http;
 pub(crate) mod lateness;
 pub(crate) mod node;
@@ -33,6 +34,7 @@ pub(crate) mod worker;
 #[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
 pub(crate) use self::{
     amqp::{Amqp, Argument, Message, NONE, Outcome, text},
+    amqp_road::{AmqpRoad, Stop},
     http::Http,
     lateness::Lateness,
     node::{Node, Options},

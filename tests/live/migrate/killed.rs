@@ -8,7 +8,7 @@ use super::stage::{
     Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
 };
 use super::traffic::{Publisher, disorder, emptied};
-use crate::support::{Fault, Proxy, Random, Running, deletes, number, puts, seed, until, writes};
+use crate::support::{AmqpRoad, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
 
 /// Before it begins.
 const MESSAGES: usize = 200;
@@ -95,7 +95,18 @@ fn killed(
     kill: impl FnOnce(&Proxy, Running) -> bool,
     tally: &Tally,
 ) {
-    let (mut stage, proxy) = Stage::new("killed", conversion).through();
+    killed_on(Stage::new("killed", conversion), movers, n, kill, tally);
+}
+
+fn killed_on(
+    stage: Stage<'_>,
+    movers: [&str; 2],
+    n: Option<usize>,
+    kill: impl FnOnce(&Proxy, Running) -> bool,
+    tally: &Tally,
+) {
+    let conversion = stage.conversion;
+    let (mut stage, proxy) = stage.through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
     if let Some(n) = n {
@@ -175,6 +186,49 @@ fn and_with_quorum_queues() {
             }
         },
     );
+}
+
+/// What a run does over AMQP that changes something: it deletes and declares in one write, and binds in the moment in which
+/// nothing is under way.
+#[test]
+fn killed_at_any_method_it_is_ended_by_the_next_run() {
+    let conversions = [TTL, TO_QUORUM, QUORUM].into_iter().take(if is_long() && there_are_quorums() { 3 } else { 1 });
+    let tally = Tally::default();
+    let cases: Vec<(Conversion, Stop)> = conversions
+        .flat_map(|conversion| {
+            let stage = Stage::new("undisturbed", conversion);
+            let road = AmqpRoad::to(stage.vhost.node(), None);
+            let stage = stage.by_road(&road);
+            let output = stage.migrate("amqp", &[]).expect_code(0);
+            stage.expect_migrated(&output);
+            let methods = road.methods();
+            println!("{}: {}", conversion.name, methods.join(", "));
+            // What is empty for sure only after a while is deleted and declared over HTTP.
+            let swaps = methods.windows(2).any(|two| two == ["queue.delete", "queue.declare"]);
+            assert!(swaps || conversion.from == "quorum", "{methods:?}");
+            assert_eq!(methods.last(), Some(&"queue.bind"), "{methods:?}");
+            (1..=methods.len()).flat_map(move |n| [Stop::Before(n), Stop::After(n)]).map(move |stop| (conversion, stop))
+        })
+        .collect();
+    let count = cases.len();
+    at_once(4, cases, |(conversion, stop)| {
+        let stage = Stage::new("killed", conversion);
+        let road = AmqpRoad::to(stage.vhost.node(), Some(stop));
+        let kill = |_: &Proxy, mut running: Running| {
+            until("a method that hangs", || (road.hangs() || running.is_over()).then_some(()));
+            if !road.hangs() {
+                running.wait().expect_code(0);
+                return false;
+            }
+            println!("{}: killed {stop:?} {}", conversion.name, road.methods().join(", "));
+            running.signal("KILL");
+            assert_eq!(running.wait().code, None);
+            true
+        };
+        killed_on(stage.by_road(&road), ["amqp", "amqp"], None, kill, &tally);
+    });
+    tally.tell(&format!("{count} AMQP methods"));
+    assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::ownership::objects;
 use super::traffic::EXCHANGE;
-use crate::support::{Amqp, Argument, NONE, Node, Output, Proxy, Topo, User, Vhost, text};
+use crate::support::{Amqp, AmqpRoad, Argument, NONE, Node, Output, Proxy, Topo, User, Vhost, text};
 
 /// The queue.
 pub(super) const Q: &str = "q";
@@ -169,13 +169,19 @@ impl<'node> Stage<'node> {
     /// Straight to the node again.
     pub(super) fn directly(&mut self) {
         let url = self.vhost.node().url();
-        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url);
+        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url).without_env("TOPO_AMQP_URL");
     }
 
     /// Over a road of its own, which is kept as long as what is returned.
     pub(super) fn through(mut self) -> (Self, Proxy) {
         let proxy = self.through_node(self.vhost.node());
         (self, proxy)
+    }
+
+    /// With AMQP over a road of its own, too.
+    pub(super) fn by_road(mut self, road: &AmqpRoad) -> Self {
+        self.topo = self.topo.env("TOPO_AMQP_URL", &road.url());
+        self
     }
 
     /// The same to another node of the cluster.
