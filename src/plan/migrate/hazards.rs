@@ -73,8 +73,8 @@ pub(in crate::plan) fn hazards(
             (HazardKind::MessageLoss, "dropped")
         };
         let text = format!(
-            "its delivery limit is {limit}: if topo is killed, what is under way and was delivered as often before is {end} \
-             ({most})"
+            "its delivery limit is {limit}: if topo is killed, what is under way and was delivered as often before is {end}: \
+             {most}"
         );
         shown(kind, &text, limit == 0);
     }
