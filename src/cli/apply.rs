@@ -226,7 +226,7 @@ async fn carry_out(
     let complete = reports.iter().all(Report::is_complete);
     let left = if complete { left(access, intent, &reports, &progress).await } else { Ok(Vec::new()) };
     let print = |left: Option<&[String]>, exit| match arguments.format {
-        ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again)),
+        ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again, output::width())),
         ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
     };
     let left = match left {

@@ -49,7 +49,8 @@ impl Progress {
     /// So many steps.
     pub(super) fn steps(self, total: usize) -> Steps {
         let bar = (self.terminal && !self.quiet).then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
+            // What does not fit is cut: a line that is broken leaves its pieces behind.
+            let style = ProgressStyle::with_template("{bar:16} {pos}/{len} {wide_msg}");
             let bar = ProgressBar::new(total as u64);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar

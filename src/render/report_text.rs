@@ -1,6 +1,6 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
-use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::ObjectId;
 use crate::model::count::{count, number};
@@ -27,9 +27,10 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// A queue that is emptied: `move messages orders → …: 1,204 so far, 3,000 left, 600 a second, about 5 s to go`.
+/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`. The
+/// numbers are first, because a screen may end before the names do.
 pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -> String {
-    let mut text = format!("{}: {} so far", action(step), number(moved));
+    let mut text = format!("{} so far", number(moved));
     if let Some(left) = left {
         let _ = write!(text, ", {} left", number(left));
     }
@@ -39,6 +40,7 @@ pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -
             let _ = write!(text, ", about {} to go", while_of((left as f64 / rate).ceil() as u64));
         }
     }
+    let _ = write!(text, ": {}", action(step));
     text
 }
 
@@ -51,16 +53,16 @@ fn while_of(seconds: u64) -> String {
     }
 }
 
-/// What was done to all vhosts. `left` are the addresses that still differ after a complete run, if it could be read
-/// back; `again` is the command that goes on.
-pub fn report(reports: &[Report], left: Option<&[String]>, again: &str) -> String {
+/// What was done to all vhosts, on a screen of so many columns. `left` are the addresses that still differ after a complete
+/// run, if it could be read back; `again` is the command that goes on.
+pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let done = total(|report| report.done.len());
     let failed = total(|report| report.failed.len());
     let not_attempted = total(|report| report.not_attempted.len());
     let interrupted = reports.iter().any(|report| report.interrupted);
-    migrations(&mut text, reports);
+    migrations(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
         let Some(left) = left else {
             let _ = writeln!(text, "Applied: {} done. Whether they hold is not known.", count(done, "step"));
@@ -145,8 +147,8 @@ fn taken_back(text: &mut String, report: &Report) {
     }
 }
 
-/// One line a migration: what it did, and what whoever reads the queue should know.
-fn migrations(text: &mut String, reports: &[Report]) {
+/// One sentence a migration: what it did, and what whoever reads the queue should know.
+fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_undone, is_cut_short, not_undone, returned, maybe_twice, .. } = migrated;
         let Migrated { overtaken, gap, consumers, .. } = migrated;
@@ -188,7 +190,9 @@ fn migrations(text: &mut String, reports: &[Report]) {
         if *maybe_twice > 0 {
             parts.push(format!("{} may come twice", count(*maybe_twice, "message")));
         }
-        let _ = writeln!(text, "{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
+        let sentence = format!("{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
+        let lines = wrap(&words_and_code(&sentence), " ", width.saturating_sub(2));
+        let _ = writeln!(text, "{}", lines.join("\n  "));
     }
 }
 
@@ -234,7 +238,7 @@ mod tests {
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
         let said = |moved, left, rate| {
             let text = moving(&step, moved, left, rate);
-            text.strip_prefix(&format!("{}: ", action(&step))).map(str::to_owned).unwrap_or(text)
+            text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
         assert_eq!(said(0, None, None), "0 so far");
         assert_eq!(said(1_204, Some(3_000), None), "1,204 so far, 3,000 left");

@@ -263,9 +263,9 @@ pub(super) fn expect_each_once(
 
 /// How many a run itself says may come twice.
 pub(super) fn said_twice(output: &Output) -> usize {
-    let report = output.stdout.lines().find(|line| line.starts_with("Migrated: ") || line.starts_with("Undone: "));
-    let said = report.and_then(|line| line.split("; ").find(|part| part.contains("may come twice")));
-    said.map_or(0, |said| said.split(' ').next().unwrap().replace(',', "").parse().unwrap())
+    let words: Vec<&str> = output.stdout.split_whitespace().collect();
+    let said = words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);
+    said.map_or(0, |said| said[0].replace(',', "").parse().unwrap())
 }
 
 /// How many came more than once; fails unless each came.
