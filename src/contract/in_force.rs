@@ -3,7 +3,7 @@
 use super::document::DeadLetters;
 use crate::behaviour::{Dialect, Effective, Governed, Policies, effective};
 use crate::expand::{Because, Expansion, Retry};
-use crate::model::{ExchangeName, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::spec::{DeadLetter, QueueSpec, Spec};
 use std::collections::BTreeMap;
 
@@ -106,6 +106,23 @@ fn dead_letters(
     Some(DeadLetters { queue, exchange, routing_key })
 }
 
+/// Whether an exchange was made for several dead-letter queues.
+fn is_shared(expansion: &Expansion, exchange: &ExchangeName) -> bool {
+    let is_of_one = |id: &ObjectId| matches!(id, ObjectId::Binding(binding) if binding.source == *exchange);
+    let because = expansion.origins.iter().filter(|(id, _)| is_of_one(id)).map(|(_, origin)| &origin.because);
+    because.filter(|because| matches!(because, Because::DeadLetterBinding(_))).nth(1).is_some()
+}
+
+/// The one queue that is bound with that key.
+fn bound_with(topology: &Topology, exchange: &ExchangeName, key: &str) -> Option<QueueName> {
+    let mut bound =
+        topology.bindings.iter().filter(|binding| binding.source == *exchange && binding.routing_key == key);
+    match (bound.next().map(|binding| &binding.destination), bound.next()) {
+        (Some(Destination::Queue(queue)), None) => Some(queue.clone()),
+        (Some(_) | None, _) => None,
+    }
+}
+
 /// The one queue to which an exchange leads, as far as that is plain.
 fn queue_behind(expansion: &Expansion, exchange: &ExchangeName, routing_key: Option<&str>) -> Option<QueueName> {
     if exchange.as_str().is_empty() {
@@ -113,14 +130,16 @@ fn queue_behind(expansion: &Expansion, exchange: &ExchangeName, routing_key: Opt
     }
     let topology = &expansion.topology;
     match expansion.origins.get(&ObjectId::Exchange(exchange.clone())).map(|origin| &origin.because) {
-        Some(Because::DeadLetterExchange(queue)) => return Some(queue.clone()),
+        // Several can share one; then the key says which is meant.
+        Some(Because::DeadLetterExchange(queue)) if !is_shared(expansion, exchange) => return Some(queue.clone()),
+        Some(Because::DeadLetterExchange(_)) => return routing_key.and_then(|key| bound_with(topology, exchange, key)),
         Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
         | None => {}
     }
     topology.exchanges.get(exchange).filter(|it| it.kind == "fanout")?;
     let mut bound = topology.bindings.iter().filter(|binding| binding.source == *exchange);
     match (bound.next().map(|binding| &binding.destination), bound.next()) {
-        (Some(crate::model::Destination::Queue(queue)), None) => Some(queue.clone()),
+        (Some(Destination::Queue(queue)), None) => Some(queue.clone()),
         (Some(_) | None, _) => None,
     }
 }

@@ -38,11 +38,42 @@ impl Expander<'_> {
                 routing_key: binding_key(name, written),
                 arguments: Arguments::new(),
             };
-            self.add_generated_exchange(exchange, generated, at, Because::DeadLetterExchange(name.clone()));
+            match self.first_of_exchange(&exchange) {
+                None => {
+                    let because = Because::DeadLetterExchange(name.clone());
+                    self.add_generated_exchange(exchange.clone(), generated, at, because);
+                }
+                Some((first, of_first)) if self.topology.exchanges.get(&exchange) != Some(&generated) => {
+                    let message =
+                        format!("exchange `{exchange}` is that of dead-letter queue `{first}`, with other settings");
+                    let diagnostic = Diagnostic::error("generated-name", message, at);
+                    self.diagnostics.push(diagnostic.also(of_first.queue.at, "of this one").hint("say the same of it"));
+                }
+                Some((first, of_first)) if !are_told_apart((name, written), (first, of_first)) => {
+                    let message =
+                        format!("every dead letter for `{first}` would come here, too, by exchange `{exchange}`");
+                    let diagnostic = Diagnostic::error("generated-name", message, at);
+                    self.diagnostics.push(diagnostic.also(of_first.queue.at, "it is the exchange of this one").hint(
+                        "give each an exchange of its own, or give both `type: direct` and each a `routingKey` of its own",
+                    ));
+                }
+                // By the key, which those get that are sent to this queue.
+                Some(_) => {}
+            }
             // The same binding may be declared; then the declaration is its origin.
             if self.topology.bindings.insert(binding.clone()) {
                 let because = Because::DeadLetterBinding(name.clone());
                 self.note(ObjectId::Binding(binding), written.queue.at, because);
+            }
+        }
+    }
+
+    /// The dead-letter queue that an exchange is made for, if that was done.
+    fn first_of_exchange(&self, exchange: &ExchangeName) -> Option<(&'_ QueueName, &'_ DeadLetterQueueSpec)> {
+        match &self.origins.get(&ObjectId::Exchange(exchange.clone()))?.because {
+            Because::DeadLetterExchange(first) => self.spec.dead_letter_queues.get_key_value(first),
+            Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_) => {
+                None
             }
         }
     }
@@ -168,6 +199,17 @@ fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
         (None, "direct") => name.as_str().to_owned(),
         (None, _) => String::new(),
     }
+}
+
+/// Whether two dead-letter queues behind one exchange get what is meant for them and no more: dead letters have the key of
+/// the queue that they are sent to, and that is bound with it.
+fn are_told_apart(one: (&QueueName, &DeadLetterQueueSpec), other: (&QueueName, &DeadLetterQueueSpec)) -> bool {
+    let key = |(name, written): (&QueueName, &DeadLetterQueueSpec)| match written.exchange_type.value.as_str() {
+        "direct" => Some(binding_key(name, written)),
+        "topic" => written.routing_key.clone().filter(|key| !key.contains(['*', '#'])),
+        _ => None,
+    };
+    key(one).zip(key(other)).is_some_and(|(one, other)| one != other)
 }
 
 /// The two settings, as arguments (`x-…`) or as keys of a policy.

@@ -172,3 +172,32 @@ fn generated_names_can_be_taken() {
     let long = "d".repeat(253);
     assert!(errors(&format!("deadLetterQueues: {{{long}: {{type: quorum}}}}\n")).contains("a name of 257 bytes"));
 }
+
+/// One exchange for the dead letters of all queues, as many write it: the key tells them apart.
+#[test]
+fn dead_letter_queues_can_share_an_exchange() {
+    let shared = |first: &str, second: &str| {
+        format!(
+            "queues:\n  a: {{type: classic, deadLetter: a.dead}}\n  b: {{type: classic, deadLetter: b.dead}}\n\
+             deadLetterQueues:\n  a.dead: {{type: classic, exchange: {{name: DLX, {first}}}}}\n  b.dead: {{type: classic, \
+             exchange: {{name: DLX, {second}}}}}\n"
+        )
+    };
+    let expansion = expanded(&shared("type: direct", "type: direct, routingKey: b"));
+    let keys: Vec<_> = expansion.topology.bindings.iter().map(ToString::to_string).collect();
+    assert_eq!(keys, ["DLX ─ a.dead → a.dead", "DLX ─ b → b.dead"]);
+    let key = |queue: &str| expansion.topology.queues[&queue.into()].arguments["x-dead-letter-routing-key"].clone();
+    assert_eq!((key("a"), key("b")), ("a.dead".into(), "b".into()));
+    expanded(&shared("type: topic, routingKey: a", "type: topic, routingKey: b"));
+    for (first, second) in [
+        ("type: fanout", "type: fanout"),
+        ("type: topic, routingKey: a", "type: topic"),
+        ("type: topic, routingKey: a", "type: topic, routingKey: a.#"),
+        ("type: direct, routingKey: a", "type: direct, routingKey: a"),
+    ] {
+        let error = errors(&shared(first, second));
+        assert!(error.contains("every dead letter for `a.dead` would come here, too, by exchange `DLX`"), "{error}");
+    }
+    let error = errors(&shared("type: direct", "type: topic, routingKey: b"));
+    assert!(error.contains("is that of dead-letter queue `a.dead`, with other settings"), "{error}");
+}

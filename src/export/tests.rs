@@ -56,7 +56,7 @@ fn export_of(topology: &Topology, dialect: &Dialect, globs: &[&str], has_passing
 }
 
 /// The text without `version` and `vhost`.
-fn text(topology: &Topology, version: &str, globs: &[&str]) -> String {
+pub(super) fn text(topology: &Topology, version: &str, globs: &[&str]) -> String {
     exported(topology, &dialect(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
 }
 

@@ -156,7 +156,7 @@ fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
         let lock = json!({"durable": true, "arguments": {"x-topo-holder": "me@first", "x-topo-token": "first"}});
         other.put(&path, &lock).expect_status(201);
     };
-    proxy.add(puts().path("topo.lock.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
+    proxy.add(puts().path("topo.lock.topo.taking-away"), Fault::Meanwhile(Box::new(meanwhile)));
     let begun = Instant::now();
     let topo = through(&proxy, &vhost).timeout(patience);
     let output = topo.run(["apply", "--yes", "--lock-timeout", "75s"]).expect_code(6);

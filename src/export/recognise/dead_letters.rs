@@ -1,13 +1,14 @@
 //! Dead-letter queues: an exchange that dead letters are sent to, and the queue behind it, that nothing comes back from.
 
 use super::{GivenUp, Recognised, dead_lettering};
+use crate::behaviour::routing::DeadLettering;
 use crate::export::Live;
 use crate::export::choice::why_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
 use crate::model::{
     Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The exchange of a dead-letter queue, and how it leads there.
 #[derive(Clone, Debug)]
@@ -32,14 +33,24 @@ impl DeadLetterQueue {
     }
 }
 
-/// Adds every exchange that dead letters are sent to, with the one queue behind it.
+/// What is known of an exchange that dead letters are sent to.
+#[derive(Default)]
+struct Sink {
+    /// Where all that goes there has waited, it may be work that was to be done later.
+    is_certain: bool,
+    /// The keys that dead letters get on their way there.
+    keys: BTreeSet<String>,
+}
+
+/// Adds every exchange that dead letters are sent to, with the one queue behind it; or with several that it tells apart by
+/// the keys that the letters get.
 pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology, given_up: &GivenUp) {
     let mut leading: BTreeMap<&ExchangeName, Vec<&Binding>> = BTreeMap::new();
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
     let sinks = sinks(recognised, live);
-    for (exchange_name, is_certain) in sinks {
+    for (exchange_name, Sink { is_certain, keys }) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
             continue;
@@ -59,64 +70,79 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
                 Destination::Exchange(_) => None,
             })
             .collect();
-        // With one behind it, it is that one's; with several, only a name can tell.
+        // With one behind it, it is that one's; with several, a key can tell, or only a name.
+        let is_told_apart = |(name, binding): &&(&QueueName, &Binding)| {
+            let key = &binding.routing_key;
+            let only = to_queues.iter().filter(|(other, it)| other == name || it.routing_key == *key).count() == 1;
+            ["direct", "topic"].contains(&exchange.kind.as_str())
+                && keys.contains(key)
+                && !key.contains(['*', '#'])
+                && only
+        };
         let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
             dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
         };
-        let chosen = match &to_queues[..] {
-            [only] => Some(only),
-            several => several.iter().find(is_its_own),
+        let chosen: Vec<_> = match &to_queues[..] {
+            [only] => vec![only],
+            several if several.iter().filter(is_told_apart).count() > 1 => {
+                several.iter().filter(is_told_apart).collect()
+            }
+            several => several.iter().find(is_its_own).into_iter().collect(),
         };
-        let Some((name, binding)) = chosen else { continue };
-        if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
-            continue;
+        for (name, binding) in chosen {
+            if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
+                continue;
+            }
+            let Some(queue) = kept.queues.get(*name) else { continue };
+            let is_taken = recognised.dead_letter_queues.contains_key(*name)
+                || given_up.dead_letter_queues.contains(*name)
+                || recognised.tiered.contains_key(*name)
+                || recognised.made.contains_key(&ObjectId::Queue((*name).clone()));
+            if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") {
+                continue;
+            }
+            let Some(has_own_limit) = own_limit(queue, live) else { continue };
+            let is_usual = binding.routing_key == usual_key(&exchange.kind, name);
+            let found = DeadLetterQueue {
+                exchange: exchange_name.clone(),
+                kind: exchange.kind.clone(),
+                internal: exchange.internal,
+                routing_key: (!is_usual).then(|| binding.routing_key.clone()),
+                has_own_limit,
+            };
+            // The first of several is who makes it, as in the expansion.
+            recognised.made.entry(id.clone()).or_insert_with(|| (*name).clone());
+            recognised.made.insert(ObjectId::Binding((*binding).clone()), (*name).clone());
+            recognised.dead_letter_queues.insert((*name).clone(), found);
         }
-        let Some(queue) = kept.queues.get(*name) else { continue };
-        let is_taken = recognised.dead_letter_queues.contains_key(*name)
-            || given_up.dead_letter_queues.contains(*name)
-            || recognised.tiered.contains_key(*name)
-            || recognised.made.contains_key(&ObjectId::Queue((*name).clone()));
-        if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") {
-            continue;
-        }
-        let Some(has_own_limit) = own_limit(queue, live) else { continue };
-        let is_usual = binding.routing_key == usual_key(&exchange.kind, name);
-        let found = DeadLetterQueue {
-            exchange: exchange_name.clone(),
-            kind: exchange.kind.clone(),
-            internal: exchange.internal,
-            routing_key: (!is_usual).then(|| binding.routing_key.clone()),
-            has_own_limit,
-        };
-        recognised.made.insert(id, (*name).clone());
-        recognised.made.insert(ObjectId::Binding((*binding).clone()), (*name).clone());
-        recognised.dead_letter_queues.insert((*name).clone(), found);
     }
 }
 
-/// Where dead letters go, of queues, of policies and at the end of retries; and whether that is certain: where all that goes
-/// there has waited, it may be work that was to be done later. Queues that come and go say nothing: a spec is the same
-/// whether one is there just now or not.
-fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, bool> {
+/// Where dead letters go, of queues, of policies and at the end of retries. Queues that come and go say nothing: a spec is
+/// the same whether one is there just now or not.
+fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sink> {
     let Live { topology, .. } = live;
     let lasting = topology.queues.iter().filter(|(name, queue)| why_queue(live, name, queue).is_none());
     let by_queues = lasting.filter_map(|(_, queue)| {
         let is_certain = !queue.arguments.contains_key("x-message-ttl");
-        dead_lettering(&queue.arguments, "x-").map(|it| (it.exchange, is_certain))
+        dead_lettering(&queue.arguments, "x-").map(|it| (it, is_certain))
     });
     let by_policies = topology.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
     let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
     // Also those of queues that were not asked for.
     let ends_of_retries = topology.bindings.iter().filter_map(|binding| match &binding.destination {
-        Destination::Exchange(name) => queue_of_over_exchange(&binding.source).map(|_| name.clone()),
+        Destination::Exchange(name) => {
+            queue_of_over_exchange(&binding.source).map(|_| DeadLettering { exchange: name.clone(), routing_key: None })
+        }
         Destination::Queue(_) => None,
     });
-    let mut sinks = BTreeMap::new();
-    for (exchange, is_certain) in
-        by_queues.chain(by_policies.chain(ends).map(|it| it.exchange).chain(ends_of_retries).map(|it| (it, true)))
-    {
+    let mut sinks: BTreeMap<ExchangeName, Sink> = BTreeMap::new();
+    let certain = by_policies.chain(ends).chain(ends_of_retries).map(|it| (it, true));
+    for (DeadLettering { exchange, routing_key }, is_certain) in by_queues.chain(certain) {
         if !exchange.is_predeclared() {
-            *sinks.entry(exchange).or_default() |= is_certain;
+            let sink = sinks.entry(exchange).or_default();
+            sink.is_certain |= is_certain;
+            sink.keys.extend(routing_key);
         }
     }
     sinks

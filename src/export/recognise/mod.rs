@@ -4,6 +4,8 @@
 
 mod dead_letters;
 mod families;
+#[cfg(test)]
+mod tests;
 pub(super) mod waits;
 
 pub(super) use dead_letters::DeadLetterQueue;

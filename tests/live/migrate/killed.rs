@@ -203,9 +203,9 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
             stage.expect_migrated(&output);
             let methods = road.methods();
             println!("{}: {}", conversion.name, methods.join(", "));
-            // What is empty for sure only after a while is deleted and declared over HTTP.
+            // Where a quorum queue is one of the two, it may take a while until the new one may come: then it is done over HTTP.
             let swaps = methods.windows(2).any(|two| two == ["queue.delete", "queue.declare"]);
-            assert!(swaps || conversion.from == "quorum", "{methods:?}");
+            assert!(swaps || conversion.is_slow(), "{methods:?}");
             assert_eq!(methods.last(), Some(&"queue.bind"), "{methods:?}");
             (1..=methods.len()).flat_map(move |n| [Stop::Before(n), Stop::After(n)]).map(move |stop| (conversion, stop))
         })
