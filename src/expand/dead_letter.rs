@@ -8,6 +8,8 @@ use crate::behaviour::{Governed, Policies, wiring_policy};
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Where a queue sends its dead letters.
 pub(super) struct Target {
@@ -18,6 +20,7 @@ pub(super) struct Target {
 impl Expander<'_> {
     /// The exchanges of dead-letter queues, and the bindings from them.
     pub(super) fn dead_letter_queues(&mut self) {
+        let mut made: BTreeMap<ExchangeName, Behind<'_>> = BTreeMap::new();
         for (name, written) in &self.spec.dead_letter_queues {
             let exchange = exchange_of(name, written);
             let at = written.exchange_name.as_ref().map_or(written.queue.at, |it| it.at);
@@ -38,42 +41,24 @@ impl Expander<'_> {
                 routing_key: binding_key(name, written),
                 arguments: Arguments::new(),
             };
-            match self.first_of_exchange(&exchange) {
-                None => {
+            match made.entry(exchange.clone()) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(Behind::new(name, written));
                     let because = Because::DeadLetterExchange(name.clone());
-                    self.add_generated_exchange(exchange.clone(), generated, at, because);
+                    self.add_generated_exchange(exchange, generated, at, because);
                 }
-                Some((first, of_first)) if self.topology.exchanges.get(&exchange) != Some(&generated) => {
-                    let message =
-                        format!("exchange `{exchange}` is that of dead-letter queue `{first}`, with other settings");
-                    let diagnostic = Diagnostic::error("generated-name", message, at);
-                    self.diagnostics.push(diagnostic.also(of_first.queue.at, "of this one").hint("say the same of it"));
+                Entry::Occupied(behind) => {
+                    if let Err((other, message, hint)) = behind.into_mut().share(name, written) {
+                        let other_at = self.spec.dead_letter_queues.get(other).map_or(at, |it| it.queue.at);
+                        let diagnostic = Diagnostic::error("generated-name", message, at);
+                        self.diagnostics.push(diagnostic.also(other_at, "it is the exchange of this one").hint(hint));
+                    }
                 }
-                Some((first, of_first)) if !are_told_apart((name, written), (first, of_first)) => {
-                    let message =
-                        format!("every dead letter for `{first}` would come here, too, by exchange `{exchange}`");
-                    let diagnostic = Diagnostic::error("generated-name", message, at);
-                    self.diagnostics.push(diagnostic.also(of_first.queue.at, "it is the exchange of this one").hint(
-                        "give each an exchange of its own, or give both `type: direct` and each a `routingKey` of its own",
-                    ));
-                }
-                // By the key, which those get that are sent to this queue.
-                Some(_) => {}
             }
             // The same binding may be declared; then the declaration is its origin.
             if self.topology.bindings.insert(binding.clone()) {
                 let because = Because::DeadLetterBinding(name.clone());
                 self.note(ObjectId::Binding(binding), written.queue.at, because);
-            }
-        }
-    }
-
-    /// The dead-letter queue that an exchange is made for, if that was done.
-    fn first_of_exchange(&self, exchange: &ExchangeName) -> Option<(&'_ QueueName, &'_ DeadLetterQueueSpec)> {
-        match &self.origins.get(&ObjectId::Exchange(exchange.clone()))?.because {
-            Because::DeadLetterExchange(first) => self.spec.dead_letter_queues.get_key_value(first),
-            Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_) => {
-                None
             }
         }
     }
@@ -201,15 +186,51 @@ fn binding_key(name: &QueueName, written: &DeadLetterQueueSpec) -> String {
     }
 }
 
-/// Whether two dead-letter queues behind one exchange get what is meant for them and no more: dead letters have the key of
-/// the queue that they are sent to, and that is bound with it.
-fn are_told_apart(one: (&QueueName, &DeadLetterQueueSpec), other: (&QueueName, &DeadLetterQueueSpec)) -> bool {
-    let key = |(name, written): (&QueueName, &DeadLetterQueueSpec)| match written.exchange_type.value.as_str() {
+/// The dead-letter queues behind one exchange.
+struct Behind<'a> {
+    first: (&'a QueueName, &'a DeadLetterQueueSpec),
+    /// Those that are bound with a key of their own.
+    by_key: BTreeMap<String, &'a QueueName>,
+}
+
+impl<'a> Behind<'a> {
+    fn new(name: &'a QueueName, written: &'a DeadLetterQueueSpec) -> Self {
+        Self { first: (name, written), by_key: own_key(name, written).map(|key| (key, name)).into_iter().collect() }
+    }
+
+    /// One more; or which other it cannot be beside, why not, and what to do.
+    fn share(
+        &mut self,
+        name: &'a QueueName,
+        written: &DeadLetterQueueSpec,
+    ) -> Result<(), (&'a QueueName, String, &'static str)> {
+        let exchange = exchange_of(name, written);
+        let (first, of_first) = self.first;
+        let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
+        if settings(written) != settings(of_first) {
+            let message = format!("exchange `{exchange}` is that of dead-letter queue `{first}`, with other settings");
+            return Err((first, message, "say the same `type` and `internal` of it"));
+        }
+        // Without a key of its own the first gets all, and so does this one.
+        let other = match own_key(name, written) {
+            Some(key) if !self.by_key.is_empty() => self.by_key.insert(key, name),
+            Some(_) | None => Some(first),
+        };
+        let Some(other) = other else { return Ok(()) };
+        let message = format!("every dead letter for `{other}` would come here, too, by exchange `{exchange}`");
+        let hint = "give each an exchange of its own, or give both `type: direct` and each a `routingKey` of its own";
+        Err((other, message, hint))
+    }
+}
+
+/// The key by which an exchange tells a dead-letter queue from others behind it, if it does: dead letters have the key of the
+/// queue that they are sent to, and that is bound with it.
+fn own_key(name: &QueueName, written: &DeadLetterQueueSpec) -> Option<String> {
+    match written.exchange_type.value.as_str() {
         "direct" => Some(binding_key(name, written)),
         "topic" => written.routing_key.clone().filter(|key| !key.contains(['*', '#'])),
         _ => None,
-    };
-    key(one).zip(key(other)).is_some_and(|(one, other)| one != other)
+    }
 }
 
 /// The two settings, as arguments (`x-…`) or as keys of a policy.

@@ -51,11 +51,15 @@ impl Republish {
         // exchange that is not there is none. It is named all the same: left out, a change to `ladder` and back would be
         // another argument of a live exchange, which is a conflict.
         let (retry, over) = tiers.add_entrance(&mut objects);
-        // A number past the last is a dead letter. A direct exchange would not know that number, its queue takes it;
-        // and nothing can be bound to the default exchange.
+        // A number past the last is a dead letter. An exchange that asks for another key would not know that number, so its
+        // queue takes it; and nothing can be bound to the default exchange.
         if let Some(end) = self.end.as_ref().filter(|end| !end.exchange.as_str().is_empty()) {
-            let is_direct = end.kind.as_deref() == Some("direct");
-            let queue = end.queue.clone().filter(|_| is_direct).map(Destination::Queue);
+            let asks_for_a_key = match end.kind.as_deref() {
+                Some("direct") => true,
+                Some("topic") => end.routing_key.as_deref().is_some_and(|key| key != "#"),
+                Some(_) | None => false,
+            };
+            let queue = end.queue.clone().filter(|_| asks_for_a_key).map(Destination::Queue);
             let destination = queue.unwrap_or_else(|| Destination::Exchange(end.exchange.clone()));
             objects.bind(&over, "#".to_owned(), destination);
         }

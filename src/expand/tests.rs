@@ -198,6 +198,15 @@ fn dead_letter_queues_can_share_an_exchange() {
         let error = errors(&shared(first, second));
         assert!(error.contains("every dead letter for `a.dead` would come here, too, by exchange `DLX`"), "{error}");
     }
+    // A retry past the last has a number as its key.
+    let spec = shared("type: topic, routingKey: a", "type: direct");
+    let spec = spec.replace("DLX, type: direct", "own, type: direct");
+    let spec = spec.replace("a.dead}\n", "a.dead, retry: {strategy: republish, delays: [1s]}}\n");
+    assert!(listed(&expanded(&spec)).contains("a.retry.over ─ # → a.dead"), "{}", listed(&expanded(&spec)));
+    // Also of the third.
+    let third = "  c.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}\n";
+    let error = errors(&(shared("type: direct, routingKey: a", "type: direct, routingKey: b") + third));
+    assert!(error.contains("every dead letter for `b.dead` would come here, too"), "{error}");
     let error = errors(&shared("type: direct", "type: topic, routingKey: b"));
     assert!(error.contains("is that of dead-letter queue `a.dead`, with other settings"), "{error}");
 }
