@@ -33,6 +33,7 @@ const BEYOND_A_SCHEMA: &[(&str, &[&str])] = &[
         "what two places say of one thing",
         &[
             "binding-twice.yaml",
+            "dead-letter-queues-behind-one-fanout.yaml",
             "ignored-and-declared.yaml",
             "queue-and-dead-letter-queue.yaml",
             "removed-and-declared.yaml",
@@ -92,6 +93,7 @@ const BOMBS: &[&str] = &[
 const BEYOND_BY_CODE: &[(&str, &str)] = &[
     ("declared-twice", "it is about two places"),
     ("empty", "there is no document"),
+    ("generated-name", "it is about two places"),
     ("ignored-and-declared", "it is about two places"),
     ("mirrored-queue-policy", "it depends on the version of RabbitMQ"),
     ("refused-by-broker", "it depends on the version of RabbitMQ, and on what it takes for a pattern"),

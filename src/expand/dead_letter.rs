@@ -209,7 +209,11 @@ impl<'a> Behind<'a> {
         let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
         if settings(written) != settings(of_first) {
             let message = format!("exchange `{exchange}` is that of dead-letter queue `{first}`, with other settings");
-            return Err((first, message, "say the same `type` and `internal` of it"));
+            return Err((
+                first,
+                message,
+                "say the same `type` and `internal` of both, or give each an exchange of its own",
+            ));
         }
         // Without a key of its own the first gets all, and so does this one.
         let other = match own_key(name, written) {
