@@ -353,7 +353,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     assert_eq!(change["kept"]["undeclared"].as_array().map(Vec::len), Some(1));
     let kinds: Vec<&str> =
         plan["vhosts"][0]["hazards"].as_array().unwrap().iter().filter_map(|hazard| hazard["kind"].as_str()).collect();
-    assert_eq!(kinds, ["message-loss", "consumer-disruption", "routing-gap"]);
+    assert_eq!(kinds, ["message-loss", "routing-gap", "consumer-disruption"]);
     let shown = topo.run(["plan", &discard]).expect_code(0);
     for kind in kinds {
         assert!(shown.stdout.contains(&format!("--allow {kind}@{address}")), "{shown}");

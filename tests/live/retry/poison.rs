@@ -141,11 +141,12 @@ fn poison_does_not_hold_up_healthy_messages() {
             let expected = (0..count).filter(|it| !run.poison.contains_key(it));
             assert!(healthy.into_iter().eq(expected), "{kind}: each healthy one comes once, in its order");
             assert_eq!(run.astray, [0; 0], "{kind}: these came by a tier");
-            // What stalls the machine stalls plain queues, too.
-            let stalled = lateness.between(began, Instant::now());
-            let allowed = Duration::from_millis(second) + stalled;
-            assert!(run.longest() < allowed, "{kind}: a healthy one took {:?}, stalled {stalled:?}", run.longest());
         }
+        // What stalls the machine stalls plain queues, too; and a busy one lets messages wait in them that nothing holds up.
+        let stalled = lateness.between(began, Instant::now());
+        let allowed = Duration::from_millis(second) + stalled + without.longest();
+        let [alone, among] = [&without, &with].map(Run::longest);
+        assert!(among < allowed, "{kind}: a healthy one took {among:?}, without poison {alone:?}, stalled {stalled:?}");
         assert_eq!(with.poison.keys().copied().collect::<BTreeSet<_>>(), poison, "{kind}");
         assert!(with.poison.values().all(|times| *times == 3), "{kind}: three deliveries each: {:?}", with.poison);
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
