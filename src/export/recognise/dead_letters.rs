@@ -70,24 +70,17 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
                 Destination::Exchange(_) => None,
             })
             .collect();
-        // With one behind it, it is that one's; with several, a key can tell, or only a name.
-        let is_told_apart = |(name, binding): &&(&QueueName, &Binding)| {
-            let key = &binding.routing_key;
-            let only = to_queues.iter().filter(|(other, it)| other == name || it.routing_key == *key).count() == 1;
-            ["direct", "topic"].contains(&exchange.kind.as_str())
-                && keys.contains(key)
-                && !key.contains(['*', '#'])
-                && only
-        };
-        let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
-            dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
-        };
         let chosen: Vec<_> = match &to_queues[..] {
             [only] => vec![only],
-            several if several.iter().filter(is_told_apart).count() > 1 => {
-                several.iter().filter(is_told_apart).collect()
+            several => {
+                let told_apart = told_apart(&exchange.kind, &keys, several);
+                // Where no keys tell, only a name can.
+                let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
+                    dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
+                };
+                let its_own = || several.iter().find(is_its_own).into_iter().collect();
+                if told_apart.len() > 1 { told_apart } else { its_own() }
             }
-            several => several.iter().find(is_its_own).into_iter().collect(),
         };
         for (name, binding) in chosen {
             if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
@@ -116,6 +109,24 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
             recognised.dead_letter_queues.insert((*name).clone(), found);
         }
     }
+}
+
+/// Those behind an exchange that are bound once, with a key that letters get and that no other is bound with.
+fn told_apart<'a>(
+    kind: &str,
+    keys: &BTreeSet<String>,
+    several: &'a [(&'a QueueName, &'a Binding)],
+) -> Vec<&'a (&'a QueueName, &'a Binding)> {
+    let (mut by_key, mut by_queue): (BTreeMap<&str, usize>, BTreeMap<&QueueName, usize>) = Default::default();
+    for (name, binding) in several {
+        *by_key.entry(&binding.routing_key).or_default() += 1;
+        *by_queue.entry(name).or_default() += 1;
+    }
+    let is_one = |(name, binding): &&(&QueueName, &Binding)| {
+        let key = binding.routing_key.as_str();
+        keys.contains(key) && !key.contains(['*', '#']) && by_key.get(key) == Some(&1) && by_queue.get(name) == Some(&1)
+    };
+    if ["direct", "topic"].contains(&kind) { several.iter().filter(is_one).collect() } else { Vec::new() }
 }
 
 /// Where dead letters go, of queues, of policies and at the end of retries. Queues that come and go say nothing: a spec is
