@@ -3,7 +3,7 @@
 use super::document::DeadLetters;
 use crate::behaviour::{Dialect, Effective, Governed, Policies, effective};
 use crate::expand::{Because, Expansion, Retry};
-use crate::model::{Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology};
+use crate::model::{Binding, Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, QueueSpec, Spec};
 use std::collections::BTreeMap;
 
@@ -106,17 +106,14 @@ fn dead_letters(
     Some(DeadLetters { queue, exchange, routing_key })
 }
 
-/// Whether an exchange was made for several dead-letter queues.
-fn is_shared(expansion: &Expansion, exchange: &ExchangeName) -> bool {
-    let is_of_one = |id: &ObjectId| matches!(id, ObjectId::Binding(binding) if binding.source == *exchange);
-    let because = expansion.origins.iter().filter(|(id, _)| is_of_one(id)).map(|(_, origin)| &origin.because);
-    because.filter(|because| matches!(because, Because::DeadLetterBinding(_))).nth(1).is_some()
+/// Whether more than one of these bindings were made for dead-letter queues.
+fn are_of_several<'a>(bound: impl Iterator<Item = &'a Binding>, expansion: &Expansion) -> bool {
+    let because = bound.filter_map(|binding| expansion.origins.get(&ObjectId::Binding(binding.clone())));
+    because.filter(|origin| matches!(origin.because, Because::DeadLetterBinding(_))).nth(1).is_some()
 }
 
-/// The one queue that is bound with that key.
-fn bound_with(topology: &Topology, exchange: &ExchangeName, key: &str) -> Option<QueueName> {
-    let mut bound =
-        topology.bindings.iter().filter(|binding| binding.source == *exchange && binding.routing_key == key);
+/// The one queue that these bindings lead to.
+fn only_queue<'a>(mut bound: impl Iterator<Item = &'a Binding>) -> Option<QueueName> {
     match (bound.next().map(|binding| &binding.destination), bound.next()) {
         (Some(Destination::Queue(queue)), None) => Some(queue.clone()),
         (Some(_) | None, _) => None,
@@ -129,17 +126,17 @@ fn queue_behind(expansion: &Expansion, exchange: &ExchangeName, routing_key: Opt
         return routing_key.map(QueueName::new);
     }
     let topology = &expansion.topology;
+    let bound = || topology.bindings.iter().filter(|binding| binding.source == *exchange);
     match expansion.origins.get(&ObjectId::Exchange(exchange.clone())).map(|origin| &origin.because) {
         // Several can share one; then the key says which is meant.
-        Some(Because::DeadLetterExchange(queue)) if !is_shared(expansion, exchange) => return Some(queue.clone()),
-        Some(Because::DeadLetterExchange(_)) => return routing_key.and_then(|key| bound_with(topology, exchange, key)),
+        Some(Because::DeadLetterExchange(_)) if are_of_several(bound(), expansion) => {
+            routing_key.and_then(|key| only_queue(bound().filter(|binding| binding.routing_key == key)))
+        }
+        Some(Because::DeadLetterExchange(queue)) => Some(queue.clone()),
         Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
-        | None => {}
-    }
-    topology.exchanges.get(exchange).filter(|it| it.kind == "fanout")?;
-    let mut bound = topology.bindings.iter().filter(|binding| binding.source == *exchange);
-    match (bound.next().map(|binding| &binding.destination), bound.next()) {
-        (Some(Destination::Queue(queue)), None) => Some(queue.clone()),
-        (Some(_) | None, _) => None,
+        | None => {
+            topology.exchanges.get(exchange).filter(|it| it.kind == "fanout")?;
+            only_queue(bound())
+        }
     }
 }

@@ -99,6 +99,22 @@ fn dead_letters_are_found_however_they_are_wired() {
 }
 
 #[test]
+fn of_several_dead_letter_queues_behind_one_exchange_the_key_says_which() {
+    let found = newest(
+        "queues:
+  a: {type: classic, deadLetter: {exchange: DLX, routingKey: a}}
+  b: {type: classic, deadLetter: {exchange: DLX, routingKey: b}}
+  c: {type: classic, deadLetter: {exchange: DLX, routingKey: nobody}}
+deadLetterQueues:
+  a.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: a}}
+  b.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}
+",
+    );
+    let behind = |queue: &str| found[&queue.into()].dead_letters.as_ref().unwrap().queue.clone();
+    assert_eq!(["a", "b", "c"].map(behind), [Some("a.dead".into()), Some("b.dead".into()), None]);
+}
+
+#[test]
 fn queues_without_failures_have_no_contract() {
     let yaml = "queues: {plain: {type: classic}, log: {type: stream}, theirs: {external: true}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n";
