@@ -23,7 +23,7 @@ use topo::plan::{Activity, Request, Situation, VhostPlan, Wanted, plan_vhost};
 
 use super::disagreement::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
-use crate::support::{Http, Node, Random, Vhost, block_on, seed, until};
+use crate::support::{Http, Node, Random, Vhost, block_on, draws_on, seed, until};
 
 /// Requests at once. They wait for the broker, most of the time.
 const AT_ONCE: usize = 8;
@@ -173,6 +173,13 @@ fn smallest_scenario<K: Kind>(
     kind.scenario(&case, wrong)
 }
 
+/// What was not seen often enough for the run to say anything of it.
+fn rare<K: Kind>(kind: &K, counts: &BTreeMap<String, usize>, enough: usize, enough_live: usize) -> Vec<String> {
+    let expected = kind.expected().into_iter().map(|what| (what, enough)).chain([(LIVE.to_owned(), enough_live)]);
+    let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
+    expected.filter(is_rare).map(|(what, _)| what).collect()
+}
+
 /// Draws, plays, counts; fails with the scenario of the smallest case that is wrong.
 fn run<K: Kind>(kind: &K, cases: usize) {
     let seed = seed();
@@ -189,7 +196,8 @@ fn run<K: Kind>(kind: &K, cases: usize) {
             scope.spawn(|| {
                 loop {
                     let batch = next.fetch_add(1, Ordering::Relaxed);
-                    if batch * BATCH >= cases || failed.lock().unwrap().is_some() {
+                    let is_enough = || rare(kind, &counts.lock().unwrap(), enough, enough_live).is_empty();
+                    if !draws_on(batch * BATCH, cases, is_enough) || failed.lock().unwrap().is_some() {
                         break;
                     }
                     let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(batch as u64));
@@ -214,12 +222,8 @@ fn run<K: Kind>(kind: &K, cases: usize) {
         panic!("TOPO_SEED={seed}\n{}", smallest_scenario(kind, case, wrong, again));
     }
     let counts = counts.into_inner().unwrap();
-    println!("{cases} {} in {:.1} s", K::WHAT, took.as_secs_f64());
+    println!("{} {} in {:.1} s", (next.into_inner() - AT_ONCE) * BATCH, K::WHAT, took.as_secs_f64());
     counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
-    let is_rare = |what: &&String| counts.get(*what).copied().unwrap_or(0) < enough;
-    let expected = kind.expected();
-    let rare: Vec<&String> = expected.iter().filter(is_rare).collect();
-    assert!(rare.is_empty(), "less than {enough} times: {rare:?}");
-    let live = counts.get(LIVE).copied().unwrap_or(0);
-    assert!(live >= enough_live, "only {live} pairs with a live side");
+    let rare = rare(kind, &counts, enough, enough_live);
+    assert!(rare.is_empty(), "TOPO_SEED={seed}: less than {enough} times, or {enough_live}: {rare:?}");
 }

@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 
 use self::case::{Case, draw};
 use crate::support::waiting::PATIENCE;
-use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, seed, text, until};
+use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, draws_on, seed, text, until};
 
 /// Queues that share a vhost, and vhosts.
 const QUEUES: usize = 60;
 const VHOSTS: usize = 3;
-const MOST_VHOSTS: usize = 10;
 /// How often at least each thing must have occurred for a run to prove anything.
 const ENOUGH: usize = 8;
 /// The counts of quorum queues come with a tick of 5 s, and a queue that expires does so after less: what two ticks did
@@ -181,8 +180,7 @@ fn what_a_policy_drops_was_said_before() {
     let mut random = Random::new(seed);
     let mut counts = Counts::default();
     let mut played = 0;
-    // What the draw has too few of is drawn again.
-    while played < vhosts || played < MOST_VHOSTS && !rare(&counts).is_empty() {
+    while draws_on(played, vhosts, || rare(&counts).is_empty()) {
         play(node, &mut random, &mut counts);
         played += 1;
     }

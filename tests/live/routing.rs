@@ -13,7 +13,7 @@ use topo::behaviour::routing::{Answer, Headers, Keys, Message, Route, Routing, U
 use topo::model::QueueName;
 
 use self::case::{Case, Publication};
-use crate::support::{Node, Outcome, Random, Vhost, seed};
+use crate::support::{Node, Outcome, Random, Vhost, draws_on, seed};
 
 /// Vhosts, each with a topology of its own.
 const CASES: usize = 20;
@@ -102,27 +102,38 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     found
 }
 
+/// What was not seen often enough for the run to say anything of it.
+fn rare(counts: &Counts) -> Vec<String> {
+    let kinds = ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"];
+    let expected = kinds.map(|kind| (format!("to {kind}: arrived"), 10)).into_iter();
+    let expected = expected.chain([("a pattern known: reaches nothing".to_owned(), 21)]);
+    let is_rare = |(what, enough): &(String, usize)| counts.get(what).copied().unwrap_or(0) < *enough;
+    expected.filter(is_rare).map(|(what, _)| what).collect()
+}
+
 #[test]
 fn messages_go_where_they_are_said_to_go() {
     let node = Node::shared();
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let (mut counts, mut wrong) = (Counts::new(), Vec::new());
-    for index in 0..CASES {
+    let mut index = 0;
+    while draws_on(index, CASES, || rare(&counts).is_empty()) {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64));
         wrong.extend(play(node, &mut random, &mut counts));
+        index += 1;
     }
+    println!("{index} vhosts");
     counts.iter().for_each(|(what, times)| println!("{times:>6}  {what}"));
     assert!(wrong.is_empty(), "TOPO_SEED={seed}: {} wrong\n{}", wrong.len(), wrong[0]);
     let count = |what: &str| counts.get(what).copied().unwrap_or(0);
-    for kind in ["default", "direct", "fanout", "topic", "headers", "x-consistent-hash"] {
-        assert!(count(&format!("to {kind}: arrived")) >= 10, "TOPO_SEED={seed}: too little to {kind}");
-    }
+    let rare = rare(&counts);
+    assert!(rare.is_empty(), "TOPO_SEED={seed}: too little {rare:?}");
     // The hash, and exchanges that others may have bound, are all that is not told where all is known.
     let all: usize = counts.iter().filter(|(what, _)| what.starts_with("all known")).map(|(_, times)| times).sum();
     let not_told: usize =
         counts.iter().filter(|(what, _)| what.starts_with("all known: cannot")).map(|(_, times)| times).sum();
     assert!(not_told * 7 < all, "TOPO_SEED={seed}: {not_told} of {all} are not told");
     assert_eq!(count("all known: cannot tell: key or headers"), 0);
-    assert!(count("all known: reaches nothing") * 20 > all && count("a pattern known: reaches nothing") > 20);
+    assert!(count("all known: reaches nothing") * 20 > all);
 }

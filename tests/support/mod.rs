@@ -40,7 +40,7 @@ pub(crate) use self::{
     node::{Node, Options},
     page::{Page, Part, Shell},
     proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
-    random::{Random, number, seed},
+    random::{Random, draws_on, number, seed},
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan},
     vhost::{User, Vhost},

@@ -36,12 +36,18 @@ impl Random {
     }
 }
 
-/// The seed of this run: `TOPO_SEED`, or a new one.
+/// The seed of this run: `TOPO_SEED` (tests/run sets it, by the source), or a new one.
 pub(crate) fn seed() -> u64 {
     number("TOPO_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
         u64::from(now.subsec_nanos()) + now.as_secs()
     })
+}
+
+/// Whether one more case is drawn: as many as usual, and up to four times as many where the drawn ones show too little of
+/// something. Chance alone is no reason to fail.
+pub(crate) fn draws_on(drawn: usize, usual: usize, is_enough: impl FnOnce() -> bool) -> bool {
+    drawn < usual || drawn < 4 * usual && !is_enough()
 }
 
 /// A number that a variable of the environment holds, such as `TOPO_PAIR`.

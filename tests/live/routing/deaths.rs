@@ -12,12 +12,10 @@ use topo::model::{
 
 use super::case::{self, QUEUES, dead_lettering, name, queue};
 use super::{Counts, add, drained};
-use crate::support::{Amqp, Node, Random, Vhost, seed};
+use crate::support::{Amqp, Node, Random, Vhost, draws_on, seed};
 
 /// Vhosts.
 const CASES: usize = 32;
-/// As many are drawn at most, where the first [`CASES`] show too little of something.
-const MOST_CASES: usize = 4 * CASES;
 /// How often every queue is emptied by a worker that rejects all.
 const ROUNDS: usize = 3;
 /// More copies than this are given up. A disagreement is hidden by that, and not understood yet: with seed 2007872608, 200
@@ -245,7 +243,7 @@ fn dead_letters_go_where_they_are_said_to_go() {
     let version: BrokerVersion = node.version().parse().unwrap();
     let dialect = Dialect::of(version);
     let (mut counts, mut given_up, mut index) = (Counts::new(), 0, 0);
-    while index < CASES || index < MOST_CASES && !rare(&counts).is_empty() {
+    while draws_on(index, CASES, || rare(&counts).is_empty()) {
         let topology = draw(&mut Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64)), version);
         let external = BTreeSet::new();
         let mut simulation = Simulation {
