@@ -20,6 +20,7 @@ mod alarm;
 mod another;
 mod cluster;
 mod flow;
+mod goes_on;
 mod held;
 mod killed;
 mod large;

@@ -9,9 +9,9 @@ use crate::support::{Node, Topo, until, writes};
 
 const MESSAGES: usize = 20_000;
 /// Sent before the first message is moved.
-const PREPARED: usize = 20;
+pub(super) const PREPARED: usize = 20;
 /// Sent before the first message comes back, by AMQP.
-const EXCHANGED: usize = PREPARED + 2;
+pub(super) const EXCHANGED: usize = PREPARED + 2;
 /// What a mover may have under way.
 const PREFETCH: usize = 1_000;
 
