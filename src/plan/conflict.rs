@@ -7,7 +7,7 @@ use super::recreate::Refusal;
 use super::situation::Situation;
 use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
 use super::way_out::WayKind;
-use super::{advice, recreate};
+use super::{advice, migrate, recreate};
 use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
@@ -133,7 +133,7 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
                     address: planned.address.clone(),
                     text,
                     lift,
-                    flag: may_recreate.then(|| gentle_flag(&planned)).flatten(),
+                    flag: may_recreate.then(|| gentle_flag(situation, &planned)).flatten(),
                 });
             }
             planned.kind = ChangeKind::Conflict;
@@ -150,11 +150,12 @@ fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedCha
 }
 
 /// The recreate that loses nothing: of an empty queue, of one whose messages are kept, or of an exchange.
-fn gentle_flag(planned: &PlannedChange) -> Option<String> {
+fn gentle_flag(situation: &Situation<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
-        Some(Object::Queue(_, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
-            let is_empty = planned.live.as_ref()?.messages == Some(0);
+        Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
+            let is_held = migrate::is_unfinished(situation.current, name);
+            let is_empty = planned.live.as_ref()?.messages == Some(0) && !is_held;
             let how = if is_empty { "ifEmpty" } else { "migrate" };
             Some(format!("--recreate {}={how}", planned.address))
         }

@@ -94,6 +94,14 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         let Obstacle { text, lift } = migrate::migration(situation, name, queue, wanted).err()?;
         return Refusal::unless_asked(text, lift);
     }
+    if let ObjectId::Queue(name) = &id
+        && on_conflict != OnConflict::Refuse
+        && migrate::is_unfinished(situation.current, name)
+    {
+        // Its messages are beside it: whatever it holds itself says nothing of them.
+        let text = "a migration of it was cut short: it is finished or undone, not recreated".to_owned();
+        return Refusal::unless_asked(text, None);
+    }
     queue_refusal(planned, queue, on_conflict)
 }
 

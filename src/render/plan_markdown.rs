@@ -33,6 +33,11 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     let blocked =
         if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
+    // First: nothing else is as it seems until that is known. The sentences have commands in backticks.
+    for note in plan.vhosts.iter().flat_map(|part| &part.unfinished) {
+        let text = inline(&note.text).replace("\\`", "`");
+        let _ = writeln!(out, "- **unfinished** `{}`: {text}\n", note.address);
+    }
     let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
     let _ = writeln!(out, "| | object | what |\n|---|---|---|");
     for (index, row) in rows.iter().enumerate() {
@@ -50,9 +55,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
         format!("- **blocked** `{}`: {}{lift}", block.address, inline(&block.text))
     });
-    let unfinished = plan.vhosts.iter().flat_map(|part| &part.unfinished);
-    let unfinished = unfinished.map(|note| format!("- **unfinished** `{}`: {}", note.address, inline(&note.text)));
-    let warnings: Vec<String> = unfinished.chain(hazards).chain(blocks).collect();
+    let warnings: Vec<String> = hazards.chain(blocks).collect();
     for (index, warning) in warnings.iter().enumerate() {
         if out.len() + warning.len() > LIMIT * 3 / 4 {
             let _ = writeln!(out, "- … {} more", warnings.len() - index);

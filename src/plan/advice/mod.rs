@@ -31,7 +31,7 @@ pub(super) fn ways_out(situation: &Situation<'_>, planned: &PlannedChange, inste
         Some(text) => {
             ways.push(WayOut::new(WayKind::Recreate, Helps::Partly, format!("not as it is: {text}")));
         }
-        None => ways.extend(recreate::ways(planned)),
+        None => ways.extend(recreate::ways(situation, planned)),
     }
     ways
 }

@@ -3,18 +3,23 @@
 use crate::model::Object;
 use crate::model::count::number;
 use crate::plan::document::PlannedChange;
+use crate::plan::migrate;
+use crate::plan::situation::Situation;
 use crate::plan::way_out::{Helps, WayKind, WayOut};
 
 /// The ways that end the live object.
-pub(super) fn ways(planned: &PlannedChange) -> Vec<WayOut> {
+pub(super) fn ways(situation: &Situation<'_>, planned: &PlannedChange) -> Vec<WayOut> {
     let address = &planned.address;
     let recreate = |words: &str, how: &str, helps: Helps| {
         let flag = format!("--recreate {address}={how}");
         WayOut { flag: Some(flag.clone()), ..WayOut::new(WayKind::Recreate, helps, format!("{words} {flag}")) }
     };
-    let Some(Object::Queue(_, queue)) = &planned.before else {
+    let Some(Object::Queue(name, queue)) = &planned.before else {
         return vec![recreate("recreate it with all its bindings:", "discard", Helps::Yes)];
     };
+    if migrate::is_unfinished(situation.current, name) {
+        return vec![recreate("finish the migration that was cut short:", "migrate", Helps::Yes)];
+    }
     let messages = planned.live.as_ref().and_then(|live| live.messages);
     match messages {
         // Whatever its count says: no stream can be proven empty.

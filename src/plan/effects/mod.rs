@@ -6,12 +6,12 @@ mod retried;
 mod threat;
 mod wiring;
 
-use super::PlannedChange;
 use super::document::{ChangeKind, Options};
 use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::situation::Situation;
 use super::wiring::wired;
+use super::{Migration, PlannedChange};
 use crate::behaviour::effective::{Effective, Source, effective_alternate};
 use crate::behaviour::wiring::WIRING_KEYS;
 use crate::behaviour::{Governed, Governing, Named, Policies, effective};
@@ -73,6 +73,9 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, options: &Op
             Some(_) | None if touched.is_empty() || queue.is_topos_own() => {}
             Some(_) | None => sides.live_queue(draft, name, queue),
         }
+    }
+    for migration in draft.migrations.clone() {
+        sides.brought_back(draft, &migration);
     }
     if touched.is_empty() {
         return;
@@ -182,8 +185,7 @@ impl Sides<'_> {
         }
     }
 
-    /// Another type of queue can come under another policy. What was in it is somebody else's affair, unless a migration
-    /// brings it back.
+    /// Another type of queue can come under another policy.
     fn recreated(&self, draft: &mut Draft, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
@@ -191,32 +193,37 @@ impl Sides<'_> {
             let address = self.situation.address(&ObjectId::Queue(name.clone()));
             draft.hazard(HazardKind::PolicyShift, &address, shift(&was, &is), None);
         }
-        if draft.migrations.iter().any(|migration| migration.queue == *name) {
-            self.brought_back(draft, name, (before, &was), (after, &is));
-        }
     }
 
-    /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it.
-    fn brought_back(
-        &self,
-        draft: &mut Draft,
-        name: &QueueName,
-        (before, was): (&Queue, &Governing<'_>),
-        (after, is): (&Queue, &Governing<'_>),
-    ) {
+    /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it. That run may be long
+    /// gone, and its queue, too: what comes back is held by what is said now.
+    fn brought_back(&self, draft: &mut Draft, migration: &Migration) {
+        let Migration { queue: name, wanted, .. } = migration;
         let address = self.situation.address(&ObjectId::Queue(name.clone()));
+        let begun = migration.old(self.situation.current);
+        let Some(old) = begun.as_ref().or_else(|| self.situation.current.queues.get(name)) else { return };
         let held = Beside::of(name);
         let messages = [name.clone(), QueueName::new(held.hold), QueueName::new(held.drained)]
             .into_iter()
             .filter(|queue| self.situation.current.queues.contains_key(queue))
             .map(|queue| self.situation.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
-        let values = |name: &QueueName, queue: &Queue, policies: &Governing<'_>| {
-            let operators = self.operator.governing(name.as_str(), queue.into());
-            self.values(queue, policies.likely(), operators.likely())
+        let values = |queue: &Queue, policies: &Policies<'_>| {
+            let policy = policies.governing(name.as_str(), queue.into());
+            let operator = self.operator.governing(name.as_str(), queue.into());
+            self.values(queue, policy.likely(), operator.likely())
         };
-        let (old, new) = (values(name, before, was), values(name, after, is));
-        for Threat { kind, text, messages } in threat::threats_of_return(after, messages, &old, &new) {
+        let new = values(wanted, &self.after);
+        let mut threats = threat::threats_of_return(wanted, messages, &values(old, &self.before), &new);
+        if begun.is_some() {
+            // Policies may have changed since it began, and what is held beside a queue follows none.
+            for more in threat::threats_of_overflow(wanted, messages, &self.values(old, None, None), &new) {
+                if !threats.contains(&more) {
+                    threats.push(more);
+                }
+            }
+        }
+        for Threat { kind, text, messages } in threats {
             draft.hazard(kind, &address, text, messages);
         }
     }

@@ -10,6 +10,9 @@ use crate::plan::{HazardKind, QueueActivity};
 const IN_ONE_TICK: i64 = 1_000_000;
 const BYTES_IN_ONE_TICK: i64 = 10_000_000_000;
 
+/// Where a full queue rejects.
+const WAITS: &str = "what does not fit waits until consumers make room, and publishers are refused until then";
+
 /// One of them.
 #[derive(PartialEq, Eq)]
 pub(super) struct Threat {
@@ -50,6 +53,15 @@ pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Valu
     change.dead_letters();
     if messages != Some(0) {
         change.room();
+    }
+    change.found
+}
+
+/// What is held and does not fit, where that is certain: the count is known, and the oldest go.
+pub(super) fn threats_of_overflow(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
+    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    if messages.is_some() && !change.rejects(new) {
+        change.places();
     }
     change.found
 }
@@ -244,29 +256,13 @@ impl Difference<'_> {
 
     /// Whether there is room for all that comes back, and for how long.
     fn room(&mut self) {
-        let rejects = self.rejects(self.new);
-        let come = match self.messages {
-            Some(1) => "1 message comes back".to_owned(),
-            Some(messages) => format!("{} messages come back", number(messages)),
-            None => "an unknown number of messages comes back".to_owned(),
-        };
-        let waits = "what does not fit waits until consumers make room, and publishers are refused until then";
-        if let Some(limit) = self.lowered("max-length")
-            && self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
-        {
-            let text = format!("max-length becomes {limit}, and {come}");
-            if rejects {
-                self.add(HazardKind::PublisherBlock, format!("{text}: {waits}"), None);
-            } else {
-                let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
-                self.add(HazardKind::MessageDrop, format!("{text}: the oldest go at once"), dropped);
-            }
-        }
+        self.places();
+        let (rejects, come) = (self.rejects(self.new), self.come());
         if let Some(bytes) = self.lowered("max-length-bytes") {
             let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
             let text = format!("max-length-bytes becomes {value}, and {come}");
             if rejects {
-                self.add(HazardKind::PublisherBlock, format!("{text}: {waits}"), None);
+                self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
             } else {
                 self.add(HazardKind::MessageDrop, format!("{text}: some of them can go"), self.bound());
             }
@@ -276,6 +272,29 @@ impl Difference<'_> {
             let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
             let text = format!("message-ttl becomes {value}, and {come}: what nobody takes by then is {fate}");
             self.add(HazardKind::MessageDrop, text, self.messages);
+        }
+    }
+
+    /// Whether as many messages fit as come back.
+    fn places(&mut self) {
+        let Some(limit) = self.lowered("max-length") else { return };
+        if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
+            return;
+        }
+        let text = format!("max-length becomes {limit}, and {}", self.come());
+        if self.rejects(self.new) {
+            self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
+        } else {
+            let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+            self.add(HazardKind::MessageDrop, format!("{text}: the oldest go at once"), dropped);
+        }
+    }
+
+    fn come(&self) -> String {
+        match self.messages {
+            Some(1) => "1 message comes back".to_owned(),
+            Some(messages) => format!("{} messages come back", number(messages)),
+            None => "an unknown number of messages comes back".to_owned(),
         }
     }
 

@@ -65,14 +65,8 @@ pub(in crate::plan) fn migration(
     if let Some(obstacle) = around::obstacle(situation, name) {
         return Err(obstacle);
     }
-    if let Movers::None { reasons } = &situation.activity.movers {
-        return Err(Obstacle {
-            text: format!("nothing can move its messages: {}", reasons.join("; ")),
-            lift: Some(
-                "open the AMQP port to topo (--amqp-url), or enable rabbitmq_shovel and rabbitmq_shovel_management"
-                    .to_owned(),
-            ),
-        });
+    if let Some(obstacle) = immovable_by(&situation.activity.movers) {
+        return Err(obstacle);
     }
     if situation.activity.movers == Movers::Shovel
         && let Some(binding) = typed(situation, name, &beside)
@@ -131,6 +125,14 @@ pub(in crate::plan) fn migration(
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
     let shield = shield(&beside, &holding, &after, &operator)?;
     Ok(Migration { queue: name.clone(), wanted: wanted.clone(), goal: Goal::Recreate, holding, shield })
+}
+
+/// Why no message can be moved, if that is so.
+pub(super) fn immovable_by(movers: &Movers) -> Option<Obstacle> {
+    let Movers::None { reasons } = movers else { return None };
+    let lift = "open the AMQP port to topo (--amqp-url), or enable rabbitmq_shovel and rabbitmq_shovel_management";
+    let text = format!("nothing can move its messages: {}", reasons.join("; "));
+    Some(Obstacle { text, lift: Some(lift.to_owned()) })
 }
 
 /// A binding that would have to be made again, and that HTTP cannot make.

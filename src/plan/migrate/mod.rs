@@ -27,7 +27,7 @@ pub(super) use hazards::hazards;
 pub(super) use holding::{Obstacle, migration};
 pub use remaining::Todo;
 pub use unfinished::left_behind;
-pub(super) use unfinished::{abort, finish, is_any_unfinished, keep_planned};
+pub(super) use unfinished::{abort, finish, is_any_unfinished, is_unfinished, keep_planned};
 
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::fields;

@@ -1,5 +1,6 @@
 //! Migrations that were cut short: what is live says so, and what becomes of each.
 
+use super::holding::{Obstacle, immovable_by};
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
 use crate::model::naming::{Beside, shovel};
@@ -40,6 +41,18 @@ fn out_of_reach(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName, 
     }
 }
 
+/// What moves no message cannot bring any back.
+fn immovable(draft: &mut Draft, situation: &Situation<'_>, address: &Address) {
+    if let Some(Obstacle { text, lift }) = immovable_by(&situation.activity.movers) {
+        draft.block(address, text, lift);
+    }
+}
+
+/// Whether a migration of that queue was cut short.
+pub(in crate::plan) fn is_unfinished(live: &Topology, queue: &QueueName) -> bool {
+    holding_queues(live).any(|(name, _)| name == *queue)
+}
+
 /// Whether any migration was cut short.
 pub(in crate::plan) fn is_any_unfinished(live: &Topology) -> bool {
     holding_queues(live).next().is_some()
@@ -72,7 +85,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let is_old = situation.current.queues.get(&name).is_some_and(|live| before(holding).as_ref() == Some(live));
         let way_back = if is_old { format!(", or, to undo it: `topo apply --abort {address}`") } else { String::new() };
         let (text, goes_on) = match wanted {
-            _ if !is_targeted => continue,
+            _ if !is_targeted => ("`--target` leaves it out of this plan".to_owned(), false),
             None if is_there => {
                 (format!("nothing in this spec says what it shall be. Apply the spec that does{way_back}"), false)
             }
@@ -92,8 +105,13 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             }
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
-        on_the_tap(draft, situation, &name);
-        out_of_reach(draft, situation, &name, &address);
+        if is_targeted {
+            on_the_tap(draft, situation, &name);
+            out_of_reach(draft, situation, &name, &address);
+        }
+        if goes_on && !is_planned {
+            immovable(draft, situation, &address);
+        }
         if is_deleted {
             // What is held beside it, and all that still comes to the tap, would be left there for ever.
             let text = format!("a migration of it was cut short; {}, and it is to be deleted", held(situation, &name));
@@ -177,6 +195,7 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
             }
             Some(live) => {
                 out_of_reach(draft, situation, &name, address);
+                immovable(draft, situation, address);
                 let text =
                     format!("the migration of {} is undone; {}", ObjectId::Queue(name.clone()), held(situation, &name));
                 draft.unfinished.push(Note { address: address.clone(), text });

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::alarm::{EXCHANGED, PREPARED};
 use super::killed::killed_before;
 use super::stage::{Conversion, Q, Stage, TTL, declare_old, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
-use crate::support::{Fault, Node, Topo, puts, until, writes};
+use crate::support::{Fault, Node, Topo, deletes, puts, until, writes};
 
 const MESSAGES: usize = 20_000;
 /// What a mover may have under way.
@@ -63,6 +65,80 @@ fn a_new_queue_that_is_deleted_while_messages_come_back_keeps_the_rest() {
     let deleted = MESSAGES - left.len();
     println!("{deleted} of {MESSAGES} were deleted");
     assert!(deleted > 0 && deleted < MESSAGES && left == (deleted..MESSAGES).collect(), "{deleted}: {context}");
+}
+
+/// A queue whose migration was killed when the old one was deleted, and the new one not made.
+fn without_a_queue(hint: &str) -> Stage<'static> {
+    let (mut stage, proxy) = Stage::new(hint, TTL).through();
+    Publisher::new(&stage.vhost).fill(200);
+    // The holding queues and a probe have names that begin like it; by AMQP it is exchanged over that.
+    proxy.add(puts().path(&format!("/api/queues/{}/{Q}", stage.vhost.name())).nth(4), Fault::HangBefore);
+    assert!(killed_before(4, &proxy, stage.start("shovel")));
+    assert!(stage.vhost.queue(Q).is_null());
+    stage.unlock();
+    stage.directly();
+    stage
+}
+
+/// Nobody limited it when its messages were taken out; whoever does now is told how many do not fit.
+#[test]
+fn a_limit_that_came_since_is_told_of_what_is_held() {
+    let mut stage = without_a_queue("limited-since");
+    let tight = Conversion { new: "type: classic, maxLength: 10", becomes: ("x-max-length", "10"), ..TTL };
+    stage.topo.rewrite(&tight.spec());
+    stage.conversion = tight;
+    let drops = "max-length becomes 10, and 200 messages come back: the oldest go at once";
+    let output = stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
+    assert!(output.says("message-drop") && stage.vhost.queue(Q).is_null(), "{output}");
+
+    // By a policy, beside the queue as it was to be.
+    let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
+    stage.topo.rewrite(&policy);
+    let drops = "max-length becomes 20, and 200 messages come back: the oldest go at once";
+    stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
+    stage.topo.rewrite(&TTL.spec());
+    stage.conversion = TTL;
+    let output = stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
+    stage.expect_migrated(&output);
+    assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
+
+    // What is to be had back is the queue as it was, with its bindings, and nothing that a migration made.
+    let saved = output.stderr.split("import --file ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let saved: Value = serde_json::from_str(&std::fs::read_to_string(saved.trim_matches('\'')).unwrap()).unwrap();
+    assert!(!saved.to_string().contains(".topo."), "{saved}");
+    assert_eq!(saved["queues"][0]["arguments"]["x-message-ttl"], 3_600_000, "{saved}");
+    assert_eq!(saved["bindings"].as_array().map(Vec::len), Some(4), "{saved}");
+}
+
+/// Its messages are beside it: that it is empty itself says nothing.
+#[test]
+fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
+    let (mut stage, proxy) = Stage::new("not-recreated", TTL).through();
+    Publisher::new(&stage.vhost).fill(200);
+    let path = format!("/api/queues/{}/{Q}", stage.vhost.name());
+    proxy.add(deletes().path(&path).nth(2), Fault::HangBefore);
+    assert!(killed_before(2, &proxy, stage.start("shovel")));
+    stage.unlock();
+    stage.directly();
+    let address = format!("queues/{}/q", stage.vhost.name());
+    for how in ["ifEmpty", "discard"] {
+        let flag = format!("--recreate={address}={how}");
+        let output = stage.topo.run(["apply", "-y", "--allow", "message-loss,routing-gap", &flag]).expect_code(3);
+        let output = output.expect_text("a migration of it was cut short: it is finished or undone, not recreated");
+        output
+            .expect_text(&format!("--recreate {address}=migrate"))
+            .expect_no_text("=ifEmpty`")
+            .expect_no_text("empty as it is");
+    }
+    // Left out of a plan it is said all the same, and what moves nothing cannot go on with it.
+    let output = stage.topo.run(["plan", "--target", &format!("exchanges/{}/in", stage.vhost.name())]);
+    output.expect_text("a migration of queue q was cut short").expect_text("`--target` leaves it out of this plan");
+    let migrate = format!("--recreate={address}=migrate");
+    let nowhere = ["plan", "--mover=amqp", "--amqp-url=amqp://127.0.0.1:1", &migrate, "--detailed-exitcode"];
+    stage.topo.run(nowhere).expect_code(3).expect_text("nothing can move its messages");
+    let output = stage.migrate("amqp", &[]).expect_code(0);
+    stage.expect_migrated(&output);
+    assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
 }
 
 #[test]
