@@ -39,11 +39,15 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         println!("by {mover}, after {begins} requests: {:?}", cut.code);
         // Mostly it waits until the broker is there again; else it undoes it, or says that it stands halfway.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
-        assert!(cut.code != Some(4) || cut.says("Cut short: the migration of queue q"), "{cut}");
+        let is_said =
+            ["Cut short: the migration of queue q", "Undone: the migration of queue q"].iter().any(|it| cut.says(it));
+        assert!(cut.code == Some(0) || is_said, "{cut}");
         let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
         stage.expect_migrated(&again);
         let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &again);
-        assert!(doubled <= PREFETCH, "{doubled} came twice: {again}");
+        println!("{doubled} came twice");
+        // What was under way as it broke off, out or back, and as the mover of the way back was stopped.
+        assert!(doubled <= 2 * PREFETCH, "{doubled} came twice: {again}");
     }
 }
 
