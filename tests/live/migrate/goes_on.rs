@@ -46,8 +46,8 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         stage.expect_migrated(&again);
         let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &again);
         println!("{doubled} came twice");
-        // What was under way as it broke off, out or back, and as the mover of the way back was stopped.
-        assert!(doubled <= 2 * PREFETCH, "{doubled} came twice: {again}");
+        // What was under way each time a mover broke off: by the restart, as the way out ended, as the way back did.
+        assert!(doubled <= 3 * PREFETCH, "{doubled} came twice: {again}");
     }
 }
 
