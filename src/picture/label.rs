@@ -15,6 +15,11 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String
     }
 }
 
+/// Of dead letters that get a key; an empty one reads as that of a binding does.
+pub(super) fn of_key(key: &str) -> String {
+    if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
+}
+
 /// `region: eu, heavy: true`; with `any of` before it where one is enough.
 fn headers(binding: &Binding) -> String {
     let how = binding.arguments.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");

@@ -231,3 +231,13 @@ fn what_is_said_of_queues_and_headers() {
         (vec!["h → q: binding".to_owned()], &vec!["ttl 0".to_owned()])
     );
 }
+
+/// No format can write an arrow with an empty label.
+#[test]
+fn an_empty_key_of_dead_letters_is_said() {
+    let picture = picture(
+        "exchanges: {x: {type: fanout}}\nqueues:\n  a: {type: classic, deadLetter: {exchange: x, routingKey: ''}}\n  \
+         b: {type: classic, bindings: [{exchange: x}]}\n",
+    );
+    assert_eq!(arrows(&picture), ["x → b: binding", "a → x: dead letters \"\""]);
+}

@@ -265,6 +265,31 @@ fn odd_names_are_only_names() {
     }
 }
 
+const EMPTY_KEY: &str = "\
+version: 1
+vhost: v
+exchanges: {x: {type: fanout}, h: {type: headers}}
+queues:
+  a:
+    type: classic
+    deadLetter: {exchange: x, routingKey: ''}
+    bindings: [{exchange: h}, {exchange: h, arguments: {x-match: all, f: zip}}]
+  b: {type: classic, bindings: [{exchange: x}]}
+";
+
+/// Mermaid cannot read an arrow with an empty label.
+#[test]
+fn an_empty_key_is_said_in_every_format() {
+    for (format, empty, said) in [
+        ("mermaid", "|\"\"|", "-.->|\"&quot;&quot;\"|"),
+        ("dot", "label=\"\"", r#"label="\"\"""#),
+        ("svg", "\"></text>", ">\"\"</text>"),
+    ] {
+        let drawn = Topo::offline().spec(EMPTY_KEY).run(["graph", "--format", format]).expect_code(0).stdout;
+        assert!(drawn.contains(said) && !drawn.contains(empty), "{format}: {drawn}");
+    }
+}
+
 #[test]
 fn what_github_does_not_draw_is_said() {
     let mut spec = "version: 1\nvhost: v\nexchanges: {in: {type: topic}}\nqueues:\n".to_owned();
