@@ -4,6 +4,9 @@ use crate::model::binding::KeyAndArguments;
 use crate::model::units::unmistakable;
 use crate::model::{ArgumentValue, Binding};
 
+/// What is said of a binding that takes every message, beside others that do not.
+pub(super) const EVERY_MESSAGE: &str = "every message";
+
 /// Of a binding from an exchange of that type; `None` where it takes every message.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {

@@ -92,7 +92,11 @@ impl Raw {
         }
         let arrow = |((from, to, kind), links): ((usize, usize, ArrowKind), Vec<&Link>)| {
             let mark = Mark::joined(links.iter().map(|link| link.mark));
-            let said = links.iter().filter_map(|link| Some(Label { text: link.label.clone()?, mark: link.mark }));
+            // Beside what asks for something, a binding that asks for nothing would not be seen.
+            let is_said = kind == ArrowKind::Binding && links.iter().any(|link| link.label.is_some());
+            let all = is_said.then_some(label::EVERY_MESSAGE);
+            let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));
+            let said = links.iter().filter_map(|link| Some(Label { text: text(link)?, mark: link.mark }));
             // No format can write an empty one.
             let said = said.filter(|label| !label.text.is_empty());
             Arrow { from, to, kind, mark, labels: said.collect::<BTreeSet<_>>().into_iter().collect() }

@@ -287,6 +287,7 @@ fn an_empty_key_is_said_in_every_format() {
     ] {
         let drawn = Topo::offline().spec(EMPTY_KEY).run(["graph", "--format", format]).expect_code(0).stdout;
         assert!(drawn.contains(said) && !drawn.contains(empty), "{format}: {drawn}");
+        assert!(drawn.contains("every message"), "{format}: {drawn}");
     }
 }
 
