@@ -130,6 +130,8 @@ fn only_what_is_near_a_queue() {
     part.expect_text(
         "did you mean one of `orders.dead`, `orders.dead.dlx`, `orders.log`, `orders.mail`, `orders.work`?",
     );
+    let one = run(&["--focus", "ail"]).expect_code(64).expect_no_result();
+    one.expect_text("did you mean `orders.mail`?");
     // What is made for retries has names that nobody thinks of.
     let tier = run(&["--focus", "orders.work.retry"]).expect_code(0).stdout;
     assert!(tier.contains("\"orders.work<"), "{tier}");
