@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::graph_arguments::{GraphArguments, GraphFormat};
 use super::{input, near, output};
 use crate::behaviour::Dialect;
+use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
 use crate::picture::{Focus, Options, Picture, of_plan, of_spec};
 use crate::plan::{Plan, PlannedChange, Wanted};
@@ -135,7 +136,17 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Picture, Failure> {
     let picture = Picture { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
     let known = plan.vhosts.iter().flat_map(|part| nameable(&part.wanted)).chain(changed.filter_map(PlannedChange::id));
-    found(picture, options, "the plan knows", known)
+    let picture = found(picture, options, "the plan knows", known)?;
+    match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
+        0 => {}
+        1 => output::tell("1 policy changes; policies are not drawn\n"),
+        many => output::tell(&format!("{} policies change; policies are not drawn\n", number(many as u64))),
+    }
+    Ok(picture)
+}
+
+fn is_of_policy(change: &&PlannedChange) -> bool {
+    matches!(change.id(), Some(ObjectId::Policy(_)))
 }
 
 /// What a focus may be suggested for. What is made for retries is found by their queue.

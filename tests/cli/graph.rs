@@ -106,6 +106,20 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     other.expect_error("the plan is not for vhost `other`").expect_text("it is for shop");
 }
 
+/// A plan in which nothing has a mark would look as if it did nothing.
+#[test]
+fn that_policies_are_not_drawn_is_said() {
+    let policy =
+        |name: &str| format!("  {name}: {{pattern: '^orders', applyTo: queues, definition: {{maxLength: 9}}}}\n");
+    let drawn = |policies: &str| {
+        let topo = Topo::offline().spec(&format!("{SPEC}policies:\n{policies}")).file("live.json", LIVE);
+        topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
+        topo.run(["graph", "--plan", "plan.json"]).expect_code(0).stderr
+    };
+    assert_eq!(drawn(&policy("a")), "1 policy changes; policies are not drawn\n");
+    assert_eq!(drawn(&(policy("a") + &policy("b"))), "2 policies change; policies are not drawn\n");
+}
+
 #[test]
 fn only_what_is_near_a_queue() {
     let names = |arguments: &[&str]| -> Vec<&str> {
