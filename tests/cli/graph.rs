@@ -156,6 +156,8 @@ fn only_what_is_near_a_queue() {
     assert_eq!(names(&["--focus", "orders"]), of_exchange);
     assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
     run(&["--depth", "2"]).expect_code(64).expect_no_result();
+    let far = run(&["--focus", "orders", "--depth", "x"]).expect_code(64).expect_no_result();
+    far.expect_text("it is not a whole number; write one such as 2");
 }
 
 #[test]
