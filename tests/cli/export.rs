@@ -66,7 +66,30 @@ fn only_what_matches_comes_out() {
         .expect_code(0)
         .expect_text("orders: {type: quorum}");
     let nothing = topo().run(with(&["--match", "mail*"])).expect_code(1).expect_no_result();
-    nothing.expect_error("nothing has a name that --match would match");
+    let nothing = nothing.expect_error("nothing has a name that --match would match");
+    nothing.expect_no_text("hint:");
+    for near in ["order", "rder", "ordres", "ORDERS"] {
+        let near = topo().run(with(&["--match", near, "--vhost", "shop"])).expect_code(1).expect_no_result();
+        near.expect_error("nothing has a name that --match would match").expect_text("did you mean `orders`?");
+    }
+}
+
+#[test]
+fn what_matches_and_is_left_out_is_said() {
+    let queue = |vhost: &str, name: &str, durable: bool| json!({"name": name, "vhost": vhost, "durable": durable, "auto_delete": durable, "arguments": {}});
+    let of = |vhosts: &[&str]| {
+        let queues: Vec<_> =
+            vhosts.iter().flat_map(|it| [queue(it, "adel", true), queue(it, "atrans", false)]).collect();
+        let vhosts: Vec<_> = vhosts.iter().map(|it| json!({"name": it})).collect();
+        let file =
+            json!({"rabbit_version": "3.13.7", "vhosts": vhosts, "queues": queues, "exchanges": [], "bindings": []});
+        let topo = Topo::offline().file("definitions.json", &file.to_string());
+        topo.run(with(&["--match", "a*"])).expect_code(1).expect_no_result()
+    };
+    let both = "1 auto-delete queue: adel; 1 transient queue: atrans";
+    let left_out = "all that --match matches is left out";
+    of(&["shop"]).expect_error(&format!("{left_out}: {both}")).expect_no_text("would match");
+    of(&["a", "b"]).expect_error(&format!("{left_out}: vhost a: 1 auto-delete queue: adel; vhost a: 1 transient"));
 }
 
 #[test]
