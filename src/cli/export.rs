@@ -171,7 +171,7 @@ fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure>
 
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Failure> {
     let text = definitions_file::text(path)?;
-    let unusable = |error| definitions_file::failure(path, &error);
+    let unusable = |error| definitions_file::failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
     let vhosts = match &arguments.vhost[..] {
         [] => known.clone(),

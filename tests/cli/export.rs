@@ -175,6 +175,12 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
         let topo = Topo::offline().file("definitions.json", text);
         topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
     }
+    let hint = "what `rabbitmqctl export_definitions FILE` writes, or GET /api/definitions answers";
+    let spec = Topo::offline().file("definitions.json", SHOP);
+    spec.run(FROM).expect_code(65).expect_text("caused by: it is a spec").expect_text(hint);
+    spec.run(["plan", "--against", "definitions.json", "definitions.json"]).expect_code(65).expect_text("it is a spec");
+    let other = Topo::offline().file("definitions.json", "name: shop\nversion: 1.0.0\n").run(FROM).expect_code(65);
+    other.expect_text("expected ").expect_text(hint).expect_no_text("it is a spec");
     let topo = Topo::offline();
     for (bytes, cause) in [(&b"\xff\xfe{\0}\0"[..], "it is UTF-16"), (b"{\"a\": \"\xe9\"}", "it is not UTF-8")] {
         std::fs::write(topo.path("definitions.json"), bytes).unwrap();
