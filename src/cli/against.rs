@@ -30,7 +30,7 @@ pub(super) fn plan(
         snapshots.push(match &text {
             None => definitions::empty(vhost, newest.version),
             Some(text) => definitions::read(text, &vhost, version)
-                .map_err(|error| definitions_file::failure(Path::new(source), &error))?,
+                .map_err(|error| definitions_file::failure(Path::new(source), text, &error))?,
         });
     }
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;

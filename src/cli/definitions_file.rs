@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use crate::broker::definitions::DefinitionsError;
+use crate::spec::is_spec;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -34,9 +35,16 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Why that file is not one.
-pub(super) fn failure(path: &Path, error: &DefinitionsError) -> Failure {
-    Failure::spec(unusable(path)).because(error.to_string())
+/// Why that file, with that text, is not one.
+pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Failure {
+    let failure = Failure::spec(unusable(path));
+    let wanted =
+        "a definitions file is what `rabbitmqctl export_definitions FILE` writes, or GET /api/definitions answers";
+    match error {
+        DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(wanted),
+        DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(wanted),
+        DefinitionsError::TooOld { .. } => failure.because(error.to_string()),
+    }
 }
 
 fn unusable(path: &Path) -> String {

@@ -8,13 +8,14 @@ use super::export_files::Place;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
-use super::{connection, definitions_file, output};
+use super::{connection, definitions_file, near, output};
 use crate::broker::{Snapshot, definitions};
 use crate::export::{Export, Live, export};
 use crate::model::count::{count, number};
 use crate::model::{Glob, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
 use crate::spec::closest;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// So many vhosts are named where one is missing.
@@ -42,7 +43,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         exported.push((vhost, one));
     }
     if !arguments.patterns.is_empty() && exported.iter().all(|(_, one)| is_nothing(one)) {
-        return Err(Failure::failed("nothing has a name that --match would match"));
+        return Err(no_match(&arguments.patterns, &snapshots, &exported));
     }
     let texts: Vec<(&VhostName, &str)> = exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())).collect();
     place.write(&texts, arguments.force)?;
@@ -50,6 +51,28 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         exported.iter().for_each(|(vhost, one)| output::tell(&summary(vhost, one)));
     }
     Ok(Exit::Done)
+}
+
+/// Why nothing came out: all that matches is left out, or nothing matches.
+fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName, Export)]) -> Failure {
+    let is_one = exported.len() == 1;
+    let lines = exported.iter().flat_map(|(vhost, one)| {
+        let of_vhost = if is_one { String::new() } else { format!("vhost {vhost}: ") };
+        one.left_out.lines().into_iter().map(move |line| format!("{of_vhost}{line}"))
+    });
+    let left_out: Vec<String> = lines.collect();
+    if !left_out.is_empty() {
+        return Failure::failed(format!("all that --match matches is left out: {}", left_out.join("; ")));
+    }
+    let mut known = BTreeSet::new();
+    for topology in snapshots.iter().map(|snapshot| &snapshot.topology) {
+        known.extend(topology.queues.keys().map(ToString::to_string));
+        known.extend(topology.exchanges.keys().map(ToString::to_string));
+        known.extend(topology.policies.keys().map(ToString::to_string));
+    }
+    let parts = patterns.iter().map(|pattern| pattern.replace(['*', '?'], "")).filter(|part| !part.is_empty());
+    let hints: BTreeSet<String> = parts.filter_map(|part| near::hint(&part, &known)).collect();
+    hints.into_iter().fold(Failure::failed("nothing has a name that --match would match"), Failure::hint)
 }
 
 /// What stands there without its flag.
@@ -148,7 +171,7 @@ fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure>
 
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Failure> {
     let text = definitions_file::text(path)?;
-    let unusable = |error| definitions_file::failure(path, &error);
+    let unusable = |error| definitions_file::failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
     let vhosts = match &arguments.vhost[..] {
         [] => known.clone(),

@@ -4,19 +4,16 @@ use super::arguments::FindingsFormat;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::graph_arguments::{GraphArguments, GraphFormat};
-use super::{input, output};
+use super::{input, near, output};
 use crate::behaviour::Dialect;
+use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
 use crate::picture::{Focus, Options, Picture, of_plan, of_spec};
 use crate::plan::{Plan, PlannedChange, Wanted};
 use crate::render::graph::{dot, mermaid, svg};
-use crate::spec::closest;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-
-/// So many names are suggested for a part of a name.
-const MOST_HINTS: usize = 5;
 
 pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     if let Some(path) = arguments.out.as_deref().filter(|path| !arguments.force && !is_replaceable(path)) {
@@ -139,7 +136,17 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Picture, Failure> {
     let picture = Picture { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
     let known = plan.vhosts.iter().flat_map(|part| nameable(&part.wanted)).chain(changed.filter_map(PlannedChange::id));
-    found(picture, options, "the plan knows", known)
+    let picture = found(picture, options, "the plan knows", known)?;
+    match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
+        0 => {}
+        1 => output::tell("1 policy changes; policies are not drawn\n"),
+        many => output::tell(&format!("{} policies change; policies are not drawn\n", number(many as u64))),
+    }
+    Ok(picture)
+}
+
+fn is_of_policy(change: &&PlannedChange) -> bool {
+    matches!(change.id(), Some(ObjectId::Policy(_)))
 }
 
 /// What a focus may be suggested for. What is made for retries is found by their queue.
@@ -167,12 +174,9 @@ fn found(
                 .filter_map(|id| id.name().map(str::to_owned))
                 .collect();
             let failure = Failure::usage(format!("{who} no queue and no exchange `{asked}`"));
-            let with_it: Vec<&str> =
-                known.iter().map(String::as_str).filter(|name| name.contains(asked)).take(MOST_HINTS).collect();
-            Err(match (closest(asked, known.iter().map(String::as_str)), with_it.is_empty()) {
-                (Some(near), _) => failure.hint(format!("did you mean `{near}`?")),
-                (None, false) => failure.hint(format!("did you mean one of `{}`?", with_it.join("`, `"))),
-                (None, true) => failure,
+            Err(match near::hint(asked, &known) {
+                Some(hint) => failure.hint(hint),
+                None => failure,
             })
         }
         Some(_) | None => Ok(picture),

@@ -1,6 +1,7 @@
 //! The arguments of `topo graph`.
 
 use super::arguments::{Show, SpecArguments};
+use super::typed::whole_number;
 use super::typed_version::broker_version;
 use crate::model::BrokerVersion;
 use clap::builder::BoolishValueParser;
@@ -18,7 +19,7 @@ pub(super) struct GraphArguments {
     #[arg(long, value_name = "NAME", env = "TOPO_FOCUS")]
     pub(super) focus: Option<String>,
     /// How many arrows away from it; a queue with its retries counts as one
-    #[arg(long, value_name = "N", default_value = "1", requires = "focus", env = "TOPO_DEPTH")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole_number, requires = "focus", env = "TOPO_DEPTH")]
     pub(super) depth: usize,
     /// Draw what this saved plan creates, changes, recreates and deletes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "file", "variables", "var_file", "for_version"], env = "TOPO_PLAN")]

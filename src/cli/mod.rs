@@ -25,6 +25,7 @@ mod input;
 mod interruption;
 mod locking;
 mod man;
+mod near;
 mod offline_arguments;
 mod outcome;
 mod output;

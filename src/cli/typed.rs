@@ -97,6 +97,10 @@ pub(super) fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
+pub(super) fn whole_number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it is not a whole number; write one such as 2".to_owned())
+}
+
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "it is not a duration; write 500ms, 30s or 5m".to_owned())
 }

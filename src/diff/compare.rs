@@ -175,9 +175,6 @@ fn queue(found: &mut Fields, before: &Queue, after: &Queue) {
 fn policy(found: &mut Fields, before: &Policy, after: &Policy) {
     found.compare(Field::Pattern, Some(before.pattern.as_str().into()), Some(after.pattern.as_str().into()));
     found.compare(Field::ApplyTo, Some(before.apply_to.as_str().into()), Some(after.apply_to.as_str().into()));
-    if before.priority != after.priority {
-        let number = |policy: &Policy| Some(ArgumentValue::Text(policy.priority.to_string()));
-        found.compare(Field::Priority, number(before), number(after));
-    }
+    found.compare(Field::Priority, Some(before.priority.into()), Some(after.priority.into()));
     found.tables(Field::Definition, &before.definition, &after.definition);
 }

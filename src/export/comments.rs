@@ -14,9 +14,11 @@ use crate::spec::Severity;
 use std::collections::BTreeMap;
 
 /// Notes of which a person who takes over a topology wants to know; the others are advice.
-const ODD: [&str; 2] = ["unbound-queue", "unbound-exchange"];
+const ODD: [&str; 2] = [UNBOUND, "unbound-exchange"];
+const UNBOUND: &str = "unbound-queue";
 /// What a queue that is bound just now, and comes and goes, would make untrue.
-const OF_ALL_QUEUES: [&str; 3] = ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"];
+const OF_ALL_QUEUES: [&str; 3] = ["unbound-exchange", "dangling-alternate-exchange", LOST];
+const LOST: &str = "dead-letters-reach-nothing";
 /// So many keys and bindings are named of those of which the same is said.
 const MOST_NAMES: usize = 3;
 
@@ -33,9 +35,6 @@ struct Alike<'a> {
 /// broker as it is.
 pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
     let mut comments: Comments = recognised.notes.clone();
-    for (id, note) in waits::notes(recognised, live, kept) {
-        comments.entry(id).or_default().push(note);
-    }
     let subject = Subject::new(&read.spec, &read.expansion, live.dialect).amid(live.topology);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
@@ -60,7 +59,19 @@ pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<
             }
         }
     }
-    for (id, of_it) in alike {
+    for note in waits::notes(recognised, live, kept) {
+        let of_it = alike.get_mut(&note.of);
+        let is_lost = |it: &Alike<'_>| it.rule == LOST && is_sure(it.rule, live);
+        if note.goes_on && of_it.as_ref().is_some_and(|of_it| of_it.iter().any(is_lost)) {
+            continue;
+        }
+        if let Some(of_it) = of_it.filter(|_| note.is_for_waiting) {
+            // Who lets messages wait there knows how they come.
+            of_it.retain(|it| it.rule != UNBOUND);
+        }
+        comments.entry(note.of).or_default().push(note.text);
+    }
+    for (id, of_it) in alike.into_iter().filter(|(_, of_it)| !of_it.is_empty()) {
         let notes = comments.entry(id.clone()).or_default();
         notes.extend(of_it.iter().map(|it| it.sentence(live)));
     }
@@ -75,8 +86,8 @@ impl Alike<'_> {
             "" => String::new(),
             bindings => format!("{bindings}: "),
         };
-        let is_sure = live.has_passing || !OF_ALL_QUEUES.contains(&self.rule);
-        let but = if is_sure { "" } else { " (no definitions file holds exclusive and transient queues)" };
+        let but =
+            if is_sure(self.rule, live) { "" } else { " (no definitions file holds exclusive and transient queues)" };
         format!("{}: {bindings}{before}{keys}{behind}{but}", self.rule)
     }
 
@@ -89,6 +100,11 @@ impl Alike<'_> {
         let is_said = |key: &String| self.findings.iter().any(|finding| finding.text.contains(key));
         keys.filter(|key| key.len() > 2 && !is_said(key)).collect()
     }
+}
+
+/// Whether no queue that is not known can make it untrue.
+fn is_sure(rule: &str, live: &Live<'_>) -> bool {
+    live.has_passing || !OF_ALL_QUEUES.contains(&rule)
 }
 
 fn listed(names: &[String]) -> String {

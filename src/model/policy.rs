@@ -1,6 +1,6 @@
 //! A policy: settings that the broker applies to every object whose name matches.
 
-use super::Arguments;
+use super::{ArgumentValue, Arguments, Float};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -94,6 +94,15 @@ impl From<Priority> for PriorityNumber {
     }
 }
 
+impl From<Priority> for ArgumentValue {
+    fn from(priority: Priority) -> Self {
+        match priority.into() {
+            PriorityNumber::Integer(number) => Self::Integer(number),
+            PriorityNumber::Float(number) => Self::Float(Float(number)),
+        }
+    }
+}
+
 impl Ord for Priority {
     fn cmp(&self, other: &Self) -> Ordering {
         // `0` and `-0` are one priority to the broker.
@@ -124,6 +133,14 @@ impl fmt::Display for Priority {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::units::unmistakable;
+
+    #[test]
+    fn a_priority_is_shown_as_a_number() {
+        for (priority, shown) in [(3.0, "3"), (-1.0, "-1"), (-0.0, "0"), (1.5, "1.5")] {
+            assert_eq!(unmistakable(&Priority(priority).into()), shown);
+        }
+    }
 
     #[test]
     fn above_is_higher_however_high_it_is() {

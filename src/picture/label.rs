@@ -4,6 +4,9 @@ use crate::model::binding::KeyAndArguments;
 use crate::model::units::unmistakable;
 use crate::model::{ArgumentValue, Binding};
 
+/// What is said of a binding that takes every message, beside others that do not.
+pub(super) const EVERY_MESSAGE: &str = "every message";
+
 /// Of a binding from an exchange of that type; `None` where it takes every message.
 pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String> {
     match (kind, binding.arguments.is_empty()) {
@@ -13,6 +16,11 @@ pub(super) fn of_binding(binding: &Binding, kind: Option<&str>) -> Option<String
         (Some("headers"), false) => Some(headers(binding)),
         (Some(_) | None, _) => Some(KeyAndArguments(binding).to_string()),
     }
+}
+
+/// Of dead letters that get a key; an empty one reads as that of a binding does.
+pub(super) fn of_key(key: &str) -> String {
+    if key.is_empty() { "\"\"".to_owned() } else { key.to_owned() }
 }
 
 /// `region: eu, heavy: true`; with `any of` before it where one is enough.

@@ -92,7 +92,13 @@ impl Raw {
         }
         let arrow = |((from, to, kind), links): ((usize, usize, ArrowKind), Vec<&Link>)| {
             let mark = Mark::joined(links.iter().map(|link| link.mark));
-            let said = links.iter().filter_map(|link| Some(Label { text: link.label.clone()?, mark: link.mark }));
+            // Beside what asks for something, a binding that asks for nothing would not be seen.
+            let is_said = kind == ArrowKind::Binding && links.iter().any(|link| link.label.is_some());
+            let all = is_said.then_some(label::EVERY_MESSAGE);
+            let text = |link: &Link| link.label.clone().or_else(|| all.map(str::to_owned));
+            let said = links.iter().filter_map(|link| Some(Label { text: text(link)?, mark: link.mark }));
+            // No format can write an empty one.
+            let said = said.filter(|label| !label.text.is_empty());
             Arrow { from, to, kind, mark, labels: said.collect::<BTreeSet<_>>().into_iter().collect() }
         };
         let arrows = arrows.into_iter().map(arrow).collect();
@@ -178,7 +184,7 @@ impl<'a> Drawing<'a> {
                 let (to, label) = match (exchange, key) {
                     // To the default exchange with a key is to the queue of that name.
                     ("", Some(key)) => (ObjectId::Queue(QueueName::from(key)), None),
-                    (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(str::to_owned)),
+                    (exchange, key) => (ObjectId::Exchange(ExchangeName::from(exchange)), key.map(label::of_key)),
                 };
                 // The key of a tier says which retry it was, and nothing to a reader.
                 let label = label.filter(|_| !self.families.contains_key(&id));

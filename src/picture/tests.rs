@@ -231,3 +231,27 @@ fn what_is_said_of_queues_and_headers() {
         (vec!["h → q: binding".to_owned()], &vec!["ttl 0".to_owned()])
     );
 }
+
+/// No format can write an arrow with an empty label.
+#[test]
+fn an_empty_key_of_dead_letters_is_said() {
+    let picture = picture(
+        "exchanges: {x: {type: fanout}}\nqueues:\n  a: {type: classic, deadLetter: {exchange: x, routingKey: ''}}\n  \
+         b: {type: classic, bindings: [{exchange: x}]}\n",
+    );
+    assert_eq!(arrows(&picture), ["x → b: binding", "a → x: dead letters \"\""]);
+}
+
+#[test]
+fn a_binding_that_takes_everything_is_seen_beside_others() {
+    let of = |kind: &str, bindings: &str| {
+        let yaml =
+            format!("exchanges: {{x: {{type: {kind}}}}}\nqueues:\n  q: {{type: classic, bindings: [{bindings}]}}\n");
+        arrows(&picture(&yaml)).join("; ")
+    };
+    let zip = "{exchange: x, arguments: {x-match: all, f: zip}}";
+    assert_eq!(of("headers", &format!("{{exchange: x}}, {zip}")), "x → q: binding every message, f: zip");
+    assert_eq!(of("headers", zip), "x → q: binding f: zip");
+    assert_eq!(of("fanout", "{exchange: x}, {exchange: x, routingKey: k}"), "x → q: binding every message, k");
+    assert_eq!(of("fanout", "{exchange: x}"), "x → q: binding");
+}

@@ -1,7 +1,8 @@
 //! Which vhosts files seem to be for, before they are read as YAML: a guess, by the lines that most specs have. What it
-//! says may be wrong; who acts on it looks again when the specs are read.
+//! says may be wrong; who acts on it looks again when the specs are read. And whether a text seems to be a spec at all.
 
-use super::SourceFile;
+use super::node::Value;
+use super::{Diagnostics, SourceFile, yaml};
 use crate::model::VhostName;
 use std::collections::BTreeSet;
 
@@ -10,6 +11,14 @@ pub fn vhosts_at_a_glance(files: &[SourceFile]) -> Vec<VhostName> {
     let lines = files.iter().flat_map(|file| file.text.lines());
     let names: BTreeSet<VhostName> = lines.filter_map(name).map(VhostName::new).collect();
     names.into_iter().collect()
+}
+
+/// Whether a text is meant as a spec: YAML that begins with a number behind `version`. Other files have a text there.
+pub fn is_spec(text: &str) -> bool {
+    let source = SourceFile { name: String::new(), text: text.to_owned() };
+    let documents = yaml::documents(0, &source, &mut Diagnostics::default()).unwrap_or_default();
+    let mut entries = documents.iter().flat_map(|document| document.entries());
+    entries.any(|entry| entry.key == "version" && matches!(entry.node.value, Value::Integer(_)))
 }
 
 /// Of `vhost: shop`, plain or in quotes without escapes, with or without a comment.
@@ -48,6 +57,15 @@ mod tests {
             ("vhosts: shop", None),
         ] {
             assert_eq!(name(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_spec_has_a_number_for_its_version() {
+        assert!(is_spec("# ours\nversion: 1\nvhost: shop\n"));
+        assert!(is_spec("{\"version\": 1, \"queues\": {}}"));
+        for text in ["", "[]", "name: shop\nversion: 1.0.0\n", "{\"queues\": [", "{\"rabbit_version\": \"4.0.5\"}"] {
+            assert!(!is_spec(text), "{text}");
         }
     }
 

@@ -47,7 +47,7 @@ pub use allow::Allow;
 pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{key_names, key_of, key_page};
-pub use glance::vhosts_at_a_glance;
+pub use glance::{is_spec, vhosts_at_a_glance};
 pub(crate) use keys::policy_key;
 pub use level::Level;
 pub use notation::Notation;

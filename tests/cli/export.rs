@@ -66,7 +66,30 @@ fn only_what_matches_comes_out() {
         .expect_code(0)
         .expect_text("orders: {type: quorum}");
     let nothing = topo().run(with(&["--match", "mail*"])).expect_code(1).expect_no_result();
-    nothing.expect_error("nothing has a name that --match would match");
+    let nothing = nothing.expect_error("nothing has a name that --match would match");
+    nothing.expect_no_text("hint:");
+    for near in ["order", "rder", "ordres", "ORDERS"] {
+        let near = topo().run(with(&["--match", near, "--vhost", "shop"])).expect_code(1).expect_no_result();
+        near.expect_error("nothing has a name that --match would match").expect_text("did you mean `orders`?");
+    }
+}
+
+#[test]
+fn what_matches_and_is_left_out_is_said() {
+    let queue = |vhost: &str, name: &str, durable: bool| json!({"name": name, "vhost": vhost, "durable": durable, "auto_delete": durable, "arguments": {}});
+    let of = |vhosts: &[&str]| {
+        let queues: Vec<_> =
+            vhosts.iter().flat_map(|it| [queue(it, "adel", true), queue(it, "atrans", false)]).collect();
+        let vhosts: Vec<_> = vhosts.iter().map(|it| json!({"name": it})).collect();
+        let file =
+            json!({"rabbit_version": "3.13.7", "vhosts": vhosts, "queues": queues, "exchanges": [], "bindings": []});
+        let topo = Topo::offline().file("definitions.json", &file.to_string());
+        topo.run(with(&["--match", "a*"])).expect_code(1).expect_no_result()
+    };
+    let both = "1 auto-delete queue: adel; 1 transient queue: atrans";
+    let left_out = "all that --match matches is left out";
+    of(&["shop"]).expect_error(&format!("{left_out}: {both}")).expect_no_text("would match");
+    of(&["a", "b"]).expect_error(&format!("{left_out}: vhost a: 1 auto-delete queue: adel; vhost a: 1 transient"));
 }
 
 #[test]
@@ -152,6 +175,12 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
         let topo = Topo::offline().file("definitions.json", text);
         topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
     }
+    let hint = "what `rabbitmqctl export_definitions FILE` writes, or GET /api/definitions answers";
+    let spec = Topo::offline().file("definitions.json", SHOP);
+    spec.run(FROM).expect_code(65).expect_text("caused by: it is a spec").expect_text(hint);
+    spec.run(["plan", "--against", "definitions.json", "definitions.json"]).expect_code(65).expect_text("it is a spec");
+    let other = Topo::offline().file("definitions.json", "name: shop\nversion: 1.0.0\n").run(FROM).expect_code(65);
+    other.expect_text("expected ").expect_text(hint).expect_no_text("it is a spec");
     let topo = Topo::offline();
     for (bytes, cause) in [(&b"\xff\xfe{\0}\0"[..], "it is UTF-16"), (b"{\"a\": \"\xe9\"}", "it is not UTF-8")] {
         std::fs::write(topo.path("definitions.json"), bytes).unwrap();

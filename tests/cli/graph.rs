@@ -106,6 +106,20 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     other.expect_error("the plan is not for vhost `other`").expect_text("it is for shop");
 }
 
+/// A plan in which nothing has a mark would look as if it did nothing.
+#[test]
+fn that_policies_are_not_drawn_is_said() {
+    let policy =
+        |name: &str| format!("  {name}: {{pattern: '^orders', applyTo: queues, definition: {{maxLength: 9}}}}\n");
+    let drawn = |policies: &str| {
+        let topo = Topo::offline().spec(&format!("{SPEC}policies:\n{policies}")).file("live.json", LIVE);
+        topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
+        topo.run(["graph", "--plan", "plan.json"]).expect_code(0).stderr
+    };
+    assert_eq!(drawn(&policy("a")), "1 policy changes; policies are not drawn\n");
+    assert_eq!(drawn(&(policy("a") + &policy("b"))), "2 policies change; policies are not drawn\n");
+}
+
 #[test]
 fn only_what_is_near_a_queue() {
     let names = |arguments: &[&str]| -> Vec<&str> {
@@ -130,6 +144,8 @@ fn only_what_is_near_a_queue() {
     part.expect_text(
         "did you mean one of `orders.dead`, `orders.dead.dlx`, `orders.log`, `orders.mail`, `orders.work`?",
     );
+    let one = run(&["--focus", "ail"]).expect_code(64).expect_no_result();
+    one.expect_text("did you mean `orders.mail`?");
     // What is made for retries has names that nobody thinks of.
     let tier = run(&["--focus", "orders.work.retry"]).expect_code(0).stdout;
     assert!(tier.contains("\"orders.work<"), "{tier}");
@@ -140,6 +156,8 @@ fn only_what_is_near_a_queue() {
     assert_eq!(names(&["--focus", "orders"]), of_exchange);
     assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
     run(&["--depth", "2"]).expect_code(64).expect_no_result();
+    let far = run(&["--focus", "orders", "--depth", "x"]).expect_code(64).expect_no_result();
+    far.expect_text("it is not a whole number; write one such as 2");
 }
 
 #[test]
@@ -262,6 +280,32 @@ fn odd_names_are_only_names() {
         [r#"label="\"]; click n1 call()\nclassic queue""#, r"tab\\u{9}\\u{202e}\\N\\\n", "&amp;amp;`d`%%", &long]
     {
         assert!(dot.contains(label), "{label}: {dot}");
+    }
+}
+
+const EMPTY_KEY: &str = "\
+version: 1
+vhost: v
+exchanges: {x: {type: fanout}, h: {type: headers}}
+queues:
+  a:
+    type: classic
+    deadLetter: {exchange: x, routingKey: ''}
+    bindings: [{exchange: h}, {exchange: h, arguments: {x-match: all, f: zip}}]
+  b: {type: classic, bindings: [{exchange: x}]}
+";
+
+/// Mermaid cannot read an arrow with an empty label.
+#[test]
+fn an_empty_key_is_said_in_every_format() {
+    for (format, empty, said) in [
+        ("mermaid", "|\"\"|", "-.->|\"&quot;&quot;\"|"),
+        ("dot", "label=\"\"", r#"label="\"\"""#),
+        ("svg", "\"></text>", ">\"\"</text>"),
+    ] {
+        let drawn = Topo::offline().spec(EMPTY_KEY).run(["graph", "--format", format]).expect_code(0).stdout;
+        assert!(drawn.contains(said) && !drawn.contains(empty), "{format}: {drawn}");
+        assert!(drawn.contains("every message"), "{format}: {drawn}");
     }
 }
 

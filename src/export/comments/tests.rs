@@ -180,3 +180,38 @@ queues:
     let found = waits(&format!("{dead}  end: {{type: classic}}\n"));
     assert!(found.contains(&"messages wait here 7d, and then go on to queue `end`".to_owned()), "{found:?}");
 }
+
+#[test]
+fn where_messages_wait_nothing_else_is_said_of_how_they_come() {
+    let queues = "
+exchanges: {e: {type: topic}, old: {type: direct}}
+queues:
+  work: {type: classic, bindings: [{exchange: e, routingKey: w}]}
+  more: {type: classic, bindings: [{exchange: e, routingKey: m}]}
+  later: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
+  odd: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
+";
+    let found = of(&applied(queues, &dialect(VERSION)), &[]);
+    let waits = "messages wait here 1h, and then go on to exchange `e` with the key `w`";
+    assert!(found.contains(&format!("\n{waits}\n")), "{found}");
+    // The other may just as well hold work that goes out of date.
+    assert!(found.contains("\nwhat nobody takes within 1h"), "{found}");
+    assert_eq!(found.matches("\nunbound-queue: ").count(), 1, "{found}");
+}
+
+#[test]
+fn what_reaches_nothing_does_not_go_on() {
+    let queues = "
+exchanges: {e: {type: topic}, old: {type: direct}}
+queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routingKey: w}], deadLetter: {exchange: old, routingKey: w}}}
+";
+    let topology = applied(queues, &dialect(VERSION));
+    for queue in ["later", "work"] {
+        let named = queues.replace("later", queue);
+        let found = of(&applied(&named, &dialect(VERSION)), &[]);
+        assert!(found.contains("dead-letters-reach-nothing: ") && !found.contains("1h"), "{found}");
+    }
+    // A queue that is in no file may take them.
+    let found = comments(&without_passing(&topology, &dialect(VERSION)).text);
+    assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here 1h"), "{found}");
+}

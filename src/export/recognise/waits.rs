@@ -16,8 +16,18 @@ struct Waiting<'a> {
     on: DeadLettering,
 }
 
+/// What is said of such a queue.
+pub(in crate::export) struct Note {
+    pub(in crate::export) of: ObjectId,
+    pub(in crate::export) text: String,
+    /// Whether messages come to it to wait, and not to be worked on.
+    pub(in crate::export) is_for_waiting: bool,
+    /// Whether it says that they go on to somewhere.
+    pub(in crate::export) goes_on: bool,
+}
+
 /// What each is for. All that is live is looked at, as the broker does.
-pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &Topology) -> Vec<(ObjectId, String)> {
+pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &Topology) -> Vec<Note> {
     let is_plain = |name: &QueueName| !recognised.made.contains_key(&ObjectId::Queue(name.clone()));
     let is_shown = |on: &DeadLettering| recognised.dead_letter_queues.values().any(|it| it.exchange == on.exchange);
     let waiting = kept.queues.iter().filter(|(name, _)| is_plain(name)).filter_map(|(name, queue)| {
@@ -43,16 +53,17 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
         }
         let comes = rejected.get(it.name).into_iter().flatten();
         let mut goes_back = comes.filter(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
-        let note = match goes_back.next() {
+        let back_to = goes_back.next();
+        let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &sinks);
+        let text = match back_to {
             Some(target) => format!(
                 "a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"
             ),
-            None if is_for_waiting(it.name, &routing, &sinks) => {
-                format!("messages wait here {wait}, and then go on to {}", shown(&it.on))
-            }
+            None if is_for_waiting => format!("messages wait here {wait}, and then go on to {}", shown(&it.on)),
             None => format!("what nobody takes within {wait} goes on to {}", shown(&it.on)),
         };
-        notes.push((ObjectId::Queue(it.name.clone()), note));
+        let goes_on = back_to.is_none();
+        notes.push(Note { of: ObjectId::Queue(it.name.clone()), text, is_for_waiting, goes_on });
     }
     notes
 }
