@@ -38,6 +38,9 @@ const HOLDER: &str = "x-topo-holder";
 /// The argument that tells two holders with the same words apart.
 const TOKEN: &str = "x-topo-token";
 
+/// Of the renewal and the release, one at a time.
+type Turn = tokio::sync::Mutex<()>;
+
 /// Why a lock is lost of which the broker may not have said so.
 const EXPIRED: &str = "it could not be renewed before it expired";
 
@@ -70,6 +73,7 @@ pub struct LockedBroker {
     lost: Arc<OnceLock<String>>,
     /// Until when it is ours, if it is not renewed. Whoever was stopped for a while sees here that it is over.
     held_until: Arc<Mutex<Instant>>,
+    turn: Arc<Turn>,
     renewal: JoinHandle<()>,
 }
 
@@ -153,8 +157,9 @@ impl Broker {
         };
         let lost = Arc::new(OnceLock::new());
         let held_until = Arc::new(Mutex::new(put_at + LEASE));
-        let renewal = tokio::spawn(keep(lock.clone(), lost.clone(), held_until.clone()));
-        Ok(LockedBroker { lock, lost, held_until, renewal })
+        let turn = Arc::default();
+        let renewal = tokio::spawn(keep(lock.clone(), lost.clone(), held_until.clone(), Arc::clone(&turn)));
+        Ok(LockedBroker { lock, lost, held_until, turn, renewal })
     }
 
     /// The same node, if it is known not to be running.
@@ -218,6 +223,8 @@ impl LockedBroker {
 
     /// Frees the vhost. A lock that was lost is another's, and is left alone.
     pub async fn release(self) -> Result<(), BrokerError> {
+        // A renewal that is under way could reach the broker after the delete, and the lock would be there again.
+        let _turn = self.turn.lock().await;
         self.renewal.abort();
         self.lock.free().await
     }
@@ -319,9 +326,10 @@ impl Lock {
 }
 
 /// Renews the lock until it is lost: by an answer that says so, or because no renewal came through for a whole lease.
-async fn keep(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>) {
+async fn keep(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>>, turn: Arc<Turn>) {
     loop {
         sleep(RENEWAL).await;
+        let _turn = turn.lock().await;
         let started = Instant::now();
         let held_until = *until.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match timeout_at(held_until, lock.renew()).await {
