@@ -209,13 +209,14 @@ fn a_broker_that_is_killed_in_the_middle() {
         assert!(killed.is_ok_and(|status| status.success()));
     };
     let queues: String = (1..=60).map(|number| format!("  q{number:02}: {{type: classic}}\n")).collect();
-    let proxy = Proxy::to(&node).on(puts().path("/q20"), Fault::Meanwhile(Box::new(kill)));
+    // Sixteen are on the road at once, so 24 are done when the fortieth is sent, whatever their order.
+    let proxy = Proxy::to(&node).on(puts().path("/q40").nth(1), Fault::Meanwhile(Box::new(kill)));
     let topo = Topo::new(&vhost).through(&proxy).spec(&format!("queues:\n{queues}"));
     let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let count = |list: &str| report["vhosts"][0][list].as_array().unwrap().len();
     assert_eq!(count("done") + count("failed") + count("notAttempted"), 60, "{output}");
-    assert!(count("done") >= 5 && count("failed") >= 1 && count("notAttempted") >= 1, "{output}");
+    assert!(count("done") >= 20 && count("failed") >= 1 && count("notAttempted") >= 1, "{output}");
     output.expect_text("warning: the lock was not released");
 }
 
