@@ -37,17 +37,10 @@ pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Wrong>> {
     Ok(Read { spec, expansion })
 }
 
-/// All that a plan of it would change, and all of what is kept that it does not say; and the migrations that are to be
-/// finished, in words.
-pub(super) fn wrongs(
-    read: &Read,
-    live: &Live<'_>,
-    kept: &Topology,
-    recognised: &Recognised,
-) -> (Vec<Wrong>, Vec<String>) {
-    let Expansion { topology, scope, origins, .. } = &read.expansion;
-    let wanted = Arc::new(Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
-    let plan = plan_of(&wanted, live);
+/// All that a plan of it would change, and all of what is kept that it does not say.
+pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognised: &Recognised) -> Vec<Wrong> {
+    let Expansion { topology, origins, scope, .. } = &read.expansion;
+    let plan = plan_of(read, live);
     let says = |id: &ObjectId| -> Vec<ObjectId> {
         let tier = || match id {
             ObjectId::Queue(name) => TierName::parse(name).map(|tier| tier.queue),
@@ -85,7 +78,12 @@ pub(super) fn wrongs(
         let id = ObjectId::Queue(name.clone());
         Wrong { said_by: says(&id), why: format!("{id} would get other arguments") }
     }));
-    (wrongs, plan.unfinished.into_iter().map(|note| note.text).collect())
+    wrongs
+}
+
+/// The migrations that a plan of it would go on with, in words.
+pub(super) fn unfinished(read: &Read, live: &Live<'_>) -> Vec<String> {
+    plan_of(read, live).unfinished.into_iter().map(|note| note.text).collect()
 }
 
 /// Whether nothing differs but a type that is not said, and classic.
@@ -95,10 +93,12 @@ fn is_said(wanted: &Queue, live: &Queue) -> bool {
     live == *wanted
 }
 
-fn plan_of(wanted: &Arc<Wanted>, live: &Live<'_>) -> VhostPlan {
+fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
+    let Expansion { topology, scope, .. } = &read.expansion;
+    let wanted = Arc::new(Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
     let situation = Situation {
         current: live.topology,
-        wanted,
+        wanted: &wanted,
         // What is in the queues is no matter where nothing changes.
         activity: &Activity::default(),
         properties_keys: live.properties_keys,

@@ -25,6 +25,7 @@ pub use left_out::{LeftOut, Why};
 
 use crate::behaviour::Dialect;
 use crate::model::{Binding, Glob, ObjectId, Policy, PolicyName, Topology};
+use crate::plan::before_migrations;
 use check::Wrong;
 use document::{Comments, Document};
 use recognise::{GivenUp, Recognised, recognise};
@@ -73,6 +74,12 @@ pub struct Unwritable(String);
 /// # Errors
 /// No text could be found that plans to "no changes", which is not known to be possible.
 pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, Unwritable> {
+    let Some(before) = before_migrations(live.topology) else { return settled(live, globs, None) };
+    settled(&Live { topology: &before, ..*live }, globs, Some(live))
+}
+
+/// What is there but for migrations that were cut short, which only what is really live has.
+fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result<Export, Unwritable> {
     let mut left_out = choice::left_out(live, globs);
     let mut given_up = GivenUp::default();
     loop {
@@ -83,10 +90,11 @@ pub fn export(live: &Live<'_>, globs: &[Glob]) -> Result<Export, Unwritable> {
         let text = document(None);
         let wrongs = match check::read(&text, live) {
             Ok(read) => {
-                let (wrongs, unfinished) = check::wrongs(&read, live, &kept, &recognised);
+                let wrongs = check::wrongs(&read, live, &kept, &recognised);
                 if wrongs.is_empty() {
                     let comments = comments::of(&recognised, &read, &text, live, &kept);
                     let text = headed(text, document(Some(&comments)), &left_out, live);
+                    let unfinished = really.map_or_else(Vec::new, |really| check::unfinished(&read, really));
                     return Ok(Export { text, left_out, unfinished, topology: kept });
                 }
                 wrongs

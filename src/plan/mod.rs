@@ -44,7 +44,7 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
-pub use migrate::{Goal, Migration, Stage, Todo, left_behind};
+pub use migrate::{Goal, Migration, Stage, Todo, before_migrations, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use situation::Situation;

@@ -1,33 +1,10 @@
 //! What a plan destroys or changes, as it is: for a backup.
 
 use super::document::{ChangeKind, VhostPlan};
+use super::migrate::take_away;
 use super::{Action, Goal, Migration};
-use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, QueueName, Topology};
+use crate::model::{Binding, Object, ObjectId, Topology};
 use std::collections::BTreeSet;
-
-/// What an earlier run made for a migration was not there before it: what leads to the tap led to the queue, and the queue was
-/// what the first holding queue says.
-fn as_before(touched: &mut Topology, migration: &Migration, live: &Topology) {
-    let beside = migration.beside();
-    let tap = Destination::Exchange(beside.tap.clone());
-    let own = [ExchangeName::new(&beside.hold), ExchangeName::new(&beside.drained), beside.tap, beside.back];
-    touched.bindings = std::mem::take(&mut touched.bindings)
-        .into_iter()
-        .filter(|binding| !own.contains(&binding.source))
-        .map(|binding| match binding.destination == tap {
-            true => Binding { destination: Destination::Queue(migration.queue.clone()), ..binding },
-            false => binding,
-        })
-        .collect();
-    own.iter().for_each(|name| drop(touched.exchanges.remove(name)));
-    for name in [beside.hold, beside.drained, beside.probe] {
-        touched.queues.remove(&QueueName::new(name));
-    }
-    touched.policies.remove(&beside.shield);
-    if let Some(old) = migration.old(live) {
-        touched.queues.insert(migration.queue.clone(), old);
-    }
-}
 
 impl VhostPlan {
     /// Whether anything is deleted, unbound or recreated, or a policy is changed: what cannot be had back from the spec.
@@ -92,7 +69,10 @@ impl VhostPlan {
         };
         touched.bindings = live.bindings.iter().filter(touches).cloned().collect();
         for migration in &self.migrations {
-            as_before(&mut touched, migration, live);
+            take_away(&mut touched, &migration.queue);
+            if let Some(old) = migration.old(live) {
+                touched.queues.insert(migration.queue.clone(), old);
+            }
         }
         touched
     }

@@ -15,6 +15,7 @@
 //! plan that is shown, for each step that is done, and for the run that goes on after one that was killed.
 
 mod around;
+mod before;
 mod eater;
 mod hazards;
 mod holding;
@@ -23,6 +24,8 @@ mod remaining;
 mod tests;
 mod unfinished;
 
+pub use before::before_migrations;
+pub(super) use before::take_away;
 pub(super) use hazards::hazards;
 pub(super) use holding::{Obstacle, migration};
 pub use remaining::Todo;

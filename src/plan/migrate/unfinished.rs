@@ -1,10 +1,11 @@
 //! Migrations that were cut short: what is live says so, and what becomes of each.
 
+use super::before::old;
 use super::holding::{Obstacle, immovable_by};
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
 use crate::model::naming::{Beside, shovel};
-use crate::model::{Address, ArgumentValue, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
+use crate::model::{Address, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
 use crate::plan::draft::Draft;
 use crate::plan::situation::Situation;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can
 /// write what looks like one, so only one of the right name is believed.
-fn holding_queues(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
+pub(super) fn unfinished(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
     live.queues.iter().filter_map(|(name, holding)| {
         let queue = migrated(&holding.arguments)?;
         (Beside::of(&queue).hold == name.as_str()).then_some((queue, holding))
@@ -21,7 +22,7 @@ fn holding_queues(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> 
 
 /// All queues from which the movers of migrations that were cut short take messages.
 pub fn left_behind(live: &Topology) -> Vec<QueueName> {
-    let queues = holding_queues(live).flat_map(|(name, _)| moved_from(&name));
+    let queues = unfinished(live).flat_map(|(name, _)| moved_from(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
 }
 
@@ -50,12 +51,12 @@ fn immovable(draft: &mut Draft, situation: &Situation<'_>, address: &Address) {
 
 /// Whether a migration of that queue was cut short.
 pub(in crate::plan) fn is_unfinished(live: &Topology, queue: &QueueName) -> bool {
-    holding_queues(live).any(|(name, _)| name == *queue)
+    unfinished(live).any(|(name, _)| name == *queue)
 }
 
 /// Whether any migration was cut short.
 pub(in crate::plan) fn is_any_unfinished(live: &Topology) -> bool {
-    holding_queues(live).next().is_some()
+    unfinished(live).next().is_some()
 }
 
 /// Drops the migrations of queues that `--target` leaves out.
@@ -70,7 +71,7 @@ pub(in crate::plan) fn keep_planned(draft: &mut Draft) {
 
 /// Says of each what is the matter, and plans what is left to do where the spec says what the queue shall be.
 pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
-    for (name, holding) in holding_queues(situation.current) {
+    for (name, holding) in unfinished(situation.current) {
         let id = ObjectId::Queue(name.clone());
         let address = situation.address(&id);
         let is_planned = draft.migrations.iter().any(|migration| migration.queue == name);
@@ -82,7 +83,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         let is_deleted =
             draft.changes.iter().any(|change| change.kind == ChangeKind::Delete && change.id().as_ref() == Some(&id));
         // Only what `--abort` would take: the very queue that it began with.
-        let is_old = situation.current.queues.get(&name).is_some_and(|live| before(holding).as_ref() == Some(live));
+        let is_old = situation.current.queues.get(&name).is_some_and(|live| old(holding).as_ref() == Some(live));
         let way_back = if is_old { format!(", or, to undo it: `topo apply --abort {address}`") } else { String::new() };
         let (text, goes_on) = match wanted {
             _ if !is_targeted => ("`--target` leaves it out of this plan".to_owned(), false),
@@ -173,7 +174,7 @@ fn held(situation: &Situation<'_>, name: &QueueName) -> String {
 /// Plans what `--abort` asks for, and nothing else.
 pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     for address in &options.abort {
-        let found = holding_queues(situation.current)
+        let found = unfinished(situation.current)
             .find(|(name, _)| situation.address(&ObjectId::Queue(name.clone())) == *address);
         let Some((name, holding)) = found else {
             if is_here(situation, address) {
@@ -181,7 +182,7 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
             }
             continue;
         };
-        let before = before(holding);
+        let before = old(holding);
         let live = situation.current.queues.get(&name);
         let lift = Some("let it finish: topo apply, with the spec that it was begun with".to_owned());
         match live {
@@ -203,20 +204,6 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
                 draft.migrations.push(Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None });
             }
         }
-    }
-}
-
-/// The old queue, as the first holding queue says it was.
-fn before(holding: &Queue) -> Option<Queue> {
-    let text = holding.arguments.get(BEFORE).and_then(ArgumentValue::as_text)?;
-    serde_json::from_str(text).ok()
-}
-
-impl Migration {
-    /// The old queue as it was when the migration began, where one did: what holds its messages says so, also to a run
-    /// that finds it gone.
-    pub fn old(&self, live: &Topology) -> Option<Queue> {
-        holding_queues(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| before(holding))
     }
 }
 

@@ -25,6 +25,7 @@ fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
     let (mut stage, proxy) = Stage::new("abort", conversion).through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
+    let spec = exported(&stage);
     proxy.add(writes().nth(n), Fault::HangBefore);
     if !killed_before(n, &proxy, stage.start(mover)) {
         return;
@@ -42,6 +43,7 @@ fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
         assert!(text.contains("was cut short"), "{plan}");
         assert_eq!(text.contains("--abort"), is_old, "{text}");
     }
+    assert_eq!(exported(&stage), spec, "killed before request {n} by {mover}");
     let output = stage.topo.run(["apply", "-y", "--mover", mover, "--abort", "queues/{vhost}/q"]);
     let context = format!("{} by {mover}, killed before request {n}\n{output}", conversion.name);
     if has_begun && is_old {
@@ -62,6 +64,13 @@ fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
     stage.expect_migrated(&context);
     expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
     tally.too_late.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What an export says of everything but what the migration changes of the queue: what leads to its tap leads to it.
+fn exported(stage: &Stage) -> Vec<String> {
+    let output = stage.topo.run(["export", "--vhost", stage.vhost.name()]).expect_code(0);
+    let changes = |line: &&str| ["messageTtl:", "maxLength:"].iter().any(|key| line.contains(key));
+    output.stdout.lines().filter(|line| !changes(line)).map(str::to_owned).collect()
 }
 
 /// What a mover that was killed had under way may be there twice, and what the next run says.
