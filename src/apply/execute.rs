@@ -4,7 +4,7 @@ use super::migrate::{Ended, Event, Means, migrate};
 use super::recreates::{Recreates, prepares};
 use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
 use crate::broker::{BrokerError, LockedBroker, Performed};
-use crate::model::{Binding, Object, ObjectId};
+use crate::model::{Binding, Object, ObjectId, QueueName};
 use crate::plan::{Action, ChangeKind, Guard, Step, VhostPlan};
 use futures_util::{StreamExt, stream};
 use std::cell::{Cell, RefCell};
@@ -30,6 +30,8 @@ pub enum Progress<'a> {
     Waiting(&'a Step),
     /// A queue is emptied: how many messages were moved so far, and how many are there, if that is known.
     Moving(&'a Step, u64, Option<u64>),
+    /// The migration of a queue is undone from now on, and why; `None` where somebody asked to stop.
+    GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
 /// What became of a step.
@@ -138,6 +140,7 @@ async fn migrations(
         (observe.borrow_mut())(match event {
             Event::Done(step) => Progress::Done(step),
             Event::Moving(step, moved, left) => Progress::Moving(step, moved, left),
+            Event::GoingBack(queue, why) => Progress::GoingBack(queue, why),
         });
     };
     let steps_of = |queue: &ObjectId| -> Vec<Step> {

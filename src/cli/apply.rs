@@ -13,7 +13,7 @@ use super::{backup, confirm, connection, findings, input, interruption, outcome,
 use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
 use crate::model::names::LOCK_QUEUE;
-use crate::model::{Address, VhostName};
+use crate::model::{Address, ObjectId, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, Wanted, gate, obstacles};
 use crate::render::{next_line, report_json, report_text};
@@ -278,11 +278,14 @@ async fn execute(
     let tell = |event: Event<'_>| {
         let mut steps = steps.borrow_mut();
         match event {
-            Event::Done(step) => steps.done(step.id, &report_text::action(&step.action)),
+            Event::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
             Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
             Event::Moving(step, moved, left) => {
                 let rate = steps.rate(&report_text::action(&step.action), moved);
                 steps.moving(&report_text::moving(&step.action, moved, left, rate));
+            }
+            Event::GoingBack(queue, why) => {
+                steps.undoes(ObjectId::Queue(queue.clone()), &report_text::going_back(queue, why.map(|why| why as _)));
             }
             Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
         }

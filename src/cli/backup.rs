@@ -49,7 +49,7 @@ pub(super) async fn write(
         let path = shell::quoted(&path.to_string_lossy());
         output::tell(&format!(
             "backup of what is deleted, changed or recreated (not of messages): {path}\n\
-             to have it back: rabbitmqadmin definitions import --file {path}\n"
+             to make it again where it is gone: rabbitmqadmin definitions import --file {path}\n"
         ));
     }
     Ok(())

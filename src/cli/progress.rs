@@ -3,6 +3,7 @@
 use super::arguments::Global;
 use super::output::tell;
 use super::rate::Rate;
+use crate::model::ObjectId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -57,7 +58,17 @@ impl Progress {
         });
         // A log of ten thousand lines helps nobody: above a hundred steps, every tenth part is a line.
         let every = if total <= 100 { 1 } else { total / 10 };
-        Steps { bar, quiet: self.quiet, total, done: 0, every, said: None, rate: Rate::default(), ids: BTreeSet::new() }
+        Steps {
+            bar,
+            quiet: self.quiet,
+            total,
+            done: 0,
+            every,
+            said: None,
+            rate: Rate::default(),
+            ids: BTreeSet::new(),
+            undone: BTreeSet::new(),
+        }
     }
 }
 
@@ -72,6 +83,8 @@ pub(super) struct Steps {
     rate: Rate,
     /// The planned steps that were done.
     ids: BTreeSet<usize>,
+    /// The recreates that are undone.
+    undone: BTreeSet<ObjectId>,
 }
 
 impl Steps {
@@ -93,10 +106,21 @@ impl Steps {
         }
     }
 
+    /// A recreate is undone from now on: nothing of it gets on any more.
+    pub(super) fn undoes(&mut self, object: ObjectId, what: &str) {
+        self.undone.insert(object);
+        match &self.bar {
+            Some(bar) => bar.suspend(|| tell(&format!("{what}\n"))),
+            None if self.quiet => {}
+            None => tell(&format!("{what}\n")),
+        }
+    }
+
     /// A step was done. What nobody planned, and what was done before, is not one of so many: a migration that lost a race, or
     /// is undone, does some things again.
-    pub(super) fn done(&mut self, id: usize, what: &str) {
-        if id > 0 && self.ids.insert(id) {
+    pub(super) fn done(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
+        let is_undone = recreate.is_some_and(|object| self.undone.contains(object));
+        if id > 0 && !is_undone && self.ids.insert(id) {
             return self.over(what);
         }
         match &self.bar {

@@ -1,29 +1,43 @@
 //! How fast messages are moved.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// A rate says nothing earlier.
 const LEAST: Duration = Duration::from_secs(1);
+/// It is that of so long.
+const WINDOW: Duration = Duration::from_secs(10);
+/// What stands still for so long has none: it waits for something.
+const STILL: Duration = Duration::from_secs(3);
 
 /// How fast one thing after the other goes on.
 #[derive(Default)]
 pub(super) struct Rate {
-    /// What is under way, since when, and how many had been moved by then.
-    begun: Option<(String, Instant, u64)>,
+    what: String,
+    /// How many had been moved by when: those of the window, and one before.
+    seen: VecDeque<(Instant, u64)>,
+    /// When it last went on.
+    went_on: Option<Instant>,
 }
 
 impl Rate {
-    /// Messages a second since it was first told of this; `None` as long as that says nothing.
+    /// Messages a second, of late; `None` as long as that says nothing.
     pub(super) fn of(&mut self, what: &str, moved: u64, now: Instant) -> Option<f64> {
-        let (since, from) = match &self.begun {
-            Some((same, since, from)) if same == what && *from <= moved => (*since, *from),
-            Some(_) | None => {
-                self.begun = Some((what.to_owned(), now, moved));
-                (now, moved)
-            }
-        };
+        let last = self.seen.back().map(|(_, moved)| *moved);
+        if self.what != what || last.is_some_and(|last| last > moved) {
+            *self = Self { what: what.to_owned(), ..Self::default() };
+        }
+        if last != Some(moved) {
+            self.went_on = Some(now);
+        }
+        self.seen.push_back((now, moved));
+        while self.seen.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
+            self.seen.pop_front();
+        }
+        let (since, from) = *self.seen.front()?;
         let took = now.duration_since(since);
-        (took >= LEAST && moved > from).then(|| (moved - from) as f64 / took.as_secs_f64())
+        let goes_on = self.went_on.is_some_and(|since| now.duration_since(since) < STILL);
+        (goes_on && took >= LEAST && moved > from).then(|| (moved - from) as f64 / took.as_secs_f64())
     }
 }
 
@@ -42,5 +56,17 @@ mod tests {
         assert_eq!(rate.of("b", 4_200, at(5.0)), None, "nothing is moved");
         assert_eq!(rate.of("b", 4_700, at(8.0)), Some(100.0));
         assert_eq!(rate.of("b", 10, at(9.0)), None, "it began anew");
+    }
+
+    #[test]
+    fn it_is_of_late_and_what_stands_still_has_none() {
+        let (mut rate, now) = (Rate::default(), Instant::now());
+        let mut of = |moved: u64, seconds: f64| rate.of("a", moved, now + Duration::from_secs_f64(seconds));
+        of(0, 0.0);
+        assert_eq!(of(10_000, 10.0), Some(1_000.0));
+        assert_eq!(of(10_100, 20.0), Some(10.0), "since then, and not from the beginning");
+        assert_eq!(of(10_100, 22.0), Some(10.0 * 10.0 / 12.0));
+        assert_eq!(of(10_100, 23.0), None, "it waits");
+        assert_eq!(of(10_130, 23.5), Some(130.0 / 13.5));
     }
 }

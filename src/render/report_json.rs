@@ -13,6 +13,7 @@ fn migrated(one: &Migrated) -> Value {
         "cutShort": one.is_cut_short,
         "notUndone": one.not_undone,
         "returned": one.returned,
+        "keeps": one.keeps,
         "maybeTwice": one.maybe_twice,
         "overtaken": one.overtaken,
         "behind": one.behind,

@@ -2,11 +2,11 @@
 
 use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
-use crate::model::ObjectId;
 use crate::model::count::{count, number};
+use crate::model::{ObjectId, QueueName};
 use crate::plan::Action;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// `declare queue orders.work`, `bind orders ─ # → orders.work`.
 pub fn action(action: &Action) -> String {
@@ -44,6 +44,12 @@ pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -
     text
 }
 
+/// Why a migration is undone, when that begins: it may take as long as it took so far.
+pub fn going_back(queue: &QueueName, why: Option<&dyn Display>) -> String {
+    let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
+    clean(&format!("undoing the migration of queue {queue}: {why}"))
+}
+
 /// So many seconds, in the unit in which somebody waits.
 fn while_of(seconds: u64) -> String {
     match seconds {
@@ -70,7 +76,11 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
             return text;
         };
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
-        if left.is_empty() && !waiting.is_empty() {
+        let mut migrated = reports.iter().flat_map(|report| &report.migrated).peekable();
+        if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_undone) {
+            let line = format!("Undone: {} done. Read back: the queue is as it was.", count(done, "step"));
+            let _ = writeln!(text, "{}", Painted(GREEN, line));
+        } else if left.is_empty() && !waiting.is_empty() {
             retirement(&mut text, done, &waiting, again);
         } else if left.is_empty() {
             let line = format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step"));
@@ -96,7 +106,11 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         taken_back(&mut text, report);
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
-            let _ = writeln!(text, "                {}", clean(&one_line(&step.error.to_string())));
+            let lines =
+                wrap(&words_and_code(&clean(&one_line(&step.error.to_string()))), " ", width.saturating_sub(16));
+            for line in lines {
+                let _ = writeln!(text, "                {line}");
+            }
             if step.error.leaves_doubt() {
                 let _ = writeln!(text, "                the broker may have done it all the same");
             }
@@ -112,7 +126,8 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
     if undone > 0 && done == 0 {
         let why = if failed == 0 { "as was asked" } else { "and what is above has to be mended first" };
         let line = format!("Undone: {}, {why}. Nothing of it is left.", count(undone, "migration"));
-        let _ = writeln!(text, "\n{}", Painted(RED, line));
+        let lines = wrap(&words_and_code(&line), " ", width);
+        let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
         let _ = writeln!(text, "To try again:\n  {again}");
         return text;
     }
@@ -151,7 +166,7 @@ fn taken_back(text: &mut String, report: &Report) {
 fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
         let Migrated { queue, is_undone, is_cut_short, not_undone, returned, maybe_twice, .. } = migrated;
-        let Migrated { overtaken, gap, consumers, .. } = migrated;
+        let Migrated { overtaken, gap, consumers, keeps, .. } = migrated;
         let verb = match (is_undone, is_cut_short) {
             (true, _) => "Undone: the migration of queue",
             (false, true) => "Cut short: the migration of queue",
@@ -163,6 +178,9 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             Some(returned) => format!("{} came back", count(*returned, "message")),
             None => "its messages came back".to_owned(),
         }];
+        if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
+            parts.push(format!("of them the queue keeps the last {} (max-length)", number(keeps)));
+        }
         if let Some(why) = not_undone {
             parts.push(format!("it was to be undone, and that failed: {why}"));
         }

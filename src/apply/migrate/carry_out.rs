@@ -29,7 +29,7 @@ impl Run<'_> {
             Action::MoveMessages { from, to, .. } if *from == queue => {
                 self.note_consumers(&queue).await?;
                 let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
-                let held = (&self.migration, seen.dialect.version);
+                let held = (&self.migration, seen);
                 self.moving.drain((from, to), held, self.interrupt, tell).await?;
                 self.seems_empty.get_or_insert_with(Instant::now);
                 Ok(Performed::Done)
@@ -89,11 +89,13 @@ impl Run<'_> {
             Goal::Recreate => &self.migration.wanted,
             Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.wanted),
         };
+        let limit = Limit::of(queue, into, seen);
+        self.migrated.keeps = limit.keeps();
         let back = Return {
             from,
             through: to,
             into: queue,
-            limit: Limit::of(queue, into, seen),
+            limit,
             purpose,
             until: *until,
             switch: self.switch.as_ref().filter(|_| *until == Level::NearlyEmpty),

@@ -6,11 +6,12 @@ use crate::model::QueueName;
 use crate::model::count::number;
 use crate::plan::QueueActivity;
 
-/// Why a queue does not get empty, in words.
-pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>) -> String {
+/// Why a queue does not get empty, in words. What a queue that `has_ticks` says of itself is of its last tick.
+pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>, has_ticks: bool) -> String {
+    let counted = if has_ticks { ", as the queue counted them up to 5 s ago" } else { "" };
     let mut text = match (live.unacknowledged, live.messages) {
-        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
-        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
+        (Some(1), _) => format!("1 message is held unacknowledged{counted}"),
+        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged{counted}", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
                 "{} messages are neither ready nor held by a consumer: they wait until they are tried again (delayed), or are dead \

@@ -17,6 +17,8 @@ pub struct Migrated {
     /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them: a
     /// shovel before 4.2, and one whose messages were rejected.
     pub returned: Option<u64>,
+    /// So many messages the queue keeps at most: it drops the oldest for each one more (max-length).
+    pub keeps: Option<u64>,
     /// How many of them may come twice, because a connection was lost.
     pub maybe_twice: u64,
     /// How many messages were still held when new ones were let through before them: those came as fast as they were moved.
@@ -60,6 +62,7 @@ impl Migrated {
             is_cut_short: false,
             not_undone: None,
             returned: Some(0),
+            keeps: None,
             maybe_twice: 0,
             overtaken: None,
             behind: None,

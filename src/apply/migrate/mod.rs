@@ -41,6 +41,8 @@ pub(super) enum Event<'a> {
     Done(&'a Step),
     /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.
     Moving(&'a Step, u64, Option<u64>),
+    /// It is undone from now on, and why; `None` where somebody asked to stop.
+    GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
 /// Between the loss of a race and the next try.
@@ -219,10 +221,10 @@ impl Run<'_> {
                     races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }
-                Setback::Interrupted => self.go_back().await,
+                Setback::Interrupted => self.go_back(None).await,
                 Setback::GiveUp(error) if may_go_back => {
+                    self.go_back(Some(&error)).await;
                     gave_up = Some((step, error));
-                    self.go_back().await;
                 }
                 Setback::GiveUp(error) | Setback::Stop(error) => {
                     // Why it was to be undone is the failure; why that failed, too, is told beside it.
@@ -235,7 +237,8 @@ impl Run<'_> {
         }
     }
 
-    async fn go_back(&mut self) {
+    async fn go_back(&mut self, why: Option<&BrokerError>) {
+        (self.observe)(Event::GoingBack(&self.migration.queue, why));
         self.migration = self.migration.put_back();
         self.moving.stop().await;
     }

@@ -14,9 +14,10 @@ use super::pace::{Pace, prefetch};
 use super::{Means, Missing, Setback};
 use crate::apply::Interrupt;
 use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
-use crate::broker::{BrokerError, LockedBroker};
+use crate::broker::{BrokerError, LockedBroker, Snapshot};
 use crate::model::naming::Beside;
-use crate::model::{BrokerVersion, ExchangeName, QueueName};
+use crate::model::units::duration;
+use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType};
 use crate::plan::{Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -275,7 +276,7 @@ impl<'a> Moving<'a> {
     pub(super) async fn drain(
         &mut self,
         (from, to): (&QueueName, &ExchangeName),
-        (migration, version): (&Migration, BrokerVersion),
+        (migration, seen): (&Migration, &Snapshot),
         interrupt: &Interrupt,
         tell: impl Fn(u64, Option<u64>),
     ) -> Result<(), Setback> {
@@ -285,6 +286,8 @@ impl<'a> Moving<'a> {
             // An application that binds it again and again is outrun only without a pause.
             (false, true) => Duration::ZERO,
         };
+        let old = seen.topology.queues.get(from);
+        let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         let mut pace = Pace::new(self.means.patience);
         let mut looked = Instant::now();
         loop {
@@ -319,7 +322,7 @@ impl<'a> Moving<'a> {
             }
             if looked.elapsed() >= BETWEEN_LOOKS {
                 looked = Instant::now();
-                self.expect_no_eater(migration, version).await?;
+                self.expect_no_eater(migration, seen.dialect.version).await?;
                 // What an application bound meanwhile is taken away again; else it would never get empty.
                 if pace.is_level() {
                     self.unbound(from).await?;
@@ -333,7 +336,9 @@ impl<'a> Moving<'a> {
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             if pace.is_over() {
-                let reason = held_by(&live, &theirs, refused.as_ref());
+                let reason = held_by(&live, &theirs, refused.as_ref(), has_ticks);
+                let waited = i64::try_from(self.means.patience.as_millis()).ok().and_then(duration).unwrap_or_default();
+                let reason = format!("{reason}. It was waited for, {waited} (--drain-timeout)");
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;

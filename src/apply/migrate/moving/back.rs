@@ -22,8 +22,8 @@ pub(in super::super) struct Return<'m> {
     pub(in super::super) through: &'m ExchangeName,
     /// The queue into which it comes back.
     pub(in super::super) into: &'m QueueName,
-    /// What that queue takes at most, where it rejects the rest.
-    pub(in super::super) limit: Option<Limit>,
+    /// What that queue takes at most.
+    pub(in super::super) limit: Limit,
     /// What it is moved for.
     pub(in super::super) purpose: Purpose,
     /// When it is enough.
@@ -102,7 +102,7 @@ impl Moving<'_> {
             return Ok(None);
         }
         if let Some(target) = self.live(back.into).await?
-            && let Some(reason) = Limit::rejects(back.limit, back.into, &target, is_rejected)
+            && let Some(reason) = back.limit.rejects(back.into, &target, is_rejected)
         {
             // Who waits for consumers where there are none waits in vain.
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
@@ -112,6 +112,6 @@ impl Moving<'_> {
             return Ok(None);
         }
         let reason = takes_none(self.broker, back.into).await;
-        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused))))
+        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused, back.has_ticks))))
     }
 }
