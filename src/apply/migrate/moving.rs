@@ -338,7 +338,7 @@ impl<'a> Moving<'a> {
             if pace.is_over() {
                 let reason = held_by(&live, &theirs, refused.as_ref(), has_ticks);
                 let waited = i64::try_from(self.means.patience.as_millis()).ok().and_then(duration).unwrap_or_default();
-                let reason = format!("{reason}. It was waited for, {waited} (--drain-timeout)");
+                let reason = format!("{reason}; topo waited {waited} for that (--drain-timeout)");
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;
