@@ -9,23 +9,25 @@ use serde_json::{Map, Value, json};
 /// The version of the document's shape.
 const FORMAT_VERSION: u32 = 1;
 
-/// What `--version` says behind the name: the number, and the commit of a release.
+/// What `--version` says behind the name: the number, and all of the build that is known, on one line.
 pub(super) fn short() -> String {
-    let origin: Vec<&str> = [COMMIT, DATE].into_iter().filter(|text| !text.is_empty()).collect();
-    match origin.is_empty() {
-        true => VERSION.to_owned(),
-        false => format!("{VERSION} ({})", origin.join(" ")),
+    let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(said).collect();
+    format!("{VERSION} ({})", known.join(", "))
+}
+
+fn said((name, value): (&str, &str)) -> String {
+    match name {
+        "commit" | "rustc" => format!("{name} {}", value.split(' ').next().unwrap_or(value)),
+        _ => value.to_owned(),
     }
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const COMMIT: &str = env!("TOPO_BUILD_COMMIT");
-const DATE: &str = env!("TOPO_BUILD_DATE");
 
 /// What `build.rs` found out; what it did not is empty, and not said.
 const BUILD: [(&str, &str); 5] = [
-    ("commit", COMMIT),
-    ("date", DATE),
+    ("commit", env!("TOPO_BUILD_COMMIT")),
+    ("date", env!("TOPO_BUILD_DATE")),
     ("target", env!("TOPO_BUILD_TARGET")),
     ("rustc", env!("TOPO_BUILD_RUSTC")),
     ("profile", env!("TOPO_BUILD_PROFILE")),

@@ -107,7 +107,7 @@ fn is_sure(rule: &str, live: &Live<'_>) -> bool {
     live.has_passing || !OF_ALL_QUEUES.contains(&rule)
 }
 
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     match names.len().checked_sub(MOST_NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
         Some(_) | None => names.join(", "),

@@ -117,7 +117,9 @@ fn headed(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>)
     if !left_out.is_empty() {
         head.push_str("# Not in here:\n");
         for line in left_out.lines() {
-            head.push_str(&format!("#   {}\n", scalar::comment(&line)));
+            for line in yaml::wrapped(&scalar::comment(&line), yaml::WIDTH - 4) {
+                head.push_str(&format!("#   {line}\n"));
+            }
         }
     }
     let full = with_comments.headed(head);

@@ -19,18 +19,20 @@ struct Table {
 }
 
 impl Shared {
-    /// What is worth it.
+    /// What is worth it: all that queues say, or all but where their dead letters go, which each may say by itself.
     pub(super) fn of(queues: &BTreeMap<QueueName, Said>) -> Self {
-        let mut groups: BTreeMap<Vec<Entry>, Vec<&QueueName>> = BTreeMap::new();
-        for (name, said) in queues.iter().filter(|(_, said)| !said.is_dead_letter_queue) {
-            let entries = said.entries();
-            if entries.len() >= FEWEST_KEYS {
-                groups.entry(entries).or_default().push(name);
-            }
-        }
+        let own = queues.iter().filter(|(_, said)| !said.is_dead_letter_queue);
+        let said: Vec<(&QueueName, Vec<Entry>)> = own.map(|(name, said)| (name, said.entries())).collect();
+        let (mut groups, others) = alike(said);
+        let but_letters = |(name, entries): (&'_ QueueName, Vec<Entry>)| {
+            let (entries, letters) = split(&entries);
+            letters.map(|_| (name.clone(), entries.to_vec()))
+        };
+        let others: Vec<(QueueName, Vec<Entry>)> = others.into_iter().filter_map(but_letters).collect();
+        groups.extend(alike(others.iter().map(|(name, entries)| (name, entries.clone())).collect()).0);
         let mut taken = BTreeSet::new();
         let mut shared = BTreeMap::new();
-        for (entries, names) in groups.into_iter().filter(|(_, names)| names.len() >= FEWEST_QUEUES) {
+        for (entries, names) in groups {
             let stem = stem(&names);
             let others = (2..).map(|number| format!("{stem}-{number}"));
             let name =
@@ -42,9 +44,11 @@ impl Shared {
 
     /// A reference where there is a table for them.
     pub(super) fn instead_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
-        match self.0.get(&entries) {
-            Some(table) => vec![merged(&table.name)],
-            None => entries,
+        let (but_letters, letters) = split(&entries);
+        match (self.0.get(&entries), self.0.get(but_letters)) {
+            (Some(table), _) => vec![merged(&table.name)],
+            (None, Some(table)) => [merged(&table.name)].into_iter().chain(letters.cloned()).collect(),
+            (None, None) => entries,
         }
     }
 
@@ -54,6 +58,28 @@ impl Shared {
             let tree = Tree::table(entries).anchored(&name).about(ObjectId::Queue(first));
             entry(&format!("x-{name}"), tree)
         })
+    }
+}
+
+type Groups<'q> = BTreeMap<Vec<Entry>, Vec<&'q QueueName>>;
+
+/// Enough queues that say enough alike, and the others.
+fn alike(said: Vec<(&QueueName, Vec<Entry>)>) -> (Groups<'_>, Vec<(&QueueName, Vec<Entry>)>) {
+    let mut groups = Groups::new();
+    for (name, entries) in said {
+        groups.entry(entries).or_default().push(name);
+    }
+    let (alike, others): (Groups<'_>, Groups<'_>) =
+        groups.into_iter().partition(|(entries, names)| entries.len() >= FEWEST_KEYS && names.len() >= FEWEST_QUEUES);
+    let others = others.into_iter().flat_map(|(entries, names)| names.into_iter().map(move |it| (it, entries.clone())));
+    (alike, others.collect())
+}
+
+/// Where dead letters go is said last.
+fn split(entries: &[Entry]) -> (&[Entry], Option<&Entry>) {
+    match entries.split_last() {
+        Some((last, before)) if last.key() == "deadLetter" => (before, Some(last)),
+        Some(_) | None => (entries, None),
     }
 }
 
@@ -67,4 +93,31 @@ fn stem(names: &[&QueueName]) -> String {
     let stem: String = first[..common].chars().map(plain).collect();
     let stem = stem.trim_matches(|c: char| c == '-' || c.is_ascii_digit());
     if stem.is_empty() { "shared".to_owned() } else { stem.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::export::tests::{applied, dialect, text};
+
+    #[test]
+    fn what_queues_say_alike_but_for_their_dead_letters_is_said_once() {
+        let spec = "
+x-shard: &shard {maxLength: 7, singleActiveConsumer: true, maxRetries: 4}
+
+defaults:
+  queue: {type: quorum}
+
+queues:
+  other: {}
+  shard.0: {<<: *shard, deadLetter: dead.0}
+  shard.1: {<<: *shard, deadLetter: dead.1}
+  shard.2: {<<: *shard, deadLetter: dead.2}
+
+deadLetterQueues:
+  dead.0: {}
+  dead.1: {}
+  dead.2: {}
+";
+        assert_eq!(text(&applied(spec, &dialect("4.0.5")), "4.0.5", &[]), spec);
+    }
 }

@@ -6,7 +6,7 @@ use crate::model::ObjectId;
 use std::ops::Range;
 
 /// What is longer goes into a block.
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 
 /// A value, and the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,11 @@ pub(super) fn merged(anchor: &str) -> Entry {
 }
 
 impl Entry {
+    /// What stands before the colon.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// The same with comments above it.
     pub(super) fn comments(self, comments: Vec<String>) -> Self {
         Self { comments, ..self }
@@ -252,7 +257,7 @@ fn fits(tree: &Tree, room: usize) -> bool {
 }
 
 /// In lines of that width, all but the first set in; a word that is longer stands alone.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

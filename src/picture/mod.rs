@@ -4,6 +4,7 @@
 
 mod alike;
 mod before;
+mod by_hand;
 mod copies;
 mod focus;
 mod fold;

@@ -48,6 +48,26 @@ fn tiers(node: &Node) -> Vec<&str> {
     node.retries.iter().flat_map(|retries| retries.tiers.iter().map(|tier| tier.delay.as_str())).collect()
 }
 
+#[test]
+fn retries_made_by_hand_are_no_dead_letters() {
+    let queues = "exchanges: {in: {type: topic}, again: {type: direct}, dead: {type: fanout}}\nqueues:
+  work: {type: classic, deadLetter: {exchange: again, routingKey: w}, bindings: [{exchange: in, routingKey: w}]}
+  wait: {type: classic, messageTtl: 5s, deadLetter: {exchange: in, routingKey: w}, bindings: [{exchange: again, routingKey: w}]}
+  old: {type: classic, messageTtl: 1d, deadLetter: {exchange: dead}, bindings: [{exchange: in, routingKey: o}]}
+  gone: {type: classic, bindings: [{exchange: dead}]}\n";
+    let found = arrows(&drawn(queues, &Options { all: true, focus: None }).unwrap());
+    let of_waits: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
+    assert_eq!(
+        of_waits,
+        ["old → dead: dead letters", "wait → in: retry, out and back w", "work → again: retry, out and back w"]
+    );
+    // Where some are over, the way out is that of dead letters, too.
+    let both = queues.replace("[{exchange: dead}]", "[{exchange: dead}, {exchange: again, routingKey: w}]");
+    let found = arrows(&drawn(&both, &Options { all: true, focus: None }).unwrap());
+    assert!(found.contains(&"work → again: dead letters w".to_owned()), "{found:?}");
+    assert!(found.contains(&"wait → in: retry, out and back w".to_owned()), "{found:?}");
+}
+
 const DEAD: &str = "deadLetterQueues: {dead: {type: quorum}}\n";
 
 #[test]

@@ -78,7 +78,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
         let mut migrated = reports.iter().flat_map(|report| &report.migrated).peekable();
         if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_undone) {
-            let line = format!("Undone: {} done. Read back: the queue is as it was.", count(done, "step"));
+            let line = format!("Done: {}. Read back: the queue is as it was.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
             retirement(&mut text, done, &waiting, again);

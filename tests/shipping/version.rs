@@ -20,6 +20,7 @@ fn short_on_one_line_and_long_with_what_it_is_made_of() {
     for name in ["target", "rustc", "profile"] {
         let value = json["build"][name].as_str().unwrap();
         assert!(!value.is_empty() && long.contains(&format!("{name:<8} {value}\n")), "{long}");
+        assert!(short.contains(value.split(' ').next().unwrap()), "{name}: {short}");
     }
     // Tests run on what is not committed: no commit is claimed for it.
     assert!(json["build"]["commit"].is_null() && !long.contains("commit"), "{long}");

@@ -6,7 +6,8 @@ use crate::export::Live;
 use crate::export::choice::why_queue;
 use crate::model::naming::{dead_letter_exchange, queue_of_over_exchange};
 use crate::model::{
-    Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType, Topology,
+    ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType,
+    Topology,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,7 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    let sinks = sinks(recognised, live);
+    let (sinks, for_more) = (sinks(recognised, live), for_more(live));
     for (exchange_name, Sink { is_certain, keys }) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
@@ -84,6 +85,10 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
         };
         for (name, binding) in chosen {
             if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
+                continue;
+            }
+            // What also takes what was published is seen best as what it is, if its name does not say otherwise.
+            if for_more.contains(&exchange_name) && dead_letter_exchange(name) != exchange_name {
                 continue;
             }
             let Some(queue) = kept.queues.get(*name) else { continue };
@@ -157,6 +162,20 @@ fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
         }
     }
     sinks
+}
+
+/// The exchanges to which messages come that are no dead letters: bound to another one, or its alternate.
+fn for_more(live: &Live<'_>) -> BTreeSet<ExchangeName> {
+    let topology = live.topology;
+    let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
+        Destination::Exchange(name) => queue_of_over_exchange(&binding.source).is_none().then(|| name.clone()),
+        Destination::Queue(_) => None,
+    });
+    let alternates = topology.exchanges.values().filter_map(|it| it.alternate_exchange().map(ExchangeName::from));
+    let by_policies = topology.policies.values().filter_map(|policy| {
+        policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text).map(ExchangeName::from)
+    });
+    bound.chain(alternates).chain(by_policies).collect()
 }
 
 /// Whether a name says that dead letters are meant.

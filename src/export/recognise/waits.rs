@@ -5,6 +5,7 @@ use super::{Recognised, dead_lettering};
 use crate::behaviour::Routing;
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys, Message, Reason};
 use crate::export::Live;
+use crate::export::comments::listed;
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
     let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();
     let (rejected, sinks) = (ways.rejected(&names), sinks(&routing));
     let mut notes = Vec::new();
+    let mut ladders: BTreeMap<QueueName, BTreeSet<(i64, &QueueName)>> = BTreeMap::new();
     for it in &waiting {
         let Some(wait) = duration(it.milliseconds) else { continue };
         if ways.after(it).any(|queues| queues.contains(it.name)) {
@@ -55,6 +57,9 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
         let mut goes_back = comes.filter(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
         let back_to = goes_back.next();
         let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &sinks);
+        if is_for_waiting && let [only] = ways.only_after(it).as_slice() {
+            ladders.entry(only.clone()).or_default().insert((it.milliseconds, it.name));
+        }
         let text = match back_to {
             Some(target) => format!(
                 "a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"
@@ -65,7 +70,23 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
         let goes_on = back_to.is_none();
         notes.push(Note { of: ObjectId::Queue(it.name.clone()), text, is_for_waiting, goes_on });
     }
+    let is_shown = |target: &QueueName| kept.queues.contains_key(target) && is_plain(target);
+    notes.extend(ladders.iter().filter(|(target, _)| is_shown(target)).filter_map(|(target, waits)| {
+        let text = ladder(waits)?;
+        Some(Note { of: ObjectId::Queue(target.clone()), text, is_for_waiting: false, goes_on: false })
+    }));
     notes
+}
+
+/// What is said above the queue to which messages come back, by how long they wait.
+fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
+    let delays: BTreeSet<i64> = waits.iter().map(|(wait, _)| *wait).collect();
+    let delays: Vec<String> = delays.into_iter().map(duration).collect::<Option<_>>()?;
+    let names: Vec<String> = waits.iter().map(|(_, name)| format!("`{name}`")).collect();
+    let (names, delays) = (listed(&names), delays.join(", "));
+    Some(format!(
+        "retries made by hand: what waited in {names} comes here; `retry: {{delays: [{delays}]}}` would do that, and count"
+    ))
 }
 
 fn age(queue: &Queue) -> Option<i64> {
@@ -81,6 +102,12 @@ impl Ways<'_, '_> {
     /// The queues that surely get what has waited, for each kind of key with which it came.
     fn after(&self, it: &Waiting<'_>) -> impl Iterator<Item = BTreeSet<QueueName>> {
         self.keys(it.name, &it.on).into_iter().map(|keys| self.on(it, &Message::with(keys)))
+    }
+
+    /// The queues that surely get what has waited, if they are the same for all that comes.
+    fn only_after(&self, it: &Waiting<'_>) -> Vec<QueueName> {
+        let mut all: BTreeSet<BTreeSet<QueueName>> = self.after(it).collect();
+        if all.len() == 1 { all.pop_first().into_iter().flatten().collect() } else { Vec::new() }
     }
 
     fn on(&self, it: &Waiting<'_>, message: &Message) -> BTreeSet<QueueName> {

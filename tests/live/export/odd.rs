@@ -207,7 +207,8 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let text = exported(&vhost);
     assert!(
         text.contains(
-            "# there is no such exchange, and the broker drops the dead letters of `work`\n  gone: {external: true}"
+            "# there is no such exchange, and the broker drops the dead letters of `work`; for a broker that\n  #   has none, \
+             declare it here without `external`\n  gone: {external: true}"
         ),
         "{text}"
     );
@@ -221,6 +222,9 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     topo.run(["apply", "--yes"])
         .expect_code(3)
         .expect_text("exchange gone is marked `external: true`, and it does not exist");
+    // As the comment says.
+    topo.rewrite(&elsewhere.replace("gone: {external: true}", "gone: {type: fanout}"));
+    topo.run(["apply", "--yes"]).expect_code(0);
 }
 
 #[test]
