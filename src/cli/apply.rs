@@ -285,7 +285,8 @@ async fn execute(
                 steps.moving(&report_text::moving(&step.action, moved, left, rate));
             }
             Event::GoingBack(queue, why) => {
-                steps.undoes(ObjectId::Queue(queue.clone()), &report_text::going_back(queue, why.map(|why| why as _)));
+                let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
+                steps.undoes(ObjectId::Queue(queue.clone()), &line);
             }
             Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
         }

@@ -45,9 +45,10 @@ pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -
 }
 
 /// Why a migration is undone, when that begins: it may take as long as it took so far.
-pub fn going_back(queue: &QueueName, why: Option<&dyn Display>) -> String {
+pub fn going_back(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
     let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
-    clean(&format!("undoing the migration of queue {queue}: {why}"))
+    let line = clean(&format!("undoing the migration of queue {queue}: {why}"));
+    wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
 }
 
 /// So many seconds, in the unit in which somebody waits.
