@@ -106,8 +106,9 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             }
             Some(_) => ("the queue is as it shall be. Apply brings the messages back".to_owned(), true),
         };
+        // Also where only a binding of it is targeted: beside the tap, its messages would come twice.
+        on_the_tap(draft, situation, &name);
         if is_targeted {
-            on_the_tap(draft, situation, &name);
             out_of_reach(draft, situation, &name, &address);
         }
         if goes_on && !is_planned {
