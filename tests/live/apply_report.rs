@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, puts, until, writes};
+use crate::support::{
+    Argument, Fault, Gate, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, puts, until, writes,
+};
 
 const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  a: {type: classic, bindings: [{exchange: orders, \
                     routingKey: a}]}\n  b: {type: classic, bindings: [{exchange: orders, routingKey: b}]}\n";
@@ -166,9 +168,6 @@ fn findings_stop_an_apply_before_it_locks() {
     quiet.env("TOPO_LINT", "no-dead-letter=error").run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// A request that takes long enough for a signal to come in it.
-const A_MOMENT: Fault = Fault::Delay(Duration::from_millis(600));
-
 /// Starts an apply, and signals it while its first request that matches is under way.
 fn interrupted(
     topo: &Topo,
@@ -177,10 +176,12 @@ fn interrupted(
     signal: &str,
     flags: &[&str],
 ) -> crate::support::Output {
-    proxy.add(at.clone().nth(1), A_MOMENT);
+    let gate = Gate::default();
+    proxy.add(at.clone().nth(1), gate.fault());
     let running = topo.start(["apply", "-y"].into_iter().chain(flags.iter().copied()));
     until("the request in which the signal comes", || (proxy.count(&at) > 0).then_some(()));
-    running.signal(signal);
+    running.interrupt(signal);
+    gate.open();
     let output = running.wait();
     proxy.reset();
     output

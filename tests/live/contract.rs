@@ -227,9 +227,10 @@ fn replay(amqp: &Amqp, letter: &Message, how: &Value) {
 #[test]
 fn a_worker_may_shorten_a_wait_by_the_jitter() {
     let (dead_letter, dead) = FANOUT;
-    let keys = "retry: {strategy: republish, delays: [3s], jitter: 2500ms}";
+    // A machine that is slow is no wait of 30 s.
+    let keys = "retry: {strategy: republish, delays: [30s], jitter: 29500ms}";
     let lateness = Lateness::watch(Node::shared());
-    for kind in ["classic", "quorum"] {
+    let shortened = |kind| {
         let vhost = Node::shared().vhost("jitter");
         let case = Case { name: "jitter", kind, keys, dead_letter, dead };
         let (contract, _) = case.contract(&vhost);
@@ -238,10 +239,14 @@ fn a_worker_may_shorten_a_wait_by_the_jitter() {
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
         let waited = came[1] - came[0];
-        assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(3), "{kind}: {waited:?}");
+        assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(30), "{kind}: {waited:?}");
         assert_eq!(came.len(), 2, "{kind}");
         run.letter(&vhost);
-    }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| shortened("quorum"));
+        shortened("classic");
+    });
 }
 
 /// What `topo explain` warns of: a letter that goes back with the key that it has.
@@ -258,7 +263,7 @@ fn a_letter_that_is_replayed_with_its_key_is_one_again() {
     let key = story["letter"]["routingKey"].as_str().unwrap();
     assert_eq!(amqp.publish("work.return", key, "poison"), Outcome::Routed);
     let mut worker = Worker::of(&amqp, "work", &contract);
-    let work = worker.next(QUIET).expect("it comes at once");
+    let work = worker.next(SOON).expect("it comes");
     worker.fail(work);
     until("the letter", || (run.letters() == 1).then_some(()));
     assert!(worker.next(run.longest() + QUIET).is_none());

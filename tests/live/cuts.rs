@@ -164,7 +164,9 @@ fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
     proxy.add(puts().path("orders.work"), Fault::Status(503));
     let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
     assert_eq!(report_is_true(&vhost, &output), [3, 1, 1], "{output}");
-    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    assert_eq!(proxy.count(&puts().path("orders.work")), 5);
+    println!("given up after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
     proxy.reset();
     assert!(vhost.queue("topo.lock").is_null());
     converges(&topo, &vhost);
@@ -174,27 +176,30 @@ fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
 fn a_hanging_broker_is_given_up_after_the_timeout() {
     let vhost = Node::shared().vhost("hanging");
     // Once: tried again.
-    let late = || Fault::Delay(Duration::from_secs(5));
-    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/exchanges").nth(1), late());
+    let exchanges = gets().path("/api/exchanges");
+    let proxy = Proxy::to(Node::shared()).on(exchanges.clone().nth(1), Fault::HangBefore);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
-    topo.run(["plan", "--timeout", "1s"]).expect_code(0);
+    topo.run(["plan", "--timeout", "4s"]).expect_code(0);
+    assert_eq!(proxy.count(&exchanges), 2);
     // For ever.
-    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/exchanges"), late());
+    let proxy = Proxy::to(Node::shared()).on(exchanges.clone(), Fault::HangBefore);
     let begun = Instant::now();
-    let output = topo.through(&proxy).run(["plan", "--timeout", "1s"]).expect_code(1).expect_no_result();
-    output.expect_error("did not answer GET /api/exchanges/").expect_text("within 1s");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let output = topo.through(&proxy).run(["plan", "--timeout", "4s"]).expect_code(1).expect_no_result();
+    output.expect_error("did not answer GET /api/exchanges/").expect_text("within 4s");
+    assert_eq!(proxy.count(&exchanges), 5);
+    println!("given up after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn a_write_that_hangs_is_reported_as_perhaps_done() {
     let vhost = Node::shared().vhost("hanging-write");
-    let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::Delay(Duration::from_millis(1500)));
+    let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::HangAfter);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
-    let output = topo.run(["apply", "--yes", "--timeout", "1s"]).expect_code(4);
+    let output = topo.run(["apply", "--yes", "--timeout", "3s"]).expect_code(4);
     output.expect_error("stopped halfway").expect_text("the broker may have done it all the same");
-    // It did, in the end.
-    until("the late queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
+    // It did.
+    until("the queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
     proxy.reset();
     converges(&topo, &vhost);
 }

@@ -242,7 +242,8 @@ fn topos_verdict_is_the_brokers() {
     }
     // What came up too seldom is drawn for a while longer: chance is no reason to fail.
     let mut round = rounds * FAMILIES;
-    while !met.missing(&entries).is_empty() && round < (rounds + 1) * FAMILIES {
+    let is_enough = |met: &Met, heard: &OverAmqp| met.missing(&entries).is_empty() && heard.least() >= ENOUGH_OVER_AMQP;
+    while !is_enough(&met, &over_amqp) && round < (rounds + 1) * FAMILIES {
         let (more, heard) = agree(&Round::draw(node, seed, round..round + FAMILIES / 4, &DEFAULTS), seed);
         met.add(more);
         over_amqp.extend(heard);

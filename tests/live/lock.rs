@@ -1,11 +1,12 @@
 //! The lock of an apply: one runs, the others say who does; it is gone when an apply is over, however it ended, and an
 //! apply that lost it changes nothing more.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, deletes, gets, posts, puts, until};
+use crate::support::{Fault, Gate, Node, Output, Proxy, Running, Topo, Vhost, deletes, gets, posts, puts, until};
 
 const SPEC: &str = "\
 owns: ['*']
@@ -14,9 +15,10 @@ queues: {orders.work: {type: classic}}
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// A road on which the binding takes so long: the lock is held for that time.
-fn slow(seconds: f32) -> Proxy {
-    Proxy::to(Node::shared()).on(posts(), Fault::Delay(Duration::from_secs_f32(seconds)))
+/// A road on which the binding waits at a gate: the lock is held until it is opened.
+fn gated() -> (Proxy, Gate) {
+    let gate = Gate::default();
+    (Proxy::to(Node::shared()).on(posts(), gate.fault()), gate)
 }
 
 fn through(proxy: &Proxy, vhost: &Vhost<'_>) -> Topo {
@@ -27,16 +29,22 @@ fn until_locked(vhost: &Vhost<'_>, queue: &str) {
     until("the lock", || vhost.queue(queue)["arguments"]["x-topo-holder"].is_string().then_some(()));
 }
 
+/// A lease that does not end while a test runs.
+const LONG: Duration = Duration::from_secs(600);
+
 /// What another apply would have put there.
 fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
+    vhost.http().put(&vhost.path("queues", &[queue]), &lock_of(holder, lease)).expect_status(201);
+}
+
+fn lock_of(holder: &str, lease: Duration) -> Value {
     let arguments = json!({
         "x-queue-type": "classic",
         "x-expires": u64::try_from(lease.as_millis()).unwrap(),
         "x-topo-holder": holder,
         "x-topo-token": format!("{holder}'s"),
     });
-    let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
-    vhost.http().put(&vhost.path("queues", &[queue]), &body).expect_status(201);
+    json!({"durable": true, "auto_delete": false, "arguments": arguments})
 }
 
 fn is_done(vhost: &Vhost<'_>) {
@@ -47,9 +55,16 @@ fn is_done(vhost: &Vhost<'_>) {
 /// Starts that many at once; one has the broker changed, and none of the others has.
 fn race(contenders: usize) {
     let vhost = Node::shared().vhost("race");
-    let proxy = slow(3.0);
+    let (proxy, gate) = gated();
     let topos: Vec<Topo> = (0..contenders).map(|_| through(&proxy, &vhost)).collect();
-    let runs: Vec<_> = topos.iter().map(|topo| topo.start(["apply", "--yes"])).collect();
+    // The request that waits is not given up.
+    let mut runs: Vec<_> = topos.iter().map(|topo| topo.start(["apply", "--yes", "--timeout", "170s"])).collect();
+    // Who looks after the winner is done wins, too.
+    until("the others to be over", || {
+        let over = runs.iter_mut().map(|run| usize::from(run.is_over())).sum::<usize>();
+        (over + 1 >= contenders).then_some(())
+    });
+    gate.open();
     let pids: Vec<u32> = runs.iter().map(Running::pid).collect();
     let outputs: Vec<Output> = runs.into_iter().map(Running::wait).collect();
     let winners: Vec<u32> =
@@ -77,20 +92,26 @@ fn of_eight_at_once_one_runs() {
 #[test]
 fn who_waits_does_the_rest_or_nothing() {
     let vhost = Node::shared().vhost("patience");
-    let first = slow(2.0);
+    let (first, gate) = gated();
     let topo = through(&first, &vhost);
     let running = topo.start(["apply", "--yes"]);
     until_locked(&vhost, "topo.lock");
-    let same = Topo::new(&vhost).spec(SPEC);
-    let more = Topo::new(&vhost).spec("queues: {orders.mail: {type: classic}, orders.work: {type: classic}}");
-    let waiting = [&same, &more].map(|topo| topo.start(["apply", "--yes", "--lock-timeout", "30s"]));
+    let roads = [(); 2].map(|()| Proxy::to(Node::shared()));
+    let same = through(&roads[0], &vhost);
+    let more = through(&roads[1], &vhost);
+    more.rewrite("queues: {orders.mail: {type: classic}, orders.work: {type: classic}}");
+    let waiting = [&same, &more].map(|topo| topo.start(["apply", "--yes", "--lock-timeout", "2m"]));
+    for road in &roads {
+        until("a look at the lock", || (road.count(&gets().path("topo.lock")) > 0).then_some(()));
+    }
+    gate.open();
     running.wait().expect_code(0);
     for output in waiting.map(Running::wait) {
         output.expect_code(0).expect_text("Read back: the broker is as the spec says.");
     }
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
     // Patience has an end.
-    put_lock(&vhost, "topo.lock", "me@far-away", Duration::from_secs(60));
+    put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     let begun = Instant::now();
     vhost.http().delete(&vhost.path("exchanges", &["orders"])).expect_status(204);
     let output = same.run(["apply", "--yes", "--lock-timeout", "2s"]).expect_code(6);
@@ -101,10 +122,10 @@ fn who_waits_does_the_rest_or_nothing() {
 #[test]
 fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
     let vhost = Node::shared().vhost("killed-apply");
-    let proxy = slow(2.0);
+    let proxy = Proxy::to(Node::shared()).on(posts(), Fault::HangBefore);
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes"]);
-    until("the slow request", || (proxy.count(&posts()) == 1).then_some(()));
+    until("a request that hangs", || proxy.hangs().then_some(()));
     let pid = running.pid();
     running.signal("KILL");
     assert_eq!(running.wait().code, None);
@@ -118,7 +139,7 @@ fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
 #[test]
 fn a_lock_whose_lease_ended_is_free() {
     let vhost = Node::shared().vhost("lease");
-    put_lock(&vhost, "topo.lock", "me@crashed", Duration::from_secs(3));
+    put_lock(&vhost, "topo.lock", "me@crashed", Duration::from_secs(15));
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["apply", "--yes"]).expect_code(6).expect_error("is locked by me@crashed");
     let begun = Instant::now();
@@ -136,7 +157,7 @@ fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
     }
     let (vhost, first) = (Node::shared().vhost("down"), Node::shared().vhost("down-alone"));
     for vhost in [&vhost, &first] {
-        put_lock(vhost, "topo.lock", "me@down", Duration::from_secs(600));
+        put_lock(vhost, "topo.lock", "me@down", LONG);
     }
     let node = vhost.queue("topo.lock")["node"].clone();
     let down = || {
@@ -173,17 +194,17 @@ fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
 fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
     for taken_over in [true, false] {
         let vhost = Node::shared().vhost("stolen");
-        let wait = Fault::Delay(Duration::from_secs(2));
-        let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), wait);
-        let topo = through(&proxy, &vhost);
-        let running = topo.start(["apply", "--yes"]);
-        until("the slow request", || (proxy.count(&puts().path("/exchanges/")) == 1).then_some(()));
-        vhost.http().delete(&vhost.path("queues", &["topo.lock"])).expect_status(204);
-        if taken_over {
-            put_lock(&vhost, "topo.lock", "me@thief", Duration::from_secs(60));
-        }
-        let output =
-            running.wait().expect_code(4).expect_error("stopped halfway: 1 step done, 1 failed, 1 not attempted");
+        let (http, path) = (vhost.http(), vhost.path("queues", &["topo.lock"]));
+        let steal = move || {
+            http.delete(&path).expect_status(204);
+            if taken_over {
+                http.put(&path, &lock_of("me@thief", LONG)).expect_status(201);
+            }
+        };
+        let meanwhile = Fault::Meanwhile(Box::new(steal));
+        let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/").nth(1), meanwhile);
+        let output = through(&proxy, &vhost).run(["apply", "--yes"]).expect_code(4);
+        let output = output.expect_error("stopped halfway: 1 step done, 1 failed, 1 not attempted");
         let why = if taken_over { "it is held by me@thief" } else { "somebody deleted it" };
         let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
         assert!(output.stdout.contains("not attempted bind"), "{output}");
@@ -196,14 +217,15 @@ fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
 #[test]
 fn another_name_is_another_lock() {
     let vhost = Node::shared().vhost("name");
-    put_lock(&vhost, "topo.lock", "me@elsewhere", Duration::from_secs(60));
-    let proxy = slow(1.0);
+    put_lock(&vhost, "topo.lock", "me@elsewhere", LONG);
+    let (proxy, gate) = gated();
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes", "--prune", "--lock-name", "my.lock"]);
     until_locked(&vhost, "my.lock");
     // A plan sees neither, also where all names are owned.
     let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune"]).expect_code(0);
     plan.expect_no_text("topo.lock").expect_no_text("my.lock");
+    gate.open();
     running.wait().expect_code(0).expect_no_text("my.lock");
     assert_eq!(vhost.names("queues"), ["orders.work", "topo.lock"]);
     let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0);
@@ -225,14 +247,14 @@ fn it_is_gone_after_success_failure_and_interruption() {
     let user = Node::shared().user("management").may(&vhost, "^(?!orders.work).*", ".*", ".*");
     Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
     assert!(vhost.queue("topo.lock").is_null());
-    let proxy = slow(1.0);
     for signal in ["INT", "TERM"] {
+        let (proxy, gate) = gated();
         let topo = through(&proxy, &vhost);
         topo.rewrite(&format!("{SPEC}policies: {{after-{signal}: {{pattern: x, definition: {{max-length: 1}}}}}}"));
-        let requests = proxy.count(&posts());
         let running = topo.start(["apply", "--yes", "--allow", "message-drop"]);
-        until("the slow request", || (proxy.count(&posts()) > requests).then_some(()));
-        running.signal(signal);
+        until("the slow request", || (proxy.count(&posts()) > 0).then_some(()));
+        running.interrupt(signal);
+        gate.open();
         let output = running.wait();
         // The step under way was the last one: then all is done.
         assert!(matches!(output.code, Some(0 | 4)), "{output}");
@@ -248,36 +270,59 @@ fn it_is_gone_after_success_failure_and_interruption() {
 #[test]
 fn an_interruption_between_steps_is_reported() {
     let vhost = Node::shared().vhost("interrupted");
-    let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), Fault::Delay(Duration::from_secs(1)));
+    let gate = Gate::default();
+    let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), gate.fault());
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes"]);
     until("the slow request", || (proxy.count(&puts().path("/exchanges/")) == 1).then_some(()));
-    running.signal("INT");
+    running.interrupt("INT");
+    gate.open();
     let output = running.wait().expect_code(4).expect_error("interrupted: 1 step done, 0 failed, 2 not attempted");
     assert!(output.stdout.contains("Interrupted: 1 done, 0 failed, 2 not attempted."), "{output}");
     assert!(vhost.names("queues").is_empty() && !vhost.exchange("orders").is_null());
 }
 
+/// What is on its way when the apply ends would make it again.
+#[test]
+fn a_renewal_that_is_late_does_not_bring_it_back() {
+    let vhost = Node::shared().vhost("late-renewal");
+    let (proxy, binding) = gated();
+    let (renewals, renewal) = (puts().path("/topo.lock"), Gate::default());
+    let proxy = proxy.on(renewals.clone().nth(2), renewal.fault());
+    let topo = through(&proxy, &vhost);
+    let running = topo.start(["apply", "--yes", "--timeout", "170s"]);
+    until("a renewal", || (proxy.count(&renewals) > 1).then_some(()));
+    binding.open();
+    until("the last step", || (!vhost.list("bindings").is_empty()).then_some(()));
+    // Long enough to end, for an apply that does not wait.
+    thread::sleep(Duration::from_secs(2));
+    renewal.open();
+    running.wait().expect_code(0);
+    thread::sleep(Duration::from_secs(1));
+    is_done(&vhost);
+}
+
 #[test]
 fn a_second_interruption_ends_it_at_once() {
     let vhost = Node::shared().vhost("insisting");
-    let proxy = slow(25.0);
+    let proxy = Proxy::to(Node::shared()).on(posts(), Fault::HangBefore);
     let topo = through(&proxy, &vhost);
     let mut running = topo.start(["apply", "--yes"]);
-    until("the slow request", || (proxy.count(&posts()) == 1).then_some(()));
+    until("a request that hangs", || proxy.hangs().then_some(()));
     let begun = Instant::now();
     until("the end", || {
         running.signal("INT");
         running.is_over().then_some(())
     });
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    // One try of the request takes 30 s.
+    assert!(begun.elapsed() < Duration::from_secs(25));
     running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was left behind");
 }
 
 #[test]
 fn waiting_for_it_can_be_interrupted() {
     let vhost = Node::shared().vhost("no-patience");
-    put_lock(&vhost, "topo.lock", "me@elsewhere", Duration::from_secs(60));
+    put_lock(&vhost, "topo.lock", "me@elsewhere", LONG);
     let proxy = Proxy::to(Node::shared());
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes", "--lock-timeout", "5m"]);

@@ -1,6 +1,7 @@
 //! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -283,12 +284,19 @@ fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
         for last_total in [false, true] {
             scope.spawn(move || {
                 let scene = Scene::of("quorum");
-                let publish = Fault::Meanwhile(scene.publisher());
+                let mut publish = scene.publisher();
                 if last_total {
-                    // Two looks of the plans, and one a second at most: some seconds into the wait.
-                    scene.proxy.add(gets().path(TOTALS).nth(9), publish);
+                    // Once, when half of the wait is over. The first two looks are those of the plans.
+                    let (mut first, mut is_done) = (None, false);
+                    let late = move || {
+                        let is_late = first.get_or_insert_with(Instant::now).elapsed() >= Duration::from_secs(6);
+                        if is_late && !std::mem::replace(&mut is_done, true) {
+                            publish();
+                        }
+                    };
+                    scene.proxy.add(gets().path(TOTALS).from(3), Fault::Meanwhile(Box::new(late)));
                 } else {
-                    scene.proxy.add(posts().path(ASKED).nth(1), publish);
+                    scene.proxy.add(posts().path(ASKED).nth(1), Fault::Meanwhile(publish));
                 }
                 let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
                 refused.expect_text("not empty");
@@ -326,7 +334,7 @@ fn a_quorum_queue_that_nobody_may_ask_is_watched_only() {
 #[test]
 fn an_empty_quorum_queue_is_recreated() {
     let scene = Scene::of("quorum");
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
     assert!(started.elapsed().as_secs() >= 12, "two looks, two ticks apart");
     assert!(scene.is_recreated());

@@ -7,13 +7,12 @@ mod deaths;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
 use topo::behaviour::Dialect;
 use topo::behaviour::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
 use topo::model::QueueName;
 
 use self::case::{Case, Publication};
-use crate::support::{Node, Outcome, Random, Vhost, draws_on, seed};
+use crate::support::{Amqp, Node, Outcome, Random, draws_on, seed};
 
 /// Vhosts, each with a topology of its own.
 const CASES: usize = 20;
@@ -26,11 +25,10 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
-/// All messages of a queue, out of it.
-fn drained(vhost: &Vhost<'_>, queue: &QueueName) -> Vec<Value> {
-    let body = json!({"count": 100_000, "ackmode": "ack_requeue_false", "encoding": "auto"});
-    let got = vhost.http().post(&vhost.path("queues", &[queue.as_str(), "get"]), &body).expect_status(200);
-    got.as_array().expect("a list").clone()
+/// The bodies of all messages of a queue, out of it.
+fn drained(amqp: &Amqp, queue: &QueueName) -> Vec<String> {
+    let bodies = amqp.get_all(queue.as_str()).into_iter().map(|message| message.body);
+    bodies.map(|body| String::from_utf8(body).unwrap()).collect()
 }
 
 /// What is wrong with a prediction, if anything is.
@@ -59,8 +57,8 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     }
     let mut actual: Vec<BTreeSet<QueueName>> = vec![BTreeSet::new(); MESSAGES];
     for queue in case.topology.queues.keys() {
-        for message in drained(&vhost, queue) {
-            let number: usize = message["payload"].as_str().unwrap().parse().unwrap();
+        for body in drained(&amqp, queue) {
+            let number: usize = body.parse().unwrap();
             assert!(actual[number].insert(queue.clone()), "one copy a queue");
         }
     }

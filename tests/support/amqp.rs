@@ -1,5 +1,7 @@
 //! An application's view of the broker, over AMQP: declares what applications declare, and hears what they hear.
 
+use std::time::{Duration, Instant};
+
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
@@ -18,6 +20,12 @@ pub(crate) type Argument = AMQPValue;
 
 /// Arguments of a declaration: `[("x-message-ttl", Argument::LongInt(60_000))]`, or `NONE`.
 pub(crate) type Arguments<'a> = &'a [(&'a str, Argument)];
+
+/// For so long RabbitMQ asks a quorum queue what is in it; what has not answered by then has, it says, nothing and nobody.
+const ASKED: Duration = Duration::from_millis(250);
+
+/// For so long a channel or a connection may take to end: now and then the answer never comes (seen on 3.10 and 4.0).
+const GOODBYE: Duration = Duration::from_secs(5);
 
 /// No arguments.
 pub(crate) const NONE: Arguments<'static> = &[];
@@ -60,6 +68,7 @@ impl From<Delivery> for Message {
 /// A connection to one vhost. Every call that the broker may refuse has a channel of its own, because a refusal closes
 /// the channel; its error is the broker's sentence.
 pub(crate) struct Amqp {
+    uri: String,
     connection: Connection,
 }
 
@@ -68,6 +77,16 @@ pub(crate) struct Held {
     channel: Channel,
     consumer: Consumer,
     pub(crate) bodies: Vec<Vec<u8>>,
+    /// Of its own: it ends the consumer where closing the channel is not answered.
+    _amqp: Amqp,
+}
+
+/// What a queue says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) ready: u32,
+    /// Also those that were cancelled and still have messages, where it is a quorum queue.
+    pub(crate) consumers: u32,
 }
 
 pub(super) fn said(error: &lapin::Error) -> String {
@@ -82,11 +101,46 @@ fn table(arguments: Arguments<'_>) -> FieldTable {
     table
 }
 
+/// Asks a queue itself, by a passive declare, until it is certain that the answer is the queue's and not the broker's.
+pub(crate) async fn counted(channel: &Channel, queue: &str) -> lapin::Result<Counted> {
+    loop {
+        let began = Instant::now();
+        let options = QueueDeclareOptions { passive: true, ..Default::default() };
+        let declared = channel.queue_declare(queue.into(), options, FieldTable::default()).await?;
+        let counted = Counted { ready: declared.message_count(), consumers: declared.consumer_count() };
+        if counted != (Counted { ready: 0, consumers: 0 }) || began.elapsed() < ASKED {
+            return Ok(counted);
+        }
+    }
+}
+
+/// Returns when all is done that this channel was told to do and that has no answer, such as an acknowledgement: this has
+/// one, and comes after it.
+pub(crate) async fn caught_up(channel: &Channel) -> lapin::Result<()> {
+    channel.basic_qos(1, BasicQosOptions::default()).await
+}
+
+/// Ends a channel when all that it was told is done.
+async fn finish(channel: &Channel) -> lapin::Result<()> {
+    caught_up(channel).await?;
+    let close = channel.close(200, "done".into());
+    tokio::time::timeout(GOODBYE, close).await.unwrap_or(Ok(()))
+}
+
 impl Amqp {
     pub(crate) fn connect(port: u16, vhost: &str, user: &str, password: &str) -> Self {
-        let uri = format!("amqp://{}:{}@127.0.0.1:{port}/{}", segment(user), segment(password), segment(vhost));
-        let connection = block_on(Connection::connect(&uri, ConnectionProperties::default()));
-        Self { connection: connection.unwrap_or_else(|error| panic!("AMQP to {vhost}: {error}")) }
+        Self::to(format!("amqp://{}:{}@127.0.0.1:{port}/{}", segment(user), segment(password), segment(vhost)))
+    }
+
+    fn to(uri: String) -> Self {
+        // RabbitMQ drops who takes longer than 10 s to introduce himself; what it refuses, it says.
+        let connection = until("an AMQP connection", || {
+            let connected = block_on(Connection::connect(&uri, ConnectionProperties::default()));
+            let refused = connected.as_ref().err().filter(|error| error.is_amqp_error());
+            assert!(refused.is_none(), "{uri}: {refused:?}");
+            connected.ok()
+        });
+        Self { uri, connection }
     }
 
     pub(super) fn channel(&self) -> Channel {
@@ -120,9 +174,13 @@ impl Amqp {
 
     /// How many messages are ready, asked by a passive declare: the queue's own answer, not a statistic.
     pub(crate) fn ready(&self, queue: &str) -> u32 {
-        let options = QueueDeclareOptions { passive: true, ..Default::default() };
-        let declared = block_on(self.channel().queue_declare(queue.into(), options, FieldTable::default()));
-        declared.unwrap_or_else(|error| panic!("{}", said(&error))).message_count()
+        self.counted(queue).ready
+    }
+
+    /// The same, and how many consume.
+    pub(crate) fn counted(&self, queue: &str) -> Counted {
+        let channel = self.channel();
+        block_on(counted(&channel, queue)).unwrap_or_else(|error| panic!("{}", said(&error)))
     }
 
     /// Declares a durable exchange: `topic`, `fanout`, `direct`, `headers`, or a plugin's type.
@@ -190,12 +248,24 @@ impl Amqp {
             let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await?;
             if let Some(message) = &got {
                 message.delivery.ack(BasicAckOptions::default()).await?;
-                // The ack has no answer; closing has, and comes after it.
-                channel.close(200, "done".into()).await?;
+                finish(&channel).await?;
             }
             Ok(got)
         });
         got.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error))).map(|message| message.delivery.into())
+    }
+
+    /// Takes all out that is ready, in its order.
+    pub(crate) fn get_all(&self, queue: &str) -> Vec<Message> {
+        let channel = self.channel();
+        let all = block_on(async {
+            let mut all = Vec::new();
+            while let Some(message) = channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await? {
+                all.push(message.delivery.into());
+            }
+            Ok(all)
+        });
+        all.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)))
     }
 
     /// A worker that takes so many messages and then rejects each of them, without a consumer; how many it got. (`get` of the
@@ -212,8 +282,7 @@ impl Amqp {
             for delivery in &taken {
                 delivery.reject(BasicRejectOptions { requeue: false }).await?;
             }
-            // A reject has no answer; closing has, and comes after it.
-            channel.close(200, "done".into()).await?;
+            finish(&channel).await?;
             Ok(taken.len())
         });
         rejected.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)))
@@ -230,7 +299,8 @@ impl Amqp {
     /// Subscribes, receives this many messages and acknowledges none of them. With 0 it is a consumer with nothing to
     /// do, until a message comes: that one is held, too.
     pub(crate) fn hold(&self, queue: &str, messages: u16) -> Held {
-        let channel = self.channel();
+        let amqp = Self::to(self.uri.clone());
+        let channel = amqp.channel();
         let mut bodies = Vec::new();
         let consumer = block_on(async {
             channel.basic_qos(messages.max(1), BasicQosOptions::default()).await?;
@@ -243,7 +313,7 @@ impl Amqp {
             Ok(consumer)
         });
         let consumer = consumer.unwrap_or_else(|error: lapin::Error| panic!("{}", said(&error)));
-        Held { channel, consumer, bodies }
+        Held { channel, consumer, bodies, _amqp: amqp }
     }
 }
 
@@ -251,7 +321,7 @@ impl Drop for Amqp {
     fn drop(&mut self) {
         // A goodbye that is not answered is no reason to wait: the connection ends with the runtime.
         let goodbye = self.connection.close(200, "done".into());
-        let _ = try_block_on(async { tokio::time::timeout(std::time::Duration::from_secs(10), goodbye).await });
+        let _ = try_block_on(async { tokio::time::timeout(2 * GOODBYE, goodbye).await });
     }
 }
 
@@ -270,7 +340,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closing the channel puts the messages back.
-        let _ = try_block_on(self.channel.close(200, "done".into()));
+        // Closing the channel puts the messages back, and so does closing the connection, which comes then.
+        let close = self.channel.close(200, "done".into());
+        let _ = try_block_on(async { tokio::time::timeout(GOODBYE, close).await });
     }
 }

@@ -2,11 +2,16 @@
 //! cannot hide itself.
 
 use std::error::Error;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::Tls;
 use super::waiting::try_block_on;
+
+/// How often a queue is asked for that is answered with 500, and between two tries.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// The management API at one address, as one user.
 pub(crate) struct Http {
@@ -105,8 +110,17 @@ impl Http {
         self.answer("GET", path, None)
     }
 
+    /// A quorum queue is answered with 500 for as long as elections are slow; what makes a broker crash, is so each time.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
-        self.answer("PUT", path, Some(body))
+        let mut answer = self.answer("PUT", path, Some(body));
+        for _ in 1..TRIES {
+            if answer.status < 500 || !path.starts_with("/api/queues/") {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            answer = self.answer("PUT", path, Some(body));
+        }
+        answer
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {

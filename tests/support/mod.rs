@@ -39,7 +39,7 @@ pub(crate) use self::{
     lateness::Lateness,
     node::{Node, Options},
     page::{Page, Part, Shell},
-    proxy::{Fault, Matching, Proxy, any, deletes, gets, posts, puts, writes},
+    proxy::{Fault, Gate, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, draws_on, number, seed},
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan},

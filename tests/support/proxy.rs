@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use super::Node;
+use super::{Node, until};
 
 /// Which requests a fault is for.
 #[derive(Clone)]
@@ -103,6 +103,22 @@ pub(crate) enum Fault {
     Delay(Duration),
     /// Something else happens first (a publish, a delete, a kill); then it is passed on.
     Meanwhile(Box<dyn FnMut() + Send>),
+}
+
+/// Holds requests up, until it is opened.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    /// For the requests that wait at it.
+    pub(crate) fn fault(&self) -> Fault {
+        let gate = Arc::clone(&self.0);
+        Fault::Meanwhile(Box::new(move || until("an open gate", || gate.load(Ordering::Relaxed).then_some(()))))
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A request that was seen, whatever became of it.

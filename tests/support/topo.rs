@@ -6,14 +6,14 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Node, Proxy, User, Vhost, scratch};
+use super::{Node, Proxy, User, Vhost, scratch, until};
 
 /// A folder, an environment and a connection in which `topo` is run, once or several times.
 pub(crate) struct Topo {
@@ -43,7 +43,8 @@ impl Topo {
             folder,
             vhost: None,
             input: None,
-            timeout: Duration::from_secs(60),
+            // topo itself may try one request five times, for 30 s each.
+            timeout: Duration::from_secs(180),
         }
     }
 
@@ -119,7 +120,7 @@ impl Topo {
         self
     }
 
-    /// How long a run may take before it is killed and the test fails; 60 s if not said.
+    /// How long a run may take before it is killed and the test fails; 180 s if not said.
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -161,8 +162,8 @@ impl Topo {
             thread::spawn(move || input.write_all(text.as_bytes()));
         }
         Running {
-            stdout: reader(child.stdout.take().expect("piped above")),
-            stderr: reader(child.stderr.take().expect("piped above")),
+            stdout: Heard::of(child.stdout.take().expect("piped above")),
+            stderr: Heard::of(child.stderr.take().expect("piped above")),
             command: format!("{} {}", self.program.display(), arguments.join(" ")),
             deadline: Instant::now() + self.timeout,
             child: Kept(child),
@@ -175,13 +176,35 @@ impl Topo {
     }
 }
 
-fn reader(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What came before an error is still worth showing.
-        let _ = stream.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+/// What a stream has said so far, and its end.
+struct Heard {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    over: JoinHandle<()>,
+}
+
+impl Heard {
+    fn of(mut stream: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&bytes);
+        let over = thread::spawn(move || {
+            let mut some = [0; 4096];
+            // What came before an error is still worth showing.
+            while let Ok(count @ 1..) = stream.read(&mut some) {
+                heard.lock().expect("nobody panics with it").extend(&some[..count]);
+            }
+        });
+        Self { bytes, over }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics with it")).into_owned()
+    }
+
+    fn into_all(self) -> String {
+        let Self { bytes, over } = self;
+        let _ = over.join();
+        String::from_utf8_lossy(&bytes.lock().expect("nobody panics with it")).into_owned()
+    }
 }
 
 /// A child process that does not outlive its test.
@@ -200,8 +223,8 @@ pub(crate) struct Running {
     child: Kept,
     command: String,
     deadline: Instant,
-    stdout: JoinHandle<String>,
-    stderr: JoinHandle<String>,
+    stdout: Heard,
+    stderr: Heard,
 }
 
 impl Running {
@@ -210,6 +233,13 @@ impl Running {
         let pid = self.child.0.id().to_string();
         let sent = Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
+    }
+
+    /// The same, and waits until the run has taken notice of it.
+    pub(crate) fn interrupt(&self, name: &str) {
+        self.signal(name);
+        let said = "stopping after the step under way";
+        until("the run to take notice", || self.stderr.so_far().contains(said).then_some(()));
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -232,7 +262,7 @@ impl Running {
         }
         let status = self.child.0.wait().expect("a child of this process");
         // A killed program's own children could hold the streams open; topo has none.
-        let [stdout, stderr] = [self.stdout, self.stderr].map(|stream| stream.join().unwrap_or_default());
+        let [stdout, stderr] = [self.stdout, self.stderr].map(Heard::into_all);
         let output = Output { command: self.command, code: status.code(), stdout, stderr };
         assert!(in_time, "not over in time, killed: {output}");
         output

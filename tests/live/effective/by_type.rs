@@ -34,8 +34,7 @@ fn dead_letters_wait_as_the_argument_says() {
         assert_eq!((holds, by_policy), (json!(argument), false));
         amqp.fill(argument, 1);
         until("the message to be counted", || (vhost.queue(argument)["messages"] == 1).then_some(()));
-        let body = json!({"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto"});
-        vhost.http().post(&vhost.path("queues", &[argument, "get"]), &body).expect_status(200);
+        assert_eq!(amqp.reject(argument, 1), 1);
         until(argument, || {
             let queue = vhost.queue(argument);
             let waits = queue["messages_dlx"] == 1 && queue["messages"] == 1;

@@ -1,5 +1,7 @@
 //! What a policy does to a live queue, beside the queue's own arguments: `plan::effects`, `plan::advice`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Stage, since};
@@ -170,6 +172,8 @@ fn a_time_to_live_by_policy_lets_messages_expire() {
     stage.policy("p", 1.0, json!({"message-ttl": 50})).created();
     until("a message that expires", || {
         amqp.publish("", "q", "short-lived");
+        // It takes that long, however fast one asks.
+        std::thread::sleep(Duration::from_millis(200));
         (amqp.ready("q") == 0).then_some(())
     });
     stage.delete("policies", "p").taken();

@@ -7,9 +7,7 @@ use super::{Stage, since};
 /// A vhost that was made with a default type, by both names of the setting.
 fn defaulting_to(kind: &str) -> Stage {
     let stage = Stage::new("default-type");
-    let path = stage.path("vhosts", &[]);
-    stage.http.delete(&path).expect_status(204);
-    stage.http.put(&path, &json!({"default_queue_type": kind, "defaultqueuetype": kind})).expect_status(201);
+    stage.vhost.recreate(&json!({"default_queue_type": kind, "defaultqueuetype": kind}));
     stage
 }
 
@@ -84,8 +82,7 @@ fn the_default_type_has_two_names() {
         let path = stage.path("vhosts", &[]);
         stage.http.put(&path, &json!({name: "quorum"})).expect_status(204);
         assert_eq!(default_of(&stage).as_deref() == Some("quorum"), later, "{name} of a vhost that is there");
-        stage.http.delete(&path).expect_status(204);
-        stage.http.put(&path, &json!({name: "quorum"})).expect_status(201);
+        stage.vhost.recreate(&json!({name: "quorum"}));
         assert_eq!(default_of(&stage).as_deref() == Some("quorum"), when_made, "{name} of a new vhost");
     }
 }

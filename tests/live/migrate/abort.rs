@@ -8,7 +8,7 @@ use super::stage::{
     Conversion, Q, QUORUM, Stage, TTL, at_once, expect_each_once, is_long, said_twice, there_are_quorums, twice,
 };
 use super::traffic::{Publisher, emptied};
-use crate::support::{Fault, Output, deletes, puts, writes};
+use crate::support::{Fault, Matching, Output, deletes, puts, writes};
 
 const MESSAGES: usize = 200;
 const HOLD: &str = "q.topo.hold";
@@ -21,12 +21,12 @@ struct Tally {
     not_begun: AtomicUsize,
 }
 
-fn aborted_at(conversion: Conversion, mover: &str, n: usize, tally: &Tally) {
+fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matching), tally: &Tally) {
     let (mut stage, proxy) = Stage::new("abort", conversion).through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
     let spec = exported(&stage);
-    proxy.add(writes().nth(n), Fault::HangBefore);
+    proxy.add(request, Fault::HangBefore);
     if !killed_before(n, &proxy, stage.start(mover)) {
         return;
     }
@@ -84,7 +84,10 @@ fn expect_each_once_or_killed(stage: &Stage, publisher: &Publisher, (has_moved, 
 fn aborted_everywhere(conversion: Conversion, mover: &str, stride: usize) {
     let requests = request_count(conversion, mover);
     let tally = Tally::default();
-    at_once(4, points(requests, stride), |n| aborted_at(conversion, mover, n, &tally));
+    // Wherever the others are: one while the old queue is there, and one when it is gone.
+    let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
+    let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
+    at_once(4, points, |point| aborted_at(conversion, mover, point, &tally));
     let [undone, too_late, not_begun] = [tally.undone, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
     println!("{} by {mover}: {undone} undone, {too_late} too late, {not_begun} not begun", conversion.name);
     assert!(undone > 0 && too_late > 0, "{undone} {too_late}");

@@ -1,11 +1,12 @@
 //! An alarm in the middle: while it lasts the broker takes no message, and what is on its way waits.
 
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::stage::{MOVERS, Q, Stage, TTL, declare_old, expect_each_once, is_long, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
-use crate::support::{Node, Topo, until, writes};
+use crate::support::{Fault, Node, Topo, until, writes};
 
 const MESSAGES: usize = 20_000;
 /// Sent before the first message is moved.
@@ -57,11 +58,16 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(MESSAGES);
         let proxy = stage.through_node(&node);
+        // To set it takes seconds, in which all may be moved: until it is set, the run gets no further than that.
+        let (set, is_set) = channel::<()>();
+        let wait = move || is_set.recv().unwrap_or_default();
+        proxy.add(writes().nth(PREPARED + 1), Fault::Meanwhile(Box::new(wait)));
         let words = Stage::apply(mover);
         let words = words.iter().map(String::as_str).chain(["--drain-timeout=5s"]);
         let running = stage.topo.start(words);
         until("the drain", || (proxy.count(&writes()) >= PREPARED).then_some(()));
         set_alarm(&node, true);
+        drop(set);
         let output = running.wait();
         // A shovel is on the broker, and no publisher that an alarm blocks.
         assert!(matches!(output.code, Some(1 | 4)) || *mover == "shovel" && output.code == Some(0), "{output}");

@@ -18,6 +18,9 @@ fn rate() -> usize {
 /// So many may be overtaken by newer ones where a quorum queue is busy; seen: 3 by 3.
 const LAST_FEW: usize = 10;
 
+/// What a quorum queue says of itself is that of its last tick, 5 s ago at most, and of a statistic after that.
+const TICK: Duration = Duration::from_secs(8);
+
 #[derive(Clone, Copy)]
 struct Flow {
     conversion: Conversion,
@@ -83,6 +86,17 @@ impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
     }
 }
 
+/// A quorum queue that is busy hears of acknowledgements later, and never of those that wait when their channel is closed.
+fn until_acknowledged(stage: &Stage<'_>) {
+    let mut since = Instant::now();
+    until("the last acknowledgement", || {
+        if stage.vhost.queue(Q)["messages"] != 0 {
+            since = Instant::now();
+        }
+        (since.elapsed() > TICK).then_some(())
+    });
+}
+
 fn flow(flow: Flow) -> Flowed {
     let stage = Stage::new(flow.conversion.name, flow.conversion);
     let mut publisher = Publisher::new(&stage.vhost);
@@ -122,6 +136,9 @@ fn flow(flow: Flow) -> Flowed {
         let published = publishing.join().unwrap();
         if output.code == Some(0) && flow.consumers > 0 {
             until("the last message", || (seen().iter().sum::<usize>() >= published).then_some(()));
+            if flow.conversion.is_slow() {
+                until_acknowledged(&stage);
+            }
         }
         over.store(true, Ordering::Relaxed);
         let consumed: Vec<Consumed> = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();

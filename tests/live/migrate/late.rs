@@ -1,8 +1,10 @@
 //! What others do at an awkward moment: when the queue is about to go, and when its messages are on their way back.
 
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
 use super::traffic::{EXCHANGE, Publisher, emptied};
@@ -21,27 +23,54 @@ fn what_is_bound_while_it_is_proven_empty_is_kept() {
         let (stage, proxy) = Stage::new("late", QUORUM).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
-        let running = stage.start(mover);
-        let (mut looks, mut last) = (0, Instant::now());
-        until("the proof", || {
-            let bindings = proxy.count(&gets().path(&stage.vhost.path("bindings", &[])));
-            if bindings != looks || proxy.count(&deletes().path("/e/q.topo.tap/q/")) == 0 {
-                (looks, last) = (bindings, Instant::now());
-            }
-            (last.elapsed() > NOBODY_LOOKS).then_some(())
-        });
-        assert!(!stage.is_new(), "too late");
-        stage.amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
         let published = publisher.published();
-        assert_eq!(stage.amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
-        let output = running.wait().expect_code(0);
+        let old = while_it_is_proven_empty(&stage, &proxy, move |amqp| {
+            amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
+            assert_eq!(amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
+        });
+        let output = stage.migrate(mover, &[]).expect_code(0);
         let context = format!("by {mover}\n{output}");
+        let bound_to = old.try_recv().expect("the proof takes a while");
+        assert_eq!(bound_to["arguments"][QUORUM.old.unwrap().0], QUORUM.old.unwrap().1, "too late: {context}");
         assert!(stage.is_new(), "{context}");
         expect_each_once(emptied(&stage.vhost, Q), published + 1, &context);
         let bindings = stage.vhost.list("bindings");
-        let is_late = |it: &&serde_json::Value| it["routing_key"] == "late.binding" && it["destination"] == Q;
+        let is_late = |it: &&Value| it["routing_key"] == "late.binding" && it["destination"] == Q;
         assert_eq!(bindings.iter().filter(is_late).count(), 1, "{context}");
     });
+}
+
+/// Does something, once, while it is proven that the queue is empty: in the middle of a look at how many messages it has, so
+/// that the proof does not end meanwhile. What is returned receives the queue as it is then.
+fn while_it_is_proven_empty(
+    stage: &Stage<'_>,
+    proxy: &Proxy,
+    what: impl FnOnce(&Amqp) + Send + 'static,
+) -> Receiver<Value> {
+    // When the bindings were looked at last, from when the queue is emptied.
+    let last: Arc<Mutex<Option<Instant>>> = Arc::default();
+    let (begun, looked) = (Arc::clone(&last), Arc::clone(&last));
+    let begin = move || *begun.lock().unwrap() = Some(Instant::now());
+    proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(begin)));
+    let look = move || {
+        if let Some(last) = looked.lock().unwrap().as_mut() {
+            *last = Instant::now();
+        }
+    };
+    proxy.add(gets().path(&stage.vhost.path("bindings", &[])), Fault::Meanwhile(Box::new(look)));
+    let (tell, told) = channel();
+    let (http, queue, amqp) = (stage.vhost.http(), stage.vhost.path("queues", &[Q]), amqp(stage));
+    let mut what = Some(what);
+    let count = move || {
+        if last.lock().unwrap().is_some_and(|last| last.elapsed() > NOBODY_LOOKS)
+            && let Some(what) = what.take()
+        {
+            tell.send(http.get(&queue).found()).unwrap();
+            what(&amqp);
+        }
+    };
+    proxy.add(gets().path("enable_queue_totals"), Fault::Meanwhile(Box::new(count)));
+    told
 }
 
 /// Does something when that exchange is about to be made through which all comes back: the queue is exchanged, or not any
@@ -167,7 +196,7 @@ fn a_full_queue_that_rejects_is_said_to_be_full() {
                 assert_eq!(amqp.publish(EXCHANGE, "work.k", &number.to_string()), Outcome::Routed);
             }
         });
-        let output = stage.migrate(mover, &["--drain-timeout=2s"]).expect_code(4);
+        let output = stage.migrate(mover, &["--drain-timeout=15s"]).expect_code(4);
         let why = "queue q is full (50 of 50 messages) and rejects what comes; consume from it or raise its limit";
         let output = output.expect_text(why).expect_no_text("held unacknowledged");
         stage.directly();
@@ -200,7 +229,7 @@ fn what_an_undone_migration_leaves_is_said() {
             assert_eq!(amqp.publish("", Q, &number.to_string()), Outcome::Routed);
         }
     });
-    let output = stage.migrate("amqp", &["--drain-timeout=3s"]).expect_code(1);
+    let output = stage.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
     let output = output.expect_error("was undone: all messages are back, 15 of them behind newer ones");
     let output = output.expect_text("15 messages came back; 15 messages behind newer ones.");
     let output = output.expect_text("Undone: 1 migration, and what is above has to be mended first.");

@@ -1,6 +1,5 @@
 //! Applications that do something else at the same time; and what keeps a mover from moving.
 
-use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,6 +17,8 @@ use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, empti
 use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
 
 const OFTEN: Duration = Duration::from_millis(5);
+/// Nobody listens at port 1, and no other test takes it.
+const CLOSED: &str = "--amqp-url=amqp://127.0.0.1:1";
 
 /// Does something again and again while the queue is migrated with a publisher at work.
 fn beside(
@@ -218,9 +219,6 @@ fn a_message_of_another_user_is_left_and_said() {
 
 #[test]
 fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
-    // Nobody listens there once it is dropped.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("--amqp-url=amqp://{closed}");
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
     let vhost = node.vhost("no-mover");
     declare_old(&vhost.amqp(), TTL, &[]);
@@ -229,7 +227,7 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(50);
     let refused = |mover: &str, words: &[&str]| {
-        let output = stage.migrate(mover, &[&url]).expect_code(3);
+        let output = stage.migrate(mover, &[CLOSED]).expect_code(3);
         for word in words {
             assert!(output.says(word), "{word}: {output}");
         }
@@ -246,11 +244,10 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
 
 #[test]
 fn where_only_the_port_is_closed_a_shovel_moves() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let stage = Stage::new("no-port", TTL);
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(50);
-    let output = stage.migrate("auto", &[&format!("--amqp-url=amqp://{closed}")]).expect_code(0);
+    let output = stage.migrate("auto", &[CLOSED]).expect_code(0);
     stage.expect_migrated(&output);
     expect_each_once(emptied(&stage.vhost, Q), 50, &output);
 }

@@ -238,11 +238,13 @@ impl<'node> Stage<'node> {
         assert!(shovels.as_array().is_none_or(Vec::is_empty), "{context}: {shovels}");
     }
 
-    /// From where it is consumed now, by the broker's list; statistics come late.
-    pub(super) fn addresses(&self) -> Vec<Value> {
+    /// From where it is consumed now, by the broker's list: `127.0.0.1:50000`; statistics come late.
+    pub(super) fn addresses(&self) -> Vec<Option<String>> {
         let list = self.vhost.http().get(&self.vhost.path("consumers", &[])).expect_status(200);
         let of_queue = list.as_array().unwrap().iter().filter(|it| it["queue"]["name"] == Q);
-        of_queue.map(|it| it["channel_details"]["peer_host"].clone()).collect()
+        let address =
+            |channel: &Value| Some(format!("{}:{}", channel["peer_host"].as_str()?, channel["peer_port"].as_u64()?));
+        of_queue.map(|it| address(&it["channel_details"])).collect()
     }
 
     /// How many consume from it.

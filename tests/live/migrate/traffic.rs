@@ -13,6 +13,7 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use lapin::{Channel, Confirmation, Consumer, PublisherConfirm};
 
+use crate::support::amqp::caught_up;
 use crate::support::{Amqp, Vhost, block_on, until};
 
 /// What publishers publish to.
@@ -232,10 +233,12 @@ fn number_of(body: &[u8]) -> usize {
 /// A quorum queue that is busy never hears of acknowledgements that wait when their channel is closed. What it hands out again
 /// for that was delivered before, and to here: nobody else consumes.
 pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
-    let amqp = vhost.amqp();
+    let asking = vhost.amqp();
     let mut numbers = Vec::new();
     let mut acknowledged = BTreeSet::new();
     loop {
+        // It ends with its connection, also where closing a channel is not answered.
+        let amqp = vhost.amqp();
         let (channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
         while let Ok(delivery) = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await }) {
             let delivery = delivery.expect("not cancelled").expect("the channel is open");
@@ -246,9 +249,15 @@ pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
             acknowledged.insert(number);
             block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
         }
-        // What was on its way here goes back: a broker that is slow is not an empty one.
-        block_on(channel.close(200, "done".into())).expect("the channel is open");
-        if amqp.ready(queue) == 0 {
+        block_on(caught_up(&channel)).expect("the channel is open");
+        drop((consumer, channel, amqp));
+        // What was on its way here goes back: a broker that is slow is not an empty one. A queue puts it back in the moment
+        // in which it forgets the consumer, not before.
+        let counted = until("the end of the consumer", || {
+            let counted = asking.counted(queue);
+            (counted.consumers == 0).then_some(counted)
+        });
+        if counted.ready == 0 {
             return numbers;
         }
     }

@@ -111,7 +111,8 @@ fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
         assert_eq!(moved, expected, "{by:?} {types:?}");
     }
     assert_eq!(stage.amqp.ready(bystander), 0, "{by:?} {types:?}");
-    assert_eq!(total(vhost, &stage.old), 0);
+    // That of a quorum queue is of its last tick.
+    until("none to be left", || (total(vhost, &stage.old) == 0).then_some(()));
 }
 
 #[test]
@@ -148,28 +149,34 @@ fn order_is_kept_over_5000_messages() {
 fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
     let vhost = Node::shared().vhost("stop");
     for types in TYPES {
-        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
-        fill(&stage.amqp, &stage.old, 0..20_000, 20);
-        let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
-        until("the first", || (moving.progress().moved > Some(100)).then_some(()));
-        let last = block_on(moving.stop());
-        let moved = last.moved.unwrap();
-        assert!(moved < 20_000, "it was stopped in the middle");
-        assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
-        let moved = usize::try_from(moved).unwrap();
-        assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved));
-        let rest = take(&stage.amqp, &stage.old, 20_000 - moved);
-        // On a busy machine the queue may hand out more than it is waited for; that goes back, to where it was.
-        let back = rest.iter().filter(|message| message.redelivered).count();
-        println!("{types:?}: {moved} moved, {back} went back");
-        assert!(back <= 1000, "{types:?}");
-        let mut rest = numbers(&rest);
-        if back > 0 && types.0 == "quorum" {
-            // A quorum queue hands out in any order what came back together (seen on 3.10.8).
-            rest[..back].sort_unstable();
-        }
-        assert!(rest.into_iter().eq(moved..20_000), "{types:?}");
+        // Once more where all had been moved by then.
+        assert!((0..5).any(|game| stopped_in_the_middle(&vhost, types, game)), "{types:?}");
     }
+}
+
+/// Whether some were left when it was stopped.
+fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) -> bool {
+    let stage = Stage::set(vhost, &format!("{types:?} {game} "), types);
+    fill(&stage.amqp, &stage.old, 0..20_000, 20);
+    let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+    until("the first", || (moving.progress().moved > Some(100)).then_some(()));
+    let last = block_on(moving.stop());
+    let moved = last.moved.unwrap();
+    assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
+    let moved = usize::try_from(moved).unwrap();
+    assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved));
+    let rest = take(&stage.amqp, &stage.old, 20_000 - moved);
+    // On a busy machine the queue may hand out more than it is waited for; that goes back, to where it was.
+    let back = rest.iter().filter(|message| message.redelivered).count();
+    println!("{types:?}: {moved} moved, {back} went back");
+    assert!(back <= 1000, "{types:?}");
+    let mut rest = numbers(&rest);
+    if back > 0 && types.0 == "quorum" {
+        // A quorum queue hands out in any order what came back together (seen on 3.10.8).
+        rest[..back].sort_unstable();
+    }
+    assert!(rest.into_iter().eq(moved..20_000), "{types:?}");
+    moved < 20_000
 }
 
 #[test]

@@ -167,7 +167,9 @@ pub(crate) fn numbers(messages: &[Message]) -> Vec<usize> {
 /// The live total of a queue, as a list of queues shows it.
 pub(crate) fn total(vhost: &Vhost<'_>, queue: &str) -> u64 {
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
-    let listed = vhost.http().get(&path).expect_status(200);
+    // A node that has just started answers 500 for as long as it has no statistics of a new queue.
+    let answer = until("the totals", || Some(vhost.http().get(&path)).filter(|answer| answer.status != 500));
+    let listed = answer.expect_status(200);
     let mut queues = listed.as_array().unwrap().iter();
     queues.find(|entry| entry["name"] == queue).map_or(0, |entry| entry["messages"].as_u64().unwrap_or(u64::MAX))
 }

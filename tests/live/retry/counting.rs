@@ -12,18 +12,21 @@ const MANY: usize = 30;
 
 const DEAD: &str = "deadLetterQueues: {dead: {type: classic}}\n";
 
-/// Takes a message in a connection of its own, and loses the connection without a word about it. `None`: none came.
-fn crash(vhost: &Vhost<'_>, queue: &str) -> Option<Instant> {
+/// So long after the last crash nothing more may come.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Takes a message in a connection of its own, and loses the connection without a word about it. `None`: none came in time.
+fn crash(vhost: &Vhost<'_>, queue: &str, within: Duration) -> Option<Instant> {
     let amqp = vhost.amqp();
     let mut consumer = block_on(async { consume(&channel(&amqp).await, queue, 1).await });
-    let came = block_on(next(&mut consumer, Duration::from_secs(3))).map(|_| Instant::now());
+    let came = block_on(next(&mut consumer, within)).map(|_| Instant::now());
     drop(amqp);
     came
 }
 
-/// Crashes until nothing comes any more, at most that often.
-fn crashes(vhost: &Vhost<'_>, queue: &str, most: usize) -> Vec<Instant> {
-    std::iter::repeat_with(|| crash(vhost, queue)).take(most).map_while(|it| it).collect()
+/// Crashes so often, or until nothing comes any more.
+fn crashes(vhost: &Vhost<'_>, queue: &str, times: usize) -> Vec<Instant> {
+    std::iter::repeat_with(|| crash(vhost, queue, PATIENCE)).take(times).map_while(|it| it).collect()
 }
 
 /// A worker that gives back by the wrong verb: from 4.3 on, the limit does not come.
@@ -120,10 +123,11 @@ impl Crashing {
         let amqp = vhost.amqp();
         let channel = &block_on(channel(&amqp));
         block_on(publish_plain(channel, "", queue, "poison"));
-        let seen = crashes(vhost, queue, self.deliveries.unwrap_or(MANY) + 1);
+        let seen = crashes(vhost, queue, self.deliveries.unwrap_or(MANY + 1));
         match self.deliveries {
             Some(expected) => {
                 assert_eq!(seen.len(), expected, "{queue}");
+                assert!(crash(vhost, queue, QUIET).is_none(), "{queue}: more than {expected} deliveries came");
                 let letter = block_on(take_next(channel, &dead, PATIENCE));
                 assert_eq!(deaths_in(&letter, queue), ["delivery_limit 1"], "{queue}");
             }
@@ -177,7 +181,7 @@ fn a_crash_between_retries_costs_no_attempt() {
         let channel = block_on(stage.channel());
         block_on(publish_plain(&channel, "", queue, "poison"));
         for retry in ["", ".retry.1", ".retry.2"] {
-            assert!(crash(&stage.vhost, queue).is_some());
+            assert!(crash(&stage.vhost, queue, PATIENCE).is_some());
             let seen = block_on(fail_times(&channel, queue, &Verb::NackAway, 1));
             assert_eq!(seen[0].routing_key, format!("{queue}{retry}"));
             assert!(seen[0].redelivered);
@@ -199,10 +203,10 @@ fn from_4_3_crashes_before_and_after_a_retry_add_up() {
     let channel = block_on(stage.channel());
     block_on(publish_plain(&channel, "", "work", "poison"));
     for _ in 0..2 {
-        assert!(crash(&stage.vhost, "work").is_some());
+        assert!(crash(&stage.vhost, "work", PATIENCE).is_some());
         block_on(fail_times(&channel, "work", &Verb::NackAway, 1));
     }
-    assert!(crash(&stage.vhost, "work").is_some());
+    assert!(crash(&stage.vhost, "work", PATIENCE).is_some());
     if !since(4, 3) {
         block_on(fail_times(&channel, "work", &Verb::NackAway, 1));
     }
@@ -219,7 +223,7 @@ fn after_a_crash_a_message_can_still_succeed() {
         Stage::new("survives", &format!("queues: {{work: {{type: quorum, maxRetries: 2, deadLetter: dead}}}}\n{DEAD}"));
     block_on(async { publish_plain(&stage.channel().await, "", "work", "fine").await });
     for _ in 0..2 {
-        assert!(crash(&stage.vhost, "work").is_some());
+        assert!(crash(&stage.vhost, "work", PATIENCE).is_some());
     }
     block_on(async {
         let mut consumer = consume(&stage.channel().await, "work", 1).await;

@@ -8,7 +8,7 @@ use lapin::Channel;
 use lapin::protocol::basic::AMQPProperties;
 
 use super::letter::{death, deaths};
-use super::stage::{PATIENCE, QUIET, Stage, deaths_in, fail_times, since, until_ready};
+use super::stage::{PATIENCE, QUIET, Stage, deaths_in, fail_at_once, fail_times, since, until_ready};
 use super::worker::{Verb, publish, publish_plain, take, take_next};
 use crate::support::{Node, Topo, block_on};
 
@@ -85,12 +85,14 @@ impl Dying {
         let (queue, dead) = (self.queue(), format!("{}.dead", self.queue()));
         let properties = AMQPProperties::default().with_delivery_mode(2);
         let properties = if self.by == By::Expiration { properties.with_expiration("300".into()) } else { properties };
-        publish(channel, "orders", &queue, b"first", properties).await;
         if self.after_a_tier {
-            fail_times(channel, &queue, &Verb::NackAway, 1).await;
+            // A worker that comes after the message may come after its TTL.
+            fail_at_once(channel, ("orders", &queue), &Verb::NackAway, (b"first", properties)).await;
             if self.by != By::Ttl {
                 until_ready(channel, &queue, 1).await;
             }
+        } else {
+            publish(channel, "orders", &queue, b"first", properties).await;
         }
         match self.by {
             By::Ttl | By::Expiration => {}
@@ -183,19 +185,19 @@ fn below_3_13_an_expiration_of_its_own_loses_a_message() {
     if since(3, 13) {
         return;
     }
-    let spec = "queues: {work: {type: classic, retry: {delays: [300ms]}, deadLetter: dead}}\n\
+    let spec = "queues: {work: {type: classic, retry: {delays: [5s]}, deadLetter: dead}}\n\
                 deadLetterQueues: {dead: {type: classic}}\n";
     let stage = Stage::new("expires", spec);
     block_on(async {
         let channel = stage.channel().await;
         let properties = AMQPProperties::default().with_delivery_mode(2).with_expiration("100".into());
         publish(&channel, "", "work", b"lost", properties.clone()).await;
-        until_ready(&channel, "work.retry.1.300ms", 1).await;
-        until_ready(&channel, "work.retry.1.300ms", 0).await;
+        until_ready(&channel, "work.retry.1.5s", 1).await;
+        until_ready(&channel, "work.retry.1.5s", 0).await;
         tokio::time::sleep(QUIET).await;
         assert!(take(&channel, "work").await.is_none() && take(&channel, "dead").await.is_none());
         // One that is rejected in time is none of these: the first death takes its expiration away.
-        publish(&channel, "", "work", b"rejected", properties.with_expiration("5000".into())).await;
+        publish(&channel, "", "work", b"rejected", properties.with_expiration("60000".into())).await;
         fail_times(&channel, "work", &Verb::NackAway, 2).await;
         let letter = take_next(&channel, "dead", Duration::from_secs(20)).await;
         assert_eq!(deaths_in(&letter, "work"), ["rejected 2"]);

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use lapin::Channel;
+use lapin::options::BasicCancelOptions;
+use lapin::protocol::basic::AMQPProperties;
+use lapin::{Channel, Consumer};
 
 use super::case::{applied, nothing_left};
 use super::letter::{Death, deaths};
-use super::worker::{Verb, channel, consume, fail, next, ready, take};
+use super::worker::{Verb, channel, consume, fail, next, publish, ready, take};
 use crate::support::{Amqp, Message, Node, Topo, Vhost};
 
 /// Longer than anything here takes.
@@ -46,6 +48,11 @@ pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
 
+async fn cancel(channel: &Channel, consumer: &Consumer) {
+    let options = BasicCancelOptions::default();
+    channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+}
+
 /// Fails at so many deliveries, each by that verb, and leaves it to others then.
 pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, times: usize) -> Vec<Message> {
     let mut consumer = consume(channel, queue, 1).await;
@@ -54,13 +61,26 @@ pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, time
         let delivery = next(&mut consumer, PATIENCE).await;
         let delivery = delivery.unwrap_or_else(|| panic!("{queue}: only {} of {times} deliveries came", seen.len()));
         if seen.len() + 1 == times {
-            // Cancelled before the last word, so that the next message is not taken away by this worker.
-            let options = lapin::options::BasicCancelOptions::default();
-            channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+            // Before the last word, so that the next message is not taken away by this worker.
+            cancel(channel, &consumer).await;
         }
         seen.push(fail(channel, queue, delivery, verb).await.message);
     }
     seen
+}
+
+/// Publishes a message to a worker that waits for it already, who fails at it and leaves it to others then.
+pub(super) async fn fail_at_once(
+    channel: &Channel,
+    (exchange, queue): (&str, &str),
+    verb: &Verb,
+    (body, properties): (&[u8], AMQPProperties),
+) {
+    let mut consumer = consume(channel, queue, 1).await;
+    publish(channel, exchange, queue, body, properties).await;
+    let delivery = next(&mut consumer, PATIENCE).await.unwrap_or_else(|| panic!("{queue}: no delivery came"));
+    cancel(channel, &consumer).await;
+    fail(channel, queue, delivery, verb).await;
 }
 
 /// Fails at everything until a dead letter is there and nothing more comes: what came, and the letters.
@@ -81,8 +101,7 @@ pub(super) async fn fail_until_dead(
         } else if letters.is_empty() || last.elapsed() < QUIET {
             continue;
         } else {
-            let options = lapin::options::BasicCancelOptions::default();
-            channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+            cancel(channel, &consumer).await;
             return (seen, letters);
         }
         last = Instant::now();
@@ -135,8 +154,7 @@ pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: 
         }
         last = Instant::now();
     }
-    let options = lapin::options::BasicCancelOptions::default();
-    channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
+    cancel(channel, &consumer).await;
     [seen, found]
 }
 

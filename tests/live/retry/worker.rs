@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions,
-    BasicRejectOptions, ConfirmSelectOptions, QueueDeclareOptions,
+    BasicRejectOptions, ConfirmSelectOptions,
 };
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, FieldTable};
@@ -69,9 +69,8 @@ pub(super) async fn publish_plain(channel: &Channel, exchange: &str, key: &str, 
 
 /// How many messages are ready: the queue's own answer, not a statistic.
 pub(super) async fn ready(channel: &Channel, queue: &str) -> u32 {
-    let options = QueueDeclareOptions { passive: true, ..Default::default() };
-    let declared = channel.queue_declare(queue.into(), options, FieldTable::default()).await;
-    declared.unwrap_or_else(|error| panic!("{queue}: {error}")).message_count()
+    let counted = crate::support::amqp::counted(channel, queue).await;
+    counted.unwrap_or_else(|error| panic!("{queue}: {error}")).ready
 }
 
 /// Takes one message out, if there is one.

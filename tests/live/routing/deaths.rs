@@ -202,24 +202,24 @@ fn play(vhost: &Vhost<'_>, simulation: &mut Simulation<'_>) -> Result<(), String
             if count > 0 {
                 assert_eq!(amqp.reject(it, count), count, "from {it}");
                 settle(&amqp, simulation)
-                    .map_err(|wrong| format!("after {it}: {wrong}\n{}", differences(vhost, simulation)))?;
+                    .map_err(|wrong| format!("after {it}: {wrong}\n{}", differences(&amqp, simulation)))?;
             }
         }
     }
-    let differ = differences(vhost, simulation);
+    let differ = differences(&amqp, simulation);
     if differ.is_empty() { Ok(()) } else { Err(differ) }
 }
 
 /// How the bodies in the queues differ from those that should be there.
-fn differences(vhost: &Vhost<'_>, simulation: &Simulation<'_>) -> String {
+fn differences(amqp: &Amqp, simulation: &Simulation<'_>) -> String {
     let mut wrong = String::new();
     for it in QUEUES {
         let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for copy in simulation.resting.get(&name(it)).into_iter().flatten() {
             counts.entry(copy.body.clone()).or_default().0 += 1;
         }
-        for message in drained(vhost, &name(it)) {
-            counts.entry(message["payload"].as_str().unwrap().to_owned()).or_default().1 += 1;
+        for body in drained(amqp, &name(it)) {
+            counts.entry(body).or_default().1 += 1;
         }
         for (body, (expected, found)) in counts.into_iter().filter(|(_, (expected, found))| expected != found) {
             wrong += &format!("{it}: {found} times {body:?} instead of {expected}\n");
@@ -243,7 +243,7 @@ fn dead_letters_go_where_they_are_said_to_go() {
     let version: BrokerVersion = node.version().parse().unwrap();
     let dialect = Dialect::of(version);
     let (mut counts, mut given_up, mut index) = (Counts::new(), 0, 0);
-    while draws_on(index, CASES, || rare(&counts).is_empty()) {
+    while draws_on(index, CASES, || rare(&counts).is_empty() && given_up * 3 < index) {
         let topology = draw(&mut Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64)), version);
         let external = BTreeSet::new();
         let mut simulation = Simulation {
