@@ -145,7 +145,7 @@ fn first_plan() {
 
 #[test]
 fn adopting() {
-    is_true("adopting", &["store"], &[]);
+    is_true("adopting", &["store", "workshop"], &[]);
 }
 
 #[test]
