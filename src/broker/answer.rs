@@ -83,7 +83,10 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
             BrokerError::Inequivalent { request, reason }
         }
         // The metadata store had no majority for a moment: `failed to declare .. because the operation timed out`.
-        400 if reason.contains("operation timed out") => BrokerError::Unavailable { request, status, reason },
+        // The members of a quorum queue did not start in time, and what there was of it is deleted (3.10.8, under load).
+        400 if reason.contains("operation timed out") || reason.contains("cluster_not_formed") => {
+            BrokerError::Unavailable { request, status, reason }
+        }
         408 | 429 | 500..=599 => BrokerError::Unavailable { request, status, reason },
         _ => BrokerError::Refused { request, status, reason },
     })
@@ -176,6 +179,7 @@ mod tests {
         assert!(matches!(json(400, words), BrokerError::Inequivalent { reason, .. } if reason == words));
         assert!(!json(400, words).is_transient());
         assert!(json(400, "failed to declare queue because the operation timed out").is_transient());
+        assert!(json(400, "Cannot declare quorum queue 'q' in vhost 'v': cluster_not_formed").is_transient());
         assert!(matches!(json(400, "queue 'q' in vhost 'v' not empty"), BrokerError::Refused { status: 400, .. }));
         assert!(matches!(json(404, "Not Found"), BrokerError::NotFound { .. }));
         let down = "home node 'a@b' of durable queue 'q' in vhost 'v' is down or inaccessible";
