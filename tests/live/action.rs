@@ -344,7 +344,7 @@ fn the_release_is_installed() {
         github.offer(format!("/people/topo/releases/download/v{version}/{file}"), content);
     }
     let plan = job.uses(&[PLAN, PASSWORD]).expect_code(0);
-    let expected = format!("topo {version}\n");
+    let expected = format!("topo {version} (");
     let plan = plan.expect_log(&expected);
     assert_eq!(plan.output("result"), "changes");
     // Nobody knows whose release it would be; but of `uses: ./` it is the repository's own.
