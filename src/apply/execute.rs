@@ -28,8 +28,8 @@ pub enum Progress<'a> {
     Failed(&'a Step, &'a BrokerError),
     /// A step is left for the next run: what it deletes is still in use.
     Waiting(&'a Step),
-    /// A queue is emptied: how many messages were moved so far, and how many are there, if that is known.
-    Moving(&'a Step, u64, Option<u64>),
+    /// A queue is emptied: how many messages were moved so far, and how many are there, where that is known.
+    Moving(&'a Step, Option<u64>, Option<u64>),
     /// The migration of a queue is undone from now on, and why; `None` where somebody asked to stop.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }

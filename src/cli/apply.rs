@@ -281,7 +281,7 @@ async fn execute(
             Event::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
             Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
             Event::Moving(step, moved, left) => {
-                let rate = steps.rate(&report_text::action(&step.action), moved);
+                let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
                 steps.moving(&report_text::moving(&step.action, moved, left, rate));
             }
             Event::GoingBack(queue, why) => {

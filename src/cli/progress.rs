@@ -5,7 +5,7 @@ use super::output::tell;
 use super::rate::Rate;
 use crate::model::ObjectId;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ impl Progress {
             done: 0,
             every,
             said: None,
-            rate: Rate::default(),
+            rates: BTreeMap::new(),
             ids: BTreeSet::new(),
             undone: BTreeSet::new(),
         }
@@ -80,7 +80,8 @@ pub(super) struct Steps {
     done: usize,
     every: usize,
     said: Option<Instant>,
-    rate: Rate,
+    /// Of each move, for some are under way at once.
+    rates: BTreeMap<String, Rate>,
     /// The planned steps that were done.
     ids: BTreeSet<usize>,
     /// The recreates that are undone.
@@ -90,7 +91,7 @@ pub(super) struct Steps {
 impl Steps {
     /// How many messages a second a step moves, by what is told of it here.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
-        self.rate.of(what, moved, Instant::now())
+        self.rates.entry(what.to_owned()).or_default().of(moved, Instant::now())
     }
 
     /// Something to say of the step that is under way; in a log, not more often than now and then.

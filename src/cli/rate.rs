@@ -10,10 +10,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// What stands still for so long has none: it waits for something.
 const STILL: Duration = Duration::from_secs(3);
 
-/// How fast one thing after the other goes on.
+/// How fast something goes on.
 #[derive(Default)]
 pub(super) struct Rate {
-    what: String,
     /// How many had been moved by when: those of the window, and one before.
     seen: VecDeque<(Instant, u64)>,
     /// When it last went on.
@@ -22,10 +21,10 @@ pub(super) struct Rate {
 
 impl Rate {
     /// Messages a second, of late; `None` as long as that says nothing.
-    pub(super) fn of(&mut self, what: &str, moved: u64, now: Instant) -> Option<f64> {
+    pub(super) fn of(&mut self, moved: u64, now: Instant) -> Option<f64> {
         let last = self.seen.back().map(|(_, moved)| *moved);
-        if self.what != what || last.is_some_and(|last| last > moved) {
-            *self = Self { what: what.to_owned(), ..Self::default() };
+        if last.is_some_and(|last| last > moved) {
+            *self = Self::default();
         }
         if last != Some(moved) {
             self.went_on = Some(now);
@@ -46,22 +45,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_of_one_thing_at_a_time() {
+    fn it_is_of_what_was_moved_since_it_began() {
         let (mut rate, now) = (Rate::default(), Instant::now());
-        let at = |seconds: f64| now + Duration::from_secs_f64(seconds);
-        assert_eq!(rate.of("a", 100, at(0.0)), None);
-        assert_eq!(rate.of("a", 900, at(0.5)), None, "too early");
-        assert_eq!(rate.of("a", 4_100, at(2.0)), Some(2_000.0));
-        assert_eq!(rate.of("b", 4_200, at(3.0)), None, "another");
-        assert_eq!(rate.of("b", 4_200, at(5.0)), None, "nothing is moved");
-        assert_eq!(rate.of("b", 4_700, at(8.0)), Some(100.0));
-        assert_eq!(rate.of("b", 10, at(9.0)), None, "it began anew");
+        let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
+        assert_eq!(of(100, 0.0), None);
+        assert_eq!(of(900, 0.5), None, "too early");
+        assert_eq!(of(4_100, 2.0), Some(2_000.0));
+        assert_eq!(of(10, 3.0), None, "it began anew");
+        assert_eq!(of(10, 5.0), None, "nothing is moved");
+        assert_eq!(of(510, 8.0), Some(100.0));
     }
 
     #[test]
     fn it_is_of_late_and_what_stands_still_has_none() {
         let (mut rate, now) = (Rate::default(), Instant::now());
-        let mut of = |moved: u64, seconds: f64| rate.of("a", moved, now + Duration::from_secs_f64(seconds));
+        let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
         of(0, 0.0);
         assert_eq!(of(10_000, 10.0), Some(1_000.0));
         assert_eq!(of(10_100, 20.0), Some(10.0), "since then, and not from the beginning");

@@ -19,8 +19,6 @@ const UNBOUND: &str = "unbound-queue";
 /// What a queue that is bound just now, and comes and goes, would make untrue.
 const OF_ALL_QUEUES: [&str; 3] = ["unbound-exchange", "dangling-alternate-exchange", LOST];
 const LOST: &str = "dead-letters-reach-nothing";
-/// So many keys and bindings are named of those of which the same is said.
-const MOST_NAMES: usize = 3;
 
 /// What a rule says of one object, once for all that it says it of.
 struct Alike<'a> {
@@ -80,9 +78,9 @@ pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<
 
 impl Alike<'_> {
     fn sentence(&self, live: &Live<'_>) -> String {
-        let keys = listed(&self.keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>());
+        let keys = waits::listed(&self.keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>());
         let (before, behind) = self.around;
-        let bindings = match &listed(&self.bindings())[..] {
+        let bindings = match &waits::listed(&self.bindings())[..] {
             "" => String::new(),
             bindings => format!("{bindings}: "),
         };
@@ -105,11 +103,4 @@ impl Alike<'_> {
 /// Whether no queue that is not known can make it untrue.
 fn is_sure(rule: &str, live: &Live<'_>) -> bool {
     live.has_passing || !OF_ALL_QUEUES.contains(&rule)
-}
-
-pub(super) fn listed(names: &[String]) -> String {
-    match names.len().checked_sub(MOST_NAMES) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
-        Some(_) | None => names.join(", "),
-    }
 }

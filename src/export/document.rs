@@ -119,8 +119,8 @@ impl Document<'_> {
             let mut entry = self.object(id, name.as_str(), Tree::table([entry("external", Tree::plain(true))]));
             if self.comments.is_some() && !self.live.topology.exchanges.contains_key(name) {
                 entry = entry.comments(vec![format!(
-                    "there is no such exchange, and the broker drops {why}; for a broker that has none, declare it here \
-                     without `external`"
+                    "there is no such exchange, and the broker drops {why}; to have it made, declare it here without \
+                     `external`"
                 )]);
             }
             entries.insert(name, entry);

@@ -29,7 +29,10 @@ impl Shared {
             letters.map(|_| (name.clone(), entries.to_vec()))
         };
         let others: Vec<(QueueName, Vec<Entry>)> = others.into_iter().filter_map(but_letters).collect();
-        groups.extend(alike(others.iter().map(|(name, entries)| (name, entries.clone())).collect()).0);
+        let others = others.iter().map(|(name, entries)| (name, entries.clone())).collect();
+        for (entries, names) in alike(others).0 {
+            groups.entry(entries).or_default().extend(names);
+        }
         let mut taken = BTreeSet::new();
         let mut shared = BTreeMap::new();
         for (entries, names) in groups {

@@ -1,29 +1,19 @@
 //! Retries that somebody made by hand: what a queue rejects waits in another one until it dies of age, and comes back. To
 //! the broker both ways are dead-lettering, to a reader neither is an end.
 
-use super::ArrowKind;
 use super::raw::{Link, Raw};
-use crate::model::ObjectId;
+use super::{ArrowKind, Mark, fold};
+use crate::behaviour::routing::{Keys, Message, Reason};
+use crate::behaviour::{Dialect, Governed, Routing, effective};
+use crate::model::{ObjectId, PolicyName, Queue, QueueName};
+use crate::plan::Wanted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Draws them as retries. `ages` are the queues in which messages die of age, with the milliseconds.
-pub(super) fn tell_apart(raw: &mut Raw, ages: &BTreeMap<ObjectId, i64>) {
-    let ways = Ways::of(raw);
-    let mut comes_back: BTreeMap<&ObjectId, BTreeSet<&ObjectId>> = BTreeMap::new();
-    for (wait, age) in ages {
-        // Of two that lead to each other, messages wait in the one that keeps them for a shorter time.
-        let is_longer = |queue: &ObjectId| ages.get(queue).is_none_or(|other| other > age);
-        for queue in ways.letters(wait) {
-            if queue != wait && is_longer(queue) && ways.letters(queue).contains(wait) {
-                comes_back.entry(queue).or_default().insert(wait);
-            }
-        }
-    }
-    let waits: BTreeSet<&ObjectId> = comes_back.values().flatten().copied().collect();
+/// Draws as retries what the queues of `now` send there, and what goes away of those `before`.
+pub(super) fn tell_apart(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTreeSet<ObjectId>) {
     let is_retry = |link: &Link| {
-        let goes_out =
-            comes_back.get(&link.from).is_some_and(|waits| ways.behind(&link.to).iter().all(|to| waits.contains(to)));
-        link.kind == ArrowKind::DeadLetter && (goes_out || waits.contains(&link.from))
+        let queues = if link.mark == Some(Mark::Deleted) { before } else { now };
+        link.kind == ArrowKind::DeadLetter && queues.contains(&link.from)
     };
     let retries: Vec<Link> = raw.links.iter().filter(|link| is_retry(link)).cloned().collect();
     for link in retries {
@@ -32,38 +22,49 @@ pub(super) fn tell_apart(raw: &mut Raw, ages: &BTreeMap<ObjectId, i64>) {
     }
 }
 
-/// Where messages go by themselves, whatever their key.
-struct Ways {
-    /// From each object, by dead-lettering and by bindings.
-    from: BTreeMap<ObjectId, Vec<ObjectId>>,
-}
-
-impl Ways {
-    fn of(raw: &Raw) -> Self {
-        let mut from: BTreeMap<ObjectId, Vec<ObjectId>> = BTreeMap::new();
-        for link in &raw.links {
-            from.entry(link.from.clone()).or_default().push(link.to.clone());
-        }
-        Self { from }
-    }
-
-    /// The queues that the dead letters of a queue may come to.
-    fn letters(&self, queue: &ObjectId) -> BTreeSet<&ObjectId> {
-        self.from.get(queue).into_iter().flatten().flat_map(|to| self.behind(to)).collect()
-    }
-
-    /// The queues behind an exchange, or the queue itself.
-    fn behind<'a>(&'a self, id: &'a ObjectId) -> BTreeSet<&'a ObjectId> {
-        let (mut queues, mut seen, mut todo) = (BTreeSet::new(), BTreeSet::new(), vec![id]);
-        while let Some(id) = todo.pop() {
-            match id {
-                ObjectId::Queue(_) => drop(queues.insert(id)),
-                _ if !seen.insert(id) => {}
-                ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => {
-                    todo.extend(self.from.get(id).into_iter().flatten());
-                }
+/// The queues whose dead letters are not over: those in which messages wait and go back to where they were rejected, and
+/// those that reject to nowhere else.
+pub(super) fn queues(wanted: &Wanted, dialect: &Dialect) -> BTreeSet<ObjectId> {
+    let topology = &wanted.topology;
+    let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
+    let routing = Routing::new(topology, &no_operator, &wanted.scope.external, dialect);
+    let made = fold::members(wanted);
+    let age = |name: &QueueName, queue: &Queue| {
+        let governing = routing.policies().governing(name.as_str(), Governed::from(queue)).likely();
+        let holds = effective(queue, governing, None, dialect);
+        holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|age| *age > 0)
+    };
+    let sends = |name: &QueueName| routing.dead_lettering(name).iter().any(Option::is_some);
+    let own = topology.queues.iter().filter(|(name, _)| !made.contains_key(&ObjectId::Queue((*name).clone())));
+    let ages: BTreeMap<&QueueName, i64> =
+        own.filter(|(name, _)| sends(name)).filter_map(|(name, queue)| Some((name, age(name, queue)?))).collect();
+    // Whatever key a message has: where that decides, nobody can say.
+    let letters = |name: &QueueName, reason: Reason| {
+        routing.route_dead_letter(&Message::with(Keys::any()), name, reason).into_values()
+    };
+    let mut rejected: BTreeMap<QueueName, BTreeSet<QueueName>> = BTreeMap::new();
+    let mut comes_back: BTreeMap<QueueName, BTreeSet<&QueueName>> = BTreeMap::new();
+    for (wait, age) in &ages {
+        for queue in letters(wait, Reason::Expired).flat_map(|route| route.surely) {
+            // Of two that lead to each other, messages wait in the one that keeps them for a shorter time.
+            let is_longer = ages.get(&queue).is_none_or(|other| other > age);
+            let comes = rejected.entry(queue.clone()).or_insert_with(|| {
+                letters(&queue, Reason::Rejected)
+                    .flat_map(|route| route.surely.into_iter().chain(route.perhaps))
+                    .collect()
+            });
+            if is_longer && queue != **wait && comes.contains(*wait) {
+                comes_back.entry(queue).or_default().insert(wait);
             }
         }
-        queues
     }
+    let mut found: BTreeSet<ObjectId> =
+        comes_back.values().flatten().map(|wait| ObjectId::Queue((*wait).clone())).collect();
+    for (queue, waits) in comes_back {
+        let comes = rejected.get(&queue).into_iter().flatten();
+        if comes.into_iter().all(|to| waits.contains(to)) {
+            found.insert(ObjectId::Queue(queue));
+        }
+    }
+    found
 }

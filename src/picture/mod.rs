@@ -23,6 +23,7 @@ use crate::behaviour::Dialect;
 use crate::model::ObjectId;
 use crate::plan::{ChangeKind, VhostPlan, Wanted};
 use raw::Raw;
+use std::collections::BTreeSet;
 
 /// What is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,14 +36,16 @@ pub struct Options {
 
 /// The picture of what a spec stands for; `None` where there is a focus, and what it names is not here.
 pub fn of_spec(wanted: &Wanted, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
-    let raw = Raw::of(wanted, dialect);
+    let mut raw = Raw::of(wanted, dialect);
+    by_hand::tell_apart(&mut raw, &by_hand::queues(wanted, dialect), &BTreeSet::new());
     drawn(raw, wanted, &[], options)
 }
 
 /// The picture of what a plan does: what it makes and deletes is in it, each marked.
 pub fn of_plan(plan: &VhostPlan, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
     let before = Wanted { topology: before::topology(plan), ..(*plan.wanted).clone() };
-    let raw = Raw::changed(&Raw::of(&before, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
+    let mut raw = Raw::changed(&Raw::of(&before, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
+    by_hand::tell_apart(&mut raw, &by_hand::queues(&plan.wanted, dialect), &by_hand::queues(&before, dialect));
     let mut picture = drawn(raw, &plan.wanted, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
     picture.mark = of_vhost.map(|change| Mark::of(change.kind));

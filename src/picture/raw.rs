@@ -1,6 +1,6 @@
 //! A topology as boxes and arrows, one for each object, before anything is folded.
 
-use super::{Arrow, ArrowKind, Kind, Label, Mark, Node, VhostPicture, by_hand, fold, label};
+use super::{Arrow, ArrowKind, Kind, Label, Mark, Node, VhostPicture, fold, label};
 use crate::behaviour::{Dialect, Governed, Policies, effective, effective::effective_alternate};
 use crate::model::units::duration;
 use crate::model::{ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Strategy, VhostName};
@@ -32,7 +32,6 @@ impl Raw {
         drawing.queues();
         drawing.bindings();
         drawing.foreign();
-        by_hand::tell_apart(&mut drawing.raw, &drawing.ages);
         drawing.raw
     }
 
@@ -115,8 +114,6 @@ struct Drawing<'a> {
     /// The queue for whose retries an object was made.
     families: BTreeMap<&'a ObjectId, &'a QueueName>,
     sources: BTreeMap<&'a ObjectId, &'a Source>,
-    /// The queues in which messages die of age, but for tiers, with the milliseconds.
-    ages: BTreeMap<ObjectId, i64>,
     raw: Raw,
 }
 
@@ -128,7 +125,6 @@ impl<'a> Drawing<'a> {
             policies: Policies::new(&wanted.topology.policies, dialect.version),
             families: fold::members(wanted),
             sources: wanted.sources.iter().map(|(id, source)| (id, source)).collect(),
-            ages: BTreeMap::new(),
             raw: Raw::default(),
         }
     }
@@ -197,9 +193,6 @@ impl<'a> Drawing<'a> {
             let mut notes: Vec<String> =
                 families.get(name).and_then(|family| in_the_queue(family)).into_iter().collect();
             let ttl = holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|ttl| *ttl >= 0);
-            if let Some(age) = ttl.filter(|_| !self.families.contains_key(&id)) {
-                self.ages.insert(id.clone(), age);
-            }
             // With 0, only a consumer that is ready gets a message.
             notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
             let (kind, words) = self.kind(&id, queue);

@@ -29,10 +29,12 @@ pub fn action(action: &Action) -> String {
 
 /// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`. The
 /// numbers are first, because a screen may end before the names do.
-pub fn moving(step: &Action, moved: u64, left: Option<u64>, rate: Option<f64>) -> String {
-    let mut text = format!("{} so far", number(moved));
-    if let Some(left) = left {
-        let _ = write!(text, ", {} left", number(left));
+pub fn moving(step: &Action, moved: Option<u64>, left: Option<u64>, rate: Option<f64>) -> String {
+    let so_far = moved.map(|moved| format!("{} so far", number(moved)));
+    let left_over = left.map(|left| format!("{} left", number(left)));
+    let mut text = so_far.into_iter().chain(left_over).collect::<Vec<_>>().join(", ");
+    if text.is_empty() {
+        text.push_str("under way");
     }
     if let Some(rate) = rate.filter(|rate| *rate >= 1.0) {
         let _ = write!(text, ", {} a second", number(rate as u64));
@@ -79,7 +81,9 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
         let mut migrated = reports.iter().flat_map(|report| &report.migrated).peekable();
         if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_undone) {
-            let line = format!("Done: {}. Read back: the queue is as it was.", count(done, "step"));
+            let undone = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
+            let queues = if undone == 1 { "the queue is" } else { "the queues are" };
+            let line = format!("Done: {}. Read back: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
             retirement(&mut text, done, &waiting, again);
@@ -180,7 +184,8 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             None => "its messages came back".to_owned(),
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
-            parts.push(format!("of them the queue keeps the last {} (max-length)", number(keeps)));
+            let rest = "what was more than that at once was dropped, or dead-lettered";
+            parts.push(format!("the queue holds {} at most (max-length), and {rest}", number(keeps)));
         }
         if let Some(why) = not_undone {
             parts.push(format!("it was to be undone, and that failed: {why}"));
@@ -255,17 +260,22 @@ mod tests {
     fn how_far_messages_are() {
         let step =
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
-        let said = |moved, left, rate| {
+        let said = |moved: Option<u64>, left, rate| {
             let text = moving(&step, moved, left, rate);
             text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
-        assert_eq!(said(0, None, None), "0 so far");
-        assert_eq!(said(1_204, Some(3_000), None), "1,204 so far, 3,000 left");
-        assert_eq!(said(1_204, Some(3_000), Some(600.4)), "1,204 so far, 3,000 left, 600 a second, about 5 s to go");
-        assert_eq!(said(9, Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 a second");
-        assert_eq!(said(9, None, Some(2_000.0)), "9 so far, 2,000 a second");
-        assert_eq!(said(9, Some(5), Some(0.2)), "9 so far, 5 left", "so slow that it says nothing");
-        assert!(said(1, Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
-        assert!(said(1, Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
+        assert_eq!(said(Some(0), None, None), "0 so far");
+        assert_eq!(said(None, Some(7), None), "7 left");
+        assert_eq!(said(None, None, None), "under way");
+        assert_eq!(said(Some(1_204), Some(3_000), None), "1,204 so far, 3,000 left");
+        assert_eq!(
+            said(Some(1_204), Some(3_000), Some(600.4)),
+            "1,204 so far, 3,000 left, 600 a second, about 5 s to go"
+        );
+        assert_eq!(said(Some(9), Some(0), Some(2_000.0)), "9 so far, 0 left, 2,000 a second");
+        assert_eq!(said(Some(9), None, Some(2_000.0)), "9 so far, 2,000 a second");
+        assert_eq!(said(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "so slow that it says nothing");
+        assert!(said(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
+        assert!(said(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
     }
 }

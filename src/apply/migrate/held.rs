@@ -8,10 +8,9 @@ use crate::plan::QueueActivity;
 
 /// Why a queue does not get empty, in words. What a queue that `has_ticks` says of itself is of its last tick.
 pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>, has_ticks: bool) -> String {
-    let counted = if has_ticks { ", as the queue counted them up to 5 s ago" } else { "" };
     let mut text = match (live.unacknowledged, live.messages) {
-        (Some(1), _) => format!("1 message is held unacknowledged{counted}"),
-        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged{counted}", number(held)),
+        (Some(1), _) => "1 message is held unacknowledged".to_owned(),
+        (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
         (Some(_), Some(messages)) if live.ready == Some(0) && messages > 0 => {
             format!(
                 "{} messages are neither ready nor held by a consumer: they wait until they are tried again (delayed), or are dead \
@@ -22,6 +21,9 @@ pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fa
         (_, Some(messages)) => format!("{} messages are left, and nobody takes them", number(messages)),
         (_, None) => "the broker does not say how many are left".to_owned(),
     };
+    if has_ticks {
+        text.push_str(" (as the queue counted up to 5 s ago)");
+    }
     let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
     if !peers.is_empty() {
         text.push_str(&format!("; it is consumed from {}", peers.join(", ")));

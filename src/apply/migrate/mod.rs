@@ -40,7 +40,7 @@ pub(super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
     /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.
-    Moving(&'a Step, u64, Option<u64>),
+    Moving(&'a Step, Option<u64>, Option<u64>),
     /// It is undone from now on, and why; `None` where somebody asked to stop.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
@@ -238,7 +238,9 @@ impl Run<'_> {
     }
 
     async fn go_back(&mut self, why: Option<&BrokerError>) {
-        (self.observe)(Event::GoingBack(&self.migration.queue, why));
+        if self.is_begun || !self.done.is_empty() {
+            (self.observe)(Event::GoingBack(&self.migration.queue, why));
+        }
         self.migration = self.migration.put_back();
         self.moving.stop().await;
     }

@@ -278,7 +278,7 @@ impl<'a> Moving<'a> {
         (from, to): (&QueueName, &ExchangeName),
         (migration, seen): (&Migration, &Snapshot),
         interrupt: &Interrupt,
-        tell: impl Fn(u64, Option<u64>),
+        tell: impl Fn(Option<u64>, Option<u64>),
     ) -> Result<(), Setback> {
         let settled = match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
             (true, _) => SETTLED_ON_A_CLUSTER,
@@ -290,6 +290,8 @@ impl<'a> Moving<'a> {
         let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         let mut pace = Pace::new(self.means.patience);
         let mut looked = Instant::now();
+        // What a way back that was cut short moves first is not part of it.
+        let before = self.moved.unwrap_or(0);
         loop {
             self.broker.check()?;
             if interrupt.is_requested() {
@@ -315,7 +317,8 @@ impl<'a> Moving<'a> {
                 refused = Some(setback(from, fault)?);
             }
             let moved = self.moved_with(progress.as_ref());
-            tell(moved, live.messages);
+            let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
+            tell(is_counted.then_some(moved.saturating_sub(before)), live.messages);
             pace.saw(live.messages, moved);
             if in_flight == 0 && pace.is_empty_for(settled) {
                 return Ok(());
@@ -337,8 +340,9 @@ impl<'a> Moving<'a> {
             }
             if pace.is_over() {
                 let reason = held_by(&live, &theirs, refused.as_ref(), has_ticks);
-                let waited = i64::try_from(self.means.patience.as_millis()).ok().and_then(duration).unwrap_or_default();
-                let reason = format!("{reason}; topo waited {waited} for that (--drain-timeout)");
+                let waited = i64::try_from(self.means.patience.as_millis()).ok().and_then(duration);
+                let waited = waited.unwrap_or_else(|| "0s".to_owned());
+                let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;

@@ -164,7 +164,7 @@ fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
     sinks
 }
 
-/// The exchanges to which messages come that are no dead letters: bound to another one, or its alternate.
+/// The exchanges to which messages may come that are no dead letters: bound to another one, or its alternate.
 fn for_more(live: &Live<'_>) -> BTreeSet<ExchangeName> {
     let topology = live.topology;
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {

@@ -5,9 +5,8 @@ use super::{Recognised, dead_lettering};
 use crate::behaviour::Routing;
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys, Message, Reason};
 use crate::export::Live;
-use crate::export::comments::listed;
 use crate::model::units::duration;
-use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, Topology};
+use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, QueueType, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A queue whose messages die of age, and go somewhere then.
@@ -57,7 +56,12 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
         let mut goes_back = comes.filter(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
         let back_to = goes_back.next();
         let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &sinks);
-        if is_for_waiting && let [only] = ways.only_after(it).as_slice() {
+        // What waits elsewhere may be work that was to be done later.
+        let is_retry = back_to.is_some() || is_called_retry(it.name, &routing);
+        if is_for_waiting
+            && is_retry
+            && let [only] = ways.only_after(it).as_slice()
+        {
             ladders.entry(only.clone()).or_default().insert((it.milliseconds, it.name));
         }
         let text = match back_to {
@@ -70,7 +74,13 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
         let goes_on = back_to.is_none();
         notes.push(Note { of: ObjectId::Queue(it.name.clone()), text, is_for_waiting, goes_on });
     }
-    let is_shown = |target: &QueueName| kept.queues.contains_key(target) && is_plain(target);
+    let is_shown = |target: &QueueName| {
+        let retries = recognised.tiered.contains_key(target) || recognised.counted.contains(target);
+        kept.queues.get(target).is_some_and(|queue| queue.queue_type() != Some(QueueType::Stream))
+            && is_plain(target)
+            && !retries
+            && !names.contains(target)
+    };
     notes.extend(ladders.iter().filter(|(target, _)| is_shown(target)).filter_map(|(target, waits)| {
         let text = ladder(waits)?;
         Some(Note { of: ObjectId::Queue(target.clone()), text, is_for_waiting: false, goes_on: false })
@@ -166,11 +176,32 @@ fn is_for_waiting(name: &QueueName, routing: &Routing<'_>, sinks: &BTreeSet<(&st
     sources.len() > 0 && sources.all(|it| is_called_so(it.as_str()) || sinks.contains(&(it.as_str(), None)))
 }
 
+/// Whether it, or an exchange that leads to it, has a name that says that messages are tried again.
+fn is_called_retry(name: &QueueName, routing: &Routing<'_>) -> bool {
+    let says = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["retry", "retri", "backoff"].iter().any(|word| name.contains(word))
+    };
+    says(name.as_str())
+        || routing.bindings_to(&Destination::Queue(name.clone())).iter().any(|binding| says(binding.source.as_str()))
+}
+
 /// Whether a name says that messages are to wait.
 fn is_called_so(name: &str) -> bool {
     let words = ["retry", "retri", "delay", "wait", "backoff", "later", "schedul"];
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
+}
+
+/// So many names are told of several.
+const MOST_NAMES: usize = 3;
+
+/// `a, b, c and 4 more`.
+pub(in crate::export) fn listed(names: &[String]) -> String {
+    match names.len().checked_sub(MOST_NAMES) {
+        Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
+        Some(_) | None => names.join(", "),
+    }
 }
 
 fn shown(letters: &DeadLettering) -> String {

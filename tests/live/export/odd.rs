@@ -207,8 +207,8 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let text = exported(&vhost);
     assert!(
         text.contains(
-            "# there is no such exchange, and the broker drops the dead letters of `work`; for a broker that\n  #   has none, \
-             declare it here without `external`\n  gone: {external: true}"
+            "# there is no such exchange, and the broker drops the dead letters of `work`; to have it made,\n  #   declare it here without \
+             `external`\n  gone: {external: true}"
         ),
         "{text}"
     );

@@ -24,12 +24,12 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         let peer = until("the consumer's address", || stage.addresses().into_iter().flatten().next());
         // What a quorum queue says of itself is up to 5 s old. A mover beside a consumer begins after a third of the patience.
         let (patience, counted) =
-            if conversion.is_slow() { ("20s", ", as the queue counted them up to 5 s ago") } else { ("15s", "") };
+            if conversion.is_slow() { ("20s", " (as the queue counted up to 5 s ago)") } else { ("15s", "") };
         let output = stage.migrate(mover, &[&format!("--drain-timeout={patience}")]);
         let context = format!("{} by {mover}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
         let why = format!(
-            ": 5 messages are held unacknowledged{counted}; it is consumed from {peer}; topo waited {patience} for that \
+            ": 5 messages are held unacknowledged{counted}; it is consumed from {peer}; nothing changed for {patience} \
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");

@@ -39,7 +39,7 @@ impl Moving<'_> {
     pub(in super::super) async fn bring_back(
         &mut self,
         back: &Return<'_>,
-        tell: impl Fn(u64, Option<u64>),
+        tell: impl Fn(Option<u64>, Option<u64>),
     ) -> Result<(), Setback> {
         let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
         let mut before = None;
@@ -66,7 +66,9 @@ impl Moving<'_> {
             let moved = self.moved_with(progress.as_ref());
             // By this step: the same messages were moved once already, out of the old queue.
             let before = *before.get_or_insert(self.moved.unwrap_or(0));
-            tell(moved.saturating_sub(before), live.messages.filter(|_| !back.has_ticks));
+            let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
+            let so_far = is_counted.then_some(moved.saturating_sub(before));
+            tell(so_far, live.messages.filter(|_| !back.has_ticks));
             pace.saw(live.messages, moved);
             if self.is_shovel() && pace.is_reached(back.until, back.has_ticks) {
                 return Ok(());
