@@ -50,7 +50,7 @@ pub(super) fn find(recognised: &mut Recognised, live: &Live<'_>, kept: &Topology
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    let (sinks, for_more) = (sinks(recognised, live), for_more(live));
+    let (sinks, for_more) = (sinks(recognised, live), for_more(kept));
     for (exchange_name, Sink { is_certain, keys }) in sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
         let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognised.made.contains_key(&id)) else {
@@ -164,9 +164,9 @@ fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
     sinks
 }
 
-/// The exchanges to which messages may come that are no dead letters: bound to another one, or its alternate.
-fn for_more(live: &Live<'_>) -> BTreeSet<ExchangeName> {
-    let topology = live.topology;
+/// The exchanges to which messages may come that are no dead letters: bound to another one, or its alternate. What is not
+/// in the spec says nothing: where it is gone, the spec is the same.
+fn for_more(topology: &Topology) -> BTreeSet<ExchangeName> {
     let bound = topology.bindings.iter().filter_map(|binding| match &binding.destination {
         Destination::Exchange(name) => queue_of_over_exchange(&binding.source).is_none().then(|| name.clone()),
         Destination::Queue(_) => None,
