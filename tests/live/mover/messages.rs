@@ -165,6 +165,10 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
     assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
     let moved = usize::try_from(moved).unwrap();
     assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved));
+    // Whoever takes before all of it is back gets what was behind it first.
+    until("what was under way, back where it was", || {
+        (usize::try_from(stage.amqp.ready(&stage.old)).unwrap() + moved == 20_000).then_some(())
+    });
     let rest = take(&stage.amqp, &stage.old, 20_000 - moved);
     // On a busy machine the queue may hand out more than it is waited for; that goes back, to where it was.
     let back = rest.iter().filter(|message| message.redelivered).count();
