@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// How long a lock outlives its holder.
 pub const LEASE: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ impl Broker {
             if let Err(error) = step {
                 // It may have come to be ours all the same; then the next one would wait for nobody.
                 if put.is_some() {
-                    let _ = lock.free().await;
+                    let _ = timeout(LEASE, lock.free()).await;
                 }
                 return Err(error);
             }
@@ -221,12 +221,22 @@ impl LockedBroker {
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
-    /// Frees the vhost. A lock that was lost is another's, and is left alone.
+    /// Frees the vhost. A lock that was lost is another's, and is left alone. However long a broker hangs, it is tried for no
+    /// longer than the lease runs; if that is over, for as long as a renewal takes to come, because a lock whose node is down
+    /// outlives it.
     pub async fn release(self) -> Result<(), BrokerError> {
-        // A renewal that is under way could reach the broker after the delete, and the lock would be there again.
-        let _turn = self.turn.lock().await;
-        self.renewal.abort();
-        self.lock.free().await
+        let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let enough = held_until.max(Instant::now() + RENEWAL);
+        let freed = async {
+            // A renewal that is under way could reach the broker after the delete, and the lock would be there again.
+            let _turn = self.turn.lock().await;
+            self.renewal.abort();
+            self.lock.free().await
+        };
+        timeout_at(enough, freed).await.unwrap_or_else(|_| {
+            let reason = "the broker did not answer before it expired".to_owned();
+            Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason })
+        })
     }
 }
 
@@ -242,8 +252,13 @@ impl Lock {
     }
 
     async fn look(&self) -> Result<Seen, BrokerError> {
-        let listed: LockQueue = match self.broker.get(self.path() + "?disable_stats=true").await {
-            Ok(listed) => listed,
+        self.broker.retrying(|| self.look_once()).await
+    }
+
+    async fn look_once(&self) -> Result<Seen, BrokerError> {
+        let request = Request::get(self.path() + "?disable_stats=true");
+        let listed: LockQueue = match self.broker.send_once(&request).await {
+            Ok(answer) => answer.json(&request)?,
             Err(BrokerError::NotFound { .. }) => return Ok(Seen::Free),
             Err(error) => return Err(error),
         };
@@ -280,7 +295,7 @@ impl Lock {
     /// Deletes the queue if it is ours.
     async fn free(&self) -> Result<(), BrokerError> {
         // What is tried again is the look with the delete: after a lost answer, the lock may be somebody else's.
-        let look_and_delete = async || match self.look().await? {
+        let look_and_delete = async || match self.look_once().await? {
             Seen::Free | Seen::Others(_) => Ok(()),
             Seen::Ours => self.delete_once().await,
         };
