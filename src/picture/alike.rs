@@ -62,7 +62,7 @@ pub(super) fn stacked(raw: Raw) -> Raw {
         let names = alike.get(id).cloned().unwrap_or_default();
         (id.clone(), Node { alike: names, ..node.clone() })
     };
-    Raw { nodes: drawn.map(stack).collect(), links }
+    Raw { nodes: drawn.map(stack).collect(), links, holds: raw.holds }
 }
 
 /// Of each that is drawn with others, the one that is drawn.

@@ -28,7 +28,7 @@ pub(super) fn apart(raw: Raw) -> Raw {
         }
         links.insert(Link { from, to, ..link.clone() });
     }
-    Raw { nodes, links }
+    Raw { nodes, links, holds: raw.holds }
 }
 
 /// Where copies are.

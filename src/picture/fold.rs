@@ -71,7 +71,7 @@ pub(super) fn folded(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[Plann
         Link { from: of(&link.from), to: of(&link.to), label, ..link.clone() }
     };
     let links: BTreeSet<Link> = raw.links.iter().filter(is_shown).map(link).collect();
-    Raw { nodes, links }
+    Raw { nodes, links, holds: raw.holds.clone() }
 }
 
 /// The tiers of each queue that has any, or had.

@@ -3,7 +3,7 @@
 use super::{Arrow, ArrowKind, Kind, Label, Mark, Node, VhostPicture, fold, label};
 use crate::behaviour::{Dialect, Governed, Policies, effective, effective::effective_alternate};
 use crate::model::units::duration;
-use crate::model::{ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Strategy, VhostName};
+use crate::model::{ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Strategy, VhostName};
 use crate::plan::{PlannedChange, Source, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Raw {
     pub(super) nodes: BTreeMap<ObjectId, Node>,
     pub(super) links: BTreeSet<Link>,
+    /// What holds for each queue and exchange, by argument or policy: a policy is not drawn, what it does is marked.
+    pub(super) holds: BTreeMap<ObjectId, BTreeMap<String, ArgumentValue>>,
 }
 
 /// One way from one object to another.
@@ -43,14 +45,21 @@ impl Raw {
         let kept = after.links.difference(&new).cloned();
         let created = new.iter().map(|link| Link { mark: Some(Mark::Created), ..link.clone() });
         let links = gone.chain(kept).chain(created).collect();
+        // What goes away may still be referred to; it is drawn as what it was.
+        let is_gone = |id: &ObjectId| before.holds.contains_key(id) && !after.holds.contains_key(id);
         let mut nodes = before.nodes.clone();
-        nodes.extend(after.nodes);
+        nodes.extend(after.nodes.into_iter().filter(|(id, _)| !is_gone(id)));
+        for (id, node) in &mut nodes {
+            if let (Some(held), Some(holds)) = (before.holds.get(id), after.holds.get(id)) {
+                node.mark = (held != holds).then_some(Mark::Changed);
+            }
+        }
         for change in changes {
             if let Some(node) = change.id().and_then(|id| nodes.get_mut(&id)) {
                 node.mark = Some(Mark::of(change.kind));
             }
         }
-        Self { nodes, links }
+        Self { nodes, links, holds: after.holds }
     }
 
     /// What of it is to be drawn; arrows go with either end.
@@ -160,6 +169,8 @@ impl<'a> Drawing<'a> {
             let id = ObjectId::Exchange(name.clone());
             let governing = self.policies.governing(name.as_str(), Governed::Exchange).likely();
             let alternate = effective_alternate(exchange, governing);
+            let held = alternate.iter().map(|it| ("alternate-exchange".to_owned(), it.value.clone()));
+            self.raw.holds.insert(id.clone(), held.collect());
             if let Some(alternate) = alternate.as_ref().and_then(|it| it.value.as_text()) {
                 let to = ExchangeName::from(alternate);
                 // What is made for retries names one that only a ladder has; to the broker that is none.
@@ -178,6 +189,8 @@ impl<'a> Drawing<'a> {
             let id = ObjectId::Queue(name.clone());
             let governing = self.policies.governing(name.as_str(), Governed::from(queue)).likely();
             let holds = effective(queue, governing, None, self.dialect);
+            let held = holds.iter().map(|(key, it)| (key.clone(), it.value.clone()));
+            self.raw.holds.insert(id.clone(), held.collect());
             let text = |key: &str| holds.get(key).and_then(|it| it.value.as_text());
             if let Some(exchange) = text("dead-letter-exchange") {
                 let key = text("dead-letter-routing-key");

@@ -116,8 +116,11 @@ fn that_policies_are_not_drawn_is_said() {
         topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
         topo.run(["graph", "--plan", "plan.json"]).expect_code(0).stderr
     };
-    assert_eq!(drawn(&policy("a")), "1 policy changes; policies are not drawn\n");
-    assert_eq!(drawn(&(policy("a") + &policy("b"))), "2 policies change; policies are not drawn\n");
+    assert_eq!(drawn(&policy("a")), "1 policy changes; it is not drawn, what it changes is marked\n");
+    assert_eq!(
+        drawn(&(policy("a") + &policy("b"))),
+        "2 policies change; they are not drawn, what they change is marked\n"
+    );
 }
 
 #[test]
@@ -323,4 +326,52 @@ fn what_github_does_not_draw_is_said() {
     assert!(output.stderr.contains("GitHub draws no more than 500"), "{output}");
     let svg = topo.run(["graph", "--format", "svg"]).expect_code(0);
     assert_eq!(svg.stderr, "");
+}
+
+/// What a plan of this spec draws where the broker has these queues, as DOT.
+fn dot_of(spec: &str, queues: &str) -> Output {
+    let live = format!(
+        "{{\"vhosts\": [{{\"name\": \"shop\"}}], \"policies\": [], \"exchanges\": [], \"bindings\": [], \"queues\": [{queues}]}}"
+    );
+    let topo = Topo::offline().spec(&format!("version: 1\nvhost: shop\n{spec}")).file("live.json", &live);
+    topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
+    topo.run(["graph", "--plan", "plan.json", "--format", "dot"]).expect_code(0)
+}
+
+/// A queue as the management API lists it: its name, and more arguments.
+fn live(name: &str, arguments: &str) -> String {
+    format!(
+        "{{\"name\": \"{name}\", \"vhost\": \"shop\", \"durable\": true, \"auto_delete\": false, \
+         \"arguments\": {{\"x-queue-type\": \"classic\"{arguments}}}}}"
+    )
+}
+
+#[test]
+fn what_a_policy_changes_is_marked() {
+    let spec = "queues: {a: {type: classic}, b: {type: classic, messageTtl: 1s}, c: {type: classic}}
+policies: {p: {pattern: '^[ab]$', applyTo: queues, definition: {messageTtl: 9s}}}\n";
+    let queues = [live("a", ""), live("b", ", \"x-message-ttl\": 1000"), live("c", "")].join(", ");
+    let output = dot_of(spec, &queues);
+    let output = output.expect_text("label=\"~ a\\nclassic queue · ttl 9s\"").expect_text("\\nchanged\\n");
+    // Of b the shorter one holds, and that is its own; c is no concern of it.
+    output.expect_text("label=\"b\\nclassic queue · ttl 1s\"").expect_text("label=\"c\\nclassic queue\"");
+}
+
+#[test]
+fn retries_made_by_hand_are_retries_in_a_plan_too() {
+    let letters = |to: &str| format!(", \"x-dead-letter-exchange\": \"\", \"x-dead-letter-routing-key\": \"{to}\"");
+    let work = "work: {type: classic, deadLetter: {exchange: '', routingKey: wait}}";
+    let wait = "wait: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}";
+    let (live_work, live_wait) =
+        (live("work", &letters("wait")), live("wait", &format!(", \"x-message-ttl\": 5000{}", letters("work"))));
+    let made = dot_of(&format!("queues: {{{work}, {wait}}}\n"), &live_work);
+    let made = made.expect_text("label=\"+ wait\\nclassic queue · ttl 5s\"");
+    let made = made.expect_text("tooltip=\"wait → work\\nretry, out and back\\ncreated\"");
+    made.expect_text("tooltip=\"work → wait\\nretry, out and back\"");
+    let gone =
+        dot_of(&format!("queues: {{{work}}}\nremoved: {{queues: [wait]}}\n"), &[live_work, live_wait].join(", "));
+    let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
+    let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
+    // What is rejected then waits for nobody.
+    gone.expect_text("tooltip=\"work → wait\\ndead letters\"");
 }
