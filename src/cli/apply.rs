@@ -41,9 +41,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
     let may_go_on = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
     if !may_go_on {
-        return Err(Failure::usage("there is no terminal to ask on")
-            .hint("say that it is wanted: topo apply --yes")
-            .hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json"));
+        return Err(nobody_to_ask(arguments));
     }
     let progress = Progress::new(global);
     let access = Access::new(&arguments.connection)?;
@@ -138,10 +136,24 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
     let wanted: Vec<Arc<Wanted>> = vhosts.into_iter().map(Wanted::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let seen = planning::plan(access, &wanted, &options, progress).await?;
-    let flags: String =
-        arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
-    let again = format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments));
+    let (abort, connection) = (abort_flags(arguments), connection::flags(&arguments.connection));
+    let again = format!("topo apply{abort}{connection}{}", lock_flag(arguments));
     Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again, too_bad: None })
+}
+
+fn abort_flags(arguments: &ApplyArguments) -> String {
+    arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect()
+}
+
+/// Neither a person, nor a plan that one has reviewed.
+fn nobody_to_ask(arguments: &ApplyArguments) -> Failure {
+    let wanted = format!("say that it is wanted: topo apply{} --yes", abort_flags(arguments));
+    let failure = Failure::usage("there is no terminal to ask on").hint(wanted);
+    if arguments.abort.is_empty() {
+        failure.hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json")
+    } else {
+        failure
+    }
 }
 
 /// The command that goes on after this one.

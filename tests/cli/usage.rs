@@ -51,6 +51,7 @@ fn every_usage_error_is_64_and_one_sentence() {
         ("plan --password=secret", "a password is never an argument"),
         ("plan -p secret --against empty", "a password is never an argument"),
         ("apply", "there is no terminal to ask on"),
+        ("apply --abort queues/shop/orders", "topo apply --abort queues/shop/orders --yes"),
         ("apply --plan p.json --prune", "cannot be used with"),
         ("apply --plan p.json topology.yaml", "cannot be used with"),
         ("apply --plan p.json --lint no-dead-letter=off", "'--plan <FILE>' cannot be used with '--lint <RULE=LEVEL>'"),
