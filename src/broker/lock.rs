@@ -226,7 +226,8 @@ impl LockedBroker {
     /// outlives it.
     pub async fn release(self) -> Result<(), BrokerError> {
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let enough = held_until.max(Instant::now() + RENEWAL);
+        let began = Instant::now();
+        let enough = held_until.max(began + RENEWAL);
         let freed = async {
             // A renewal that is under way could reach the broker after the delete, and the lock would be there again.
             let _turn = self.turn.lock().await;
@@ -234,8 +235,8 @@ impl LockedBroker {
             self.lock.free().await
         };
         timeout_at(enough, freed).await.unwrap_or_else(|_| {
-            let reason = "the broker did not answer before it expired".to_owned();
-            Err(BrokerError::LockLost { vhost: self.lock.vhost.clone(), reason })
+            let (url, request) = (self.lock.broker.shown_url(), Request::delete(self.lock.path()).to_string());
+            Err(BrokerError::Timeout { url, request, after: Duration::from_secs((enough - began).as_secs()) })
         })
     }
 }
