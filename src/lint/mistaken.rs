@@ -67,7 +67,7 @@ impl<'a> Mistaken<'a> {
             let is_wrong = self.lines.contains(&(finding.at.file, finding.at.line));
             !is_wrong && self.object_at(finding.at).is_none_or(|at| !self.incomplete.contains(&at))
         };
-        let refused = joined(&refused, &allowed);
+        let refused = joined(refused, &allowed);
         let refused = refused.iter().filter(|finding| finding.severity == Severity::Error).filter(is_complete);
         refused.for_each(|finding| found.push(Diagnostic::from(finding)));
         found

@@ -23,7 +23,7 @@ pub use rule::Rule;
 pub use rules::RULES;
 pub use subject::Subject;
 
-use crate::spec::{Allow, Level, Location, Severity};
+use crate::spec::{Allow, Level, Severity};
 use std::collections::BTreeMap;
 
 /// The levels that somebody gave to rules, by name.
@@ -42,7 +42,7 @@ pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let unused = subject.spec.allows.iter().filter(|allow| is_asked(allow) && !is_used(allow));
     let unused = rules::unused(subject, unused);
     found.extend(at_level(level(&rules::UNUSED_ALLOW), unused));
-    joined(&found, &allowed)
+    joined(found, &allowed)
 }
 
 /// The rules that nobody turned off.
@@ -58,7 +58,7 @@ fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Fin
 }
 
 /// In order, without what another rule explains; what one line says of many objects is one.
-fn joined(found: &[Finding], allowed: &[Finding]) -> Vec<Finding> {
+fn joined(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
             && found.iter().chain(allowed).any(|other| {
@@ -68,17 +68,19 @@ fn joined(found: &[Finding], allowed: &[Finding]) -> Vec<Finding> {
                     && other.objects == finding.objects
             })
     };
-    let mut findings: BTreeMap<(Location, &str, String), Finding> = BTreeMap::new();
-    for finding in found.iter().filter(|finding| !is_explained(finding)) {
-        let key = (finding.at, finding.rule, finding.text.clone());
-        match findings.get_mut(&key) {
-            Some(first) => first.merge(finding),
-            None => {
-                findings.insert(key, finding.clone());
-            }
+    let mut explained = found.iter().map(is_explained).collect::<Vec<bool>>().into_iter();
+    found.retain(|_| explained.next() != Some(true));
+    let order =
+        |one: &Finding, other: &Finding| (one.at, one.rule, &one.text).cmp(&(other.at, other.rule, &other.text));
+    found.sort_by(order);
+    found.dedup_by(|later, first| {
+        let is_same = order(later, first).is_eq();
+        if is_same {
+            first.merge(later);
         }
-    }
-    findings.into_values().collect()
+        is_same
+    });
+    found
 }
 
 /// The level that somebody gave to a rule, or that it is silent by itself; `None` leaves each finding as it is.
