@@ -59,6 +59,12 @@ pub(in crate::plan) fn hazards(
          twice; so does what is published while an application binds the queue again by itself",
         must_be_allowed,
     );
+    // Seen on 3.8.9 where 25 waited for two processors; never on 3.10.8 and later.
+    if !situation.dialect.version.is_at_least(3, 10) && [old, &migration.wanted].into_iter().any(is_quorum) {
+        let text = "before RabbitMQ 3.10, a quorum queue that is busy can keep a copy of what was moved out of it: that comes \
+                    twice, and the run may stop halfway; nothing is lost, and the next run goes on";
+        shown(HazardKind::Duplicates, text, true);
+    }
     if let Some(limit) = limit_of_deliveries(situation, &migration.queue, old) {
         let is_dead_lettered = migration.holding.arguments.contains_key("x-dead-letter-exchange");
         let most = match (limit, &situation.activity.movers) {
@@ -89,9 +95,13 @@ pub(in crate::plan) fn hazards(
     }
 }
 
+fn is_quorum(queue: &Queue) -> bool {
+    queue.queue_type() == Some(QueueType::Quorum)
+}
+
 /// How often a message of a quorum queue may be delivered again, where somebody said so.
 pub(super) fn limit_of_deliveries(situation: &Situation<'_>, name: &QueueName, queue: &Queue) -> Option<i64> {
-    if queue.queue_type() != Some(QueueType::Quorum) {
+    if !is_quorum(queue) {
         return None;
     }
     let version = situation.dialect.version;
@@ -113,7 +123,6 @@ fn disruption(
     live: Option<&QueueActivity>,
     unlisted: Option<u64>,
 ) -> Option<String> {
-    let is_quorum = |queue: &Queue| queue.queue_type() == Some(QueueType::Quorum);
     let pause = if is_quorum(old) || is_quorum(&migration.wanted) { "some 13 to 25 s" } else { "about 1 s" };
     let many = live.and_then(|live| live.messages).filter(|messages| *messages > TAKE_A_SECOND);
     let more = many.map(|it| format!(", and for as long as {} messages are moved", number(it))).unwrap_or_default();

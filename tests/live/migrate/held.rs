@@ -6,7 +6,7 @@ use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
 use super::stage::{
-    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, since, there_are_quorums,
+    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
@@ -112,15 +112,10 @@ fn publish_that_expires(stage: &Stage<'_>) {
     assert_eq!(outcome, Outcome::Routed);
 }
 
-/// `dead-letter-strategy` came with 3.10.
-fn is_at_least_once_there() -> bool {
-    since(3, 10)
-}
-
 /// 0 ready, 0 unacknowledged, and 4 in all.
 #[test]
 fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
-    if !is_at_least_once_there() {
+    if !there_are_quorums() {
         return;
     }
     dead_letters_are_sent_again_soon();
@@ -195,7 +190,7 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
 /// And where the queue would have kept it until it is taken, what holds it does so, too.
 #[test]
 fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
-    if !is_at_least_once_there() {
+    if !there_are_quorums() {
         return;
     }
     dead_letters_are_sent_again_soon();

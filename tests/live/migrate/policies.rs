@@ -1,8 +1,10 @@
 //! What would take messages from the queues that hold them, or keep those from being made.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, MOVERS, Q, Stage, TTL, at_once, expect_each_once, since};
+use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, text};
 
@@ -114,4 +116,28 @@ fn a_stream_is_refused_with_the_alternative() {
     stage.expect_as_before(&output);
     let stage = Stage::new("to-stream", Conversion { new: "type: stream", ..TTL });
     refused(stage, "`migrate` cannot move what a stream holds");
+}
+
+/// What those do under load is not what was proven for all others.
+#[test]
+fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
+    let conversions = [QUORUM, TO_QUORUM];
+    at_once(2, conversions, |conversion| {
+        let stage = Stage::new("reservation", conversion);
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(100);
+        let most = "routing-gap,consumer-disruption,contract-change,reorder";
+        let output = stage.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
+        let reservation = "before RabbitMQ 3.10, a quorum queue that is busy can keep a copy";
+        if since(3, 10) {
+            output.expect_code(0).expect_no_text(reservation);
+        } else {
+            let refused = output.expect_code(3).expect_error("BLOCKED by 1 hazard");
+            stage.expect_as_before(&refused.expect_text("before RabbitMQ 3.10, a quorum queue"));
+            let output = stage.migrate("auto", &[]).expect_code(0);
+            stage.expect_migrated(&output);
+        }
+        let came: BTreeSet<usize> = emptied(&stage.vhost, Q).into_iter().collect();
+        assert_eq!(came.len(), 100);
+    });
 }

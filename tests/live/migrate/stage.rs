@@ -76,9 +76,9 @@ pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
 
-/// Whether quorum queues are migrated there. Nobody makes new ones on 3.8, so those are for the long form.
+/// Whether quorum queues are migrated there without reservation.
 pub(super) fn there_are_quorums() -> bool {
-    since(3, 10) || is_long()
+    since(3, 10)
 }
 
 /// Whether all is asked of it that takes long.
