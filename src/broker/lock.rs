@@ -222,19 +222,16 @@ impl LockedBroker {
     }
 
     /// Frees the vhost. A lock that was lost is another's, and is left alone. However long a broker hangs, it is tried for no
-    /// longer than the lease runs; if that is over, for as long as a renewal takes to come, because a lock whose node is down
-    /// outlives it.
+    /// longer than the lease runs, but for 15 s at least: a lock whose node is down outlives it.
     pub async fn release(self) -> Result<(), BrokerError> {
+        // A renewal that is under way could reach the broker after the delete, and the lock would be there again. It ends with
+        // the lease at the latest.
+        let _turn = self.turn.lock().await;
+        self.renewal.abort();
         let held_until = *self.held_until.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
         let enough = held_until.max(began + RENEWAL);
-        let freed = async {
-            // A renewal that is under way could reach the broker after the delete, and the lock would be there again.
-            let _turn = self.turn.lock().await;
-            self.renewal.abort();
-            self.lock.free().await
-        };
-        timeout_at(enough, freed).await.unwrap_or_else(|_| {
+        timeout_at(enough, self.lock.free()).await.unwrap_or_else(|_| {
             let (url, request) = (self.lock.broker.shown_url(), Request::delete(self.lock.path()).to_string());
             Err(BrokerError::Timeout { url, request, after: Duration::from_secs((enough - began).as_secs()) })
         })

@@ -136,24 +136,26 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
     let wanted: Vec<Arc<Wanted>> = vhosts.into_iter().map(Wanted::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let seen = planning::plan(access, &wanted, &options, progress).await?;
-    let (abort, connection) = (abort_flags(arguments), connection::flags(&arguments.connection));
-    let again = format!("topo apply{abort}{connection}{}", lock_flag(arguments));
+    let again = abort_line(arguments);
     Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again, too_bad: None })
 }
 
-fn abort_flags(arguments: &ApplyArguments) -> String {
-    arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect()
+/// The command that undoes.
+fn abort_line(arguments: &ApplyArguments) -> String {
+    let flags: String =
+        arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
+    format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments))
 }
 
 /// Neither a person, nor a plan that one has reviewed.
 fn nobody_to_ask(arguments: &ApplyArguments) -> Failure {
-    let wanted = format!("say that it is wanted: topo apply{} --yes", abort_flags(arguments));
-    let failure = Failure::usage("there is no terminal to ask on").hint(wanted);
+    let failure = Failure::usage("there is no terminal to ask on");
     if arguments.abort.is_empty() {
-        failure.hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json")
-    } else {
-        failure
+        return failure
+            .hint("say that it is wanted: topo apply --yes")
+            .hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json");
     }
+    failure.hint(format!("say that it is wanted: {} --yes", abort_line(arguments)))
 }
 
 /// The command that goes on after this one.

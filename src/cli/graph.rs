@@ -139,9 +139,9 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Picture, Failure> {
     let picture = found(picture, options, "the plan knows", known)?;
     match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
         0 => {}
-        1 => output::tell("1 policy changes; it is not drawn, what it changes is marked\n"),
+        1 => output::tell("1 policy changes; it is not drawn; what it sets anew is marked\n"),
         many => output::tell(&format!(
-            "{} policies change; they are not drawn, what they change is marked\n",
+            "{} policies change; they are not drawn; what they set anew is marked\n",
             number(many as u64)
         )),
     }

@@ -29,7 +29,7 @@ pub(super) fn folds(raw: &Raw, wanted: &Wanted, changes: &[PlannedChange]) -> Fo
 }
 
 /// The exchanges that lead to one dead-letter queue and nowhere else. Not where something happens to one and not to the
-/// other: that must be seen.
+/// other: that must be seen. But what a policy changes about the queue is seen at the queue.
 fn dead_letter_exchanges<'a>(raw: &'a Raw, wanted: &'a Wanted) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
@@ -38,9 +38,10 @@ fn dead_letter_exchanges<'a>(raw: &'a Raw, wanted: &'a Wanted) -> impl Iterator<
     wanted.sources.iter().filter_map(move |(id, source)| {
         let queue = ObjectId::Queue(source.part_of.clone()?);
         let (exchange, behind) = (raw.nodes.get(id)?, raw.nodes.get(&queue)?);
-        let leads_there = |link: &&Link| link.to == queue && link.mark == behind.mark;
+        let mark = behind.mark.filter(|mark| *mark != Mark::Changed);
+        let leads_there = |link: &&Link| link.to == queue && link.mark == mark;
         let is_part = exchange.kind.is_exchange()
-            && exchange.mark == behind.mark
+            && exchange.mark == mark
             && onward.get(id).is_some_and(|links| links.iter().all(leads_there));
         is_part.then(|| (id.clone(), queue))
     })

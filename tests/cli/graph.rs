@@ -116,10 +116,10 @@ fn that_policies_are_not_drawn_is_said() {
         topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
         topo.run(["graph", "--plan", "plan.json"]).expect_code(0).stderr
     };
-    assert_eq!(drawn(&policy("a")), "1 policy changes; it is not drawn, what it changes is marked\n");
+    assert_eq!(drawn(&policy("a")), "1 policy changes; it is not drawn; what it sets anew is marked\n");
     assert_eq!(
         drawn(&(policy("a") + &policy("b"))),
-        "2 policies change; they are not drawn, what they change is marked\n"
+        "2 policies change; they are not drawn; what they set anew is marked\n"
     );
 }
 
@@ -328,10 +328,16 @@ fn what_github_does_not_draw_is_said() {
     assert_eq!(svg.stderr, "");
 }
 
-/// What a plan of this spec draws where the broker has these queues, as DOT.
+/// What a plan of this spec draws where the broker has these queues, as DOT. The exchange `dead.dlx` is there, and bound to
+/// `dead`.
 fn dot_of(spec: &str, queues: &str) -> Output {
+    let exchange = "{\"name\": \"dead.dlx\", \"vhost\": \"shop\", \"type\": \"fanout\", \"durable\": true, \"auto_delete\": false, \
+                    \"internal\": false, \"arguments\": {}}";
+    let binding = "{\"source\": \"dead.dlx\", \"vhost\": \"shop\", \"destination\": \"dead\", \"destination_type\": \"queue\", \
+                   \"routing_key\": \"\", \"arguments\": {}}";
     let live = format!(
-        "{{\"vhosts\": [{{\"name\": \"shop\"}}], \"policies\": [], \"exchanges\": [], \"bindings\": [], \"queues\": [{queues}]}}"
+        "{{\"vhosts\": [{{\"name\": \"shop\"}}], \"policies\": [], \"exchanges\": [{exchange}], \"bindings\": [{binding}], \
+         \"queues\": [{queues}]}}"
     );
     let topo = Topo::offline().spec(&format!("version: 1\nvhost: shop\n{spec}")).file("live.json", &live);
     topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
@@ -355,6 +361,11 @@ policies: {p: {pattern: '^[ab]$', applyTo: queues, definition: {messageTtl: 9s}}
     let output = output.expect_text("label=\"~ a\\nclassic queue · ttl 9s\"").expect_text("\\nchanged\\n");
     // Of b the shorter one holds, and that is its own; c is no concern of it.
     output.expect_text("label=\"b\\nclassic queue · ttl 1s\"").expect_text("label=\"c\\nclassic queue\"");
+    // The exchange of a dead-letter queue stays a part of it.
+    let spec = "queues: {a: {type: classic, deadLetter: dead}}\ndeadLetterQueues: {dead: {type: classic}}
+policies: {p: {pattern: '^dead$', applyTo: queues, definition: {maxLength: 9}}}\n";
+    let queues = [live("a", ", \"x-dead-letter-exchange\": \"dead.dlx\""), live("dead", "")].join(", ");
+    dot_of(spec, &queues).expect_text("label=\"~ dead\\nclassic dead-letter queue\"").expect_no_text("dead.dlx");
 }
 
 #[test]

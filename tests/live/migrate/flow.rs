@@ -183,9 +183,11 @@ fn is_each_cancelled() -> bool {
     since(3, 9)
 }
 
-/// Whether the order counts there: beside consumers it is printed only, because who consumes together is done in any order.
-fn is_ordered(one: Flow) -> bool {
-    one.consumers == 0
+/// How many messages may come late, and by how many places at most; `None` beside consumers, because several finish in any
+/// order. A shovel's way back ends with up to 50 messages still to come (`apply::migrate::pace`).
+fn latest(one: Flow) -> Option<usize> {
+    let under_way = if one.mover == "shovel" { 50 } else { 0 };
+    (one.consumers == 0).then_some(under_way + LAST_FEW)
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn nothing_is_lost_or_doubled_or_reordered_under_load() {
             let cancels = fewest..=one.consumers + flowed.reconnected;
             assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);
             let Disorder { late, furthest } = flowed.disorder;
-            if !is_ordered(one) || late <= LAST_FEW && furthest <= 10 * LAST_FEW {
+            if latest(one).is_none_or(|most| late <= most && furthest <= 10 * most) {
                 return;
             }
             assert!(tries_left > 0, "{one}: {:?}, and not the first time", flowed.disorder);

@@ -128,15 +128,22 @@ fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
         publisher.fill(100);
         let most = "routing-gap,consumer-disruption,contract-change,reorder";
         let output = stage.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
-        let reservation = "before RabbitMQ 3.10, a quorum queue that is busy can keep a copy";
+        let reservation = "before RabbitMQ 3.10, where quorum queues take part";
         if since(3, 10) {
-            output.expect_code(0).expect_no_text(reservation);
-        } else {
-            let refused = output.expect_code(3).expect_error("BLOCKED by 1 hazard");
-            stage.expect_as_before(&refused.expect_text("before RabbitMQ 3.10, a quorum queue"));
-            let output = stage.migrate("auto", &[]).expect_code(0);
+            let output = output.expect_code(0).expect_no_text(reservation);
             stage.expect_migrated(&output);
+            return expect_each_once(emptied(&stage.vhost, Q), 100, &output);
         }
+        let refused = output.expect_code(3).expect_error("BLOCKED by 1 hazard").expect_text(reservation);
+        stage.expect_as_before(&refused);
+        // It may stop halfway, as it says, and the next run goes on.
+        let mut output = stage.migrate("auto", &[]);
+        for _ in 0..3 {
+            if output.code == Some(4) {
+                output = stage.migrate("auto", &[]);
+            }
+        }
+        stage.expect_migrated(&output.expect_code(0));
         let came: BTreeSet<usize> = emptied(&stage.vhost, Q).into_iter().collect();
         assert_eq!(came.len(), 100);
     });
