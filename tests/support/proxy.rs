@@ -16,11 +16,12 @@ pub(crate) struct Matching {
     method: Option<&'static str>,
     writes: bool,
     path: Option<String>,
+    but: Option<&'static str>,
     which: Range<usize>,
 }
 
 fn of(method: Option<&'static str>) -> Matching {
-    Matching { method, writes: false, path: None, which: 1..usize::MAX }
+    Matching { method, writes: false, path: None, but: None, which: 1..usize::MAX }
 }
 
 /// Every request.
@@ -56,6 +57,12 @@ impl Matching {
         self
     }
 
+    /// Only those whose path does not contain this.
+    pub(crate) fn but(mut self, part: &'static str) -> Self {
+        self.but = Some(part);
+        self
+    }
+
     /// Only the n-th of them, counted from 1.
     pub(crate) fn nth(mut self, n: usize) -> Self {
         self.which = n..n + 1;
@@ -78,6 +85,7 @@ impl Matching {
         self.method.is_none_or(|method| method == request.method)
             && !(self.writes && request.method == "GET")
             && self.path.as_ref().is_none_or(|part| request.path.contains(part))
+            && self.but.is_none_or(|part| !request.path.contains(part))
     }
 }
 

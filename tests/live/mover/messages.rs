@@ -164,7 +164,7 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
     let moved = last.moved.unwrap();
     assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
     let moved = usize::try_from(moved).unwrap();
-    assert!(numbers(&take(&stage.amqp, &stage.new, moved)).into_iter().eq(0..moved));
+    in_order(&numbers(&take(&stage.amqp, &stage.new, moved)), 0, &format!("{types:?}, at the target"));
     // Whoever takes before all of it is back gets what was behind it first.
     until("what was under way, back where it was", || {
         (usize::try_from(stage.amqp.ready(&stage.old)).unwrap() + moved == 20_000).then_some(())
@@ -179,8 +179,16 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
         // A quorum queue hands out in any order what came back together (seen on 3.10.8).
         rest[..back].sort_unstable();
     }
-    assert!(rest.into_iter().eq(moved..20_000), "{types:?}");
+    in_order(&rest, moved, &format!("{types:?}, at the source, of which {back} came back"));
     moved < 20_000
+}
+
+/// Sees that these follow one another from the first on, and says where they do not.
+fn in_order(numbers: &[usize], first: usize, what: &str) {
+    if let Some(at) = numbers.iter().zip(first..).position(|(number, expected)| *number != expected) {
+        let near = &numbers[at.saturating_sub(3)..numbers.len().min(at + 20)];
+        panic!("{what}: after {at} from {first} on: {near:?}");
+    }
 }
 
 #[test]
