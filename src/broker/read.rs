@@ -164,6 +164,11 @@ impl Broker {
         Ok(policies(self.get(path("policies", &[vhost.as_str()])).await?))
     }
 
+    /// The operator policies of a vhost; none where they cannot be read. One request.
+    pub async fn operator_policies(&self, vhost: &VhostName) -> Result<BTreeMap<PolicyName, Policy>, BrokerError> {
+        Ok(policies(self.listed_operator_policies(vhost).await?))
+    }
+
     /// The bindings that begin or end at a queue or an exchange, but for those of the default exchange. The broker finds
     /// them without looking through all of the vhost's.
     pub async fn bindings_at(&self, vhost: &VhostName, id: &ObjectId) -> Result<BTreeSet<Binding>, BrokerError> {
@@ -245,14 +250,17 @@ impl Broker {
             self.get(path("exchanges", &[vhost.as_str()])),
             self.get(path("bindings", &[vhost.as_str()])),
             self.get(path("policies", &[vhost.as_str()])),
-            self.operator_policies(vhost),
+            self.listed_operator_policies(vhost),
         )?;
         Ok(Lists { settings: None, queues, exchanges, bindings, policies, operator_policies })
     }
 
     /// Every user may read them on RabbitMQ; where that is not so, or where there is no such list, they count as none,
     /// because a plan without them is only less well informed.
-    async fn operator_policies<T: DeserializeOwned + Default>(&self, vhost: &VhostName) -> Result<T, BrokerError> {
+    async fn listed_operator_policies<T: DeserializeOwned + Default>(
+        &self,
+        vhost: &VhostName,
+    ) -> Result<T, BrokerError> {
         match self.get(path("operator-policies", &[vhost.as_str()])).await {
             Err(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. } | BrokerError::NotFound { .. }) => {
                 Ok(T::default())

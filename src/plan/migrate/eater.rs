@@ -7,14 +7,23 @@ use crate::model::{BrokerVersion, Policy, PolicyName};
 use std::collections::BTreeMap;
 
 impl Migration {
-    /// The policy that takes messages from what holds them, of those that the vhost has now, in words.
-    pub fn eater(&self, policies: &BTreeMap<PolicyName, Policy>, version: BrokerVersion) -> Option<String> {
-        let policies = Policies::new(policies, version);
+    /// The policy that takes messages from what holds them, of the users' policies and the operator policies that the vhost
+    /// has now, in words.
+    pub fn eater(
+        &self,
+        policies: &BTreeMap<PolicyName, Policy>,
+        operator_policies: &BTreeMap<PolicyName, Policy>,
+        version: BrokerVersion,
+    ) -> Option<String> {
         let beside = self.beside();
-        [&beside.hold, &beside.drained].into_iter().find_map(|name| {
-            let governing = policies.governing(name, Governed::from(&self.holding));
-            let named = governing.likely().filter(|named| *named.name != beside.shield)?;
-            eats(&named).map(|key| format!("policy {} sets {key} on {name}", named.name))
+        // An operator policy holds beside whatever a user's says, also beside the shield.
+        [("policy", policies), ("operator policy", operator_policies)].into_iter().find_map(|(kind, all)| {
+            let all = Policies::new(all, version);
+            [&beside.hold, &beside.drained].into_iter().find_map(|name| {
+                let governing = all.governing(name, Governed::from(&self.holding));
+                let named = governing.likely().filter(|named| *named.name != beside.shield)?;
+                eats(&named).map(|key| format!("{kind} {} sets {key} on {name}", named.name))
+            })
         })
     }
 }

@@ -74,9 +74,15 @@ fn while_it_is_proven_empty(
 }
 
 /// Does something when that exchange is about to be made through which all comes back: the queue is exchanged, or not any
-/// more to be.
-fn before_the_return(proxy: &Proxy, what: impl FnMut() + Send + 'static) {
-    proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(what)));
+/// more to be. Once, also where that takes so long that the request is sent again.
+fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
+    let mut what = Some(what);
+    let once = move || {
+        if let Some(what) = what.take() {
+            what();
+        }
+    };
+    proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(once)));
 }
 
 /// A connection of its own, for what is done meanwhile.
@@ -84,8 +90,9 @@ fn amqp(stage: &Stage<'_>) -> Amqp {
     Amqp::connect(Node::shared().amqp_port(), stage.vhost.name(), "guest", "guest")
 }
 
-fn policy(stage: &Stage<'_>) -> impl FnMut() + Send + use<> {
-    let (http, path) = (stage.vhost.http(), stage.vhost.path("policies", &["late"]));
+/// Puts one of `policies` or `operator-policies`.
+fn policy(stage: &Stage<'_>, kind: &str) -> impl FnMut() + Send + use<> {
+    let (http, path) = (stage.vhost.http(), stage.vhost.path(kind, &["late"]));
     let body = json!({"pattern": "^q.topo", "definition": {"max-length": 3}, "apply-to": "queues"});
     let (amqp, drained) = (amqp(stage), "q.topo.drained");
     move || {
@@ -95,17 +102,21 @@ fn policy(stage: &Stage<'_>) -> impl FnMut() + Send + use<> {
     }
 }
 
+/// Those of users, and those of operators.
+const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", "operator policy")];
+
 /// After the swap there is no way back: it is done, and said.
 #[test]
 fn a_policy_that_takes_what_is_held_is_said() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, MOVERS.into_iter().zip(KINDS), |(mover, (kind, word))| {
         let (stage, proxy) = Stage::new("taken", TTL).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
-        before_the_return(&proxy, policy(&stage));
+        before_the_return(&proxy, policy(&stage, kind));
         let output = stage.migrate(mover, &[]).expect_code(4);
-        let policy = "policy late sets max-length on q.topo.hold, which held them";
-        let output = output.expect_error("but messages may be missing: policy late sets max-length on q.topo.hold");
+        let policy = &format!("{word} late sets max-length on q.topo.hold, which held them");
+        let output =
+            output.expect_error(&format!("but messages may be missing: {word} late sets max-length on q.topo.hold"));
         assert!(stage.is_new(), "{output}");
         let left = emptied(&stage.vhost, Q).len();
         assert_eq!(left, 3, "{output}");
@@ -119,12 +130,14 @@ fn a_policy_that_takes_what_is_held_is_said() {
 /// Before the swap it is undone.
 #[test]
 fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
-    at_once(2, MOVERS, |mover| {
+    // The other way round, so that both movers meet both kinds.
+    at_once(2, MOVERS.into_iter().rev().zip(KINDS), |(mover, (kind, word))| {
         let (stage, proxy) = Stage::new("taking", TTL).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
-        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(policy(&stage))));
-        let output = stage.migrate(mover, &[]).expect_code(1).expect_text("policy late sets max-length on q.topo.");
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(policy(&stage, kind))));
+        let output = stage.migrate(mover, &[]).expect_code(1);
+        let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!stage.is_new() && emptied(&stage.vhost, Q).len() == 3, "{output}");
         let said = if mover == "amqp" { "17 messages did not come back" } else { "may not have come back" };
         output.expect_error(said).expect_no_text("all is as it was");
@@ -166,12 +179,8 @@ fn a_new_queue_that_is_deleted_at_once_is_made_again() {
     let (stage, proxy) = Stage::new("deleted", TTL).through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(20);
-    let (http, queue, mut is_done) = (stage.vhost.http(), stage.vhost.path("queues", &[Q]), false);
-    before_the_return(&proxy, move || {
-        if !std::mem::replace(&mut is_done, true) {
-            assert!(http.delete(&queue).is_success());
-        }
-    });
+    let (http, queue) = (stage.vhost.http(), stage.vhost.path("queues", &[Q]));
+    before_the_return(&proxy, move || assert!(http.delete(&queue).is_success()));
     let output = stage.migrate("amqp", &[]).expect_code(0);
     stage.expect_migrated(&output);
     expect_each_once(emptied(&stage.vhost, Q), 20, &output);

@@ -5,6 +5,7 @@ use super::Moving;
 use crate::broker::BrokerError;
 use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName};
 use crate::plan::Migration;
+use tokio::try_join;
 
 impl Moving<'_> {
     /// The policy that takes messages from what holds them now, in words.
@@ -13,8 +14,9 @@ impl Moving<'_> {
         migration: &Migration,
         version: BrokerVersion,
     ) -> Result<Option<String>, BrokerError> {
-        let policies = self.broker.broker().policies(self.broker.vhost()).await?;
-        Ok(migration.eater(&policies, version))
+        let (broker, vhost) = (self.broker.broker(), self.broker.vhost());
+        let (policies, operator) = try_join!(broker.policies(vhost), broker.operator_policies(vhost))?;
+        Ok(migration.eater(&policies, &operator, version))
     }
 
     /// Fails if there is one: as long as the old queue is there, all can be put back into it.
