@@ -122,7 +122,11 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
         }
         draft.unfinished.push(Note {
             address,
-            text: format!("a migration of {id} was cut short; {held}: {text}", held = held(situation, &name)),
+            text: format!(
+                "a migration of {id} was cut short; {held}: {text}{nothing}",
+                held = held(situation, &name),
+                nothing = nothing_leads_to_it(situation, &name)
+            ),
         });
         if let (Some(wanted), true, false) = (wanted, goes_on, is_planned) {
             let mut holding = holding.clone();
@@ -156,6 +160,20 @@ fn on_the_tap(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName) {
         .partition(|binding| situation.wanted.topology.bindings.contains(binding));
     kept.declared += declared.len();
     kept.undeclared.extend(others);
+}
+
+/// What was bound goes with the tap, where somebody deletes it. Nothing but the backup has those bindings then.
+fn nothing_leads_to_it(situation: &Situation<'_>, name: &QueueName) -> String {
+    let tap = Beside::of(name).tap;
+    let topology = situation.current;
+    let is_to_it = |binding: &Binding| binding.destination == Destination::Queue(name.clone());
+    if topology.exchanges.contains_key(&tap) || topology.bindings.iter().any(is_to_it) {
+        return String::new();
+    }
+    format!(
+        ". Nothing leads to it now: if somebody deleted exchange {tap}, its bindings went with it; those that the spec does \
+         not have are in the backup of the run that began"
+    )
 }
 
 /// `1,204 messages are held beside it`.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::alarm::{EXCHANGED, PREPARED};
+use super::alarm::{EXCHANGED, PREPARED, of_the_migration};
 use super::killed::killed_before;
 use super::stage::{Conversion, Q, Stage, TTL, declare_old, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
-use crate::support::{Fault, Node, Topo, deletes, puts, until, writes};
+use crate::support::{Fault, Node, Topo, deletes, puts, until};
 
 const MESSAGES: usize = 20_000;
 /// What a mover may have under way.
@@ -33,7 +33,7 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         let proxy = stage.through_node(&node);
         Publisher::new(&stage.vhost).fill(MESSAGES);
         let running = stage.start(mover);
-        until("messages under way", || (proxy.count(&writes()) >= begins).then_some(()));
+        until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         restart(&node);
         let cut = running.wait();
         println!("by {mover}, after {begins} requests: {:?}", cut.code);
@@ -89,6 +89,63 @@ fn without_a_queue(hint: &str) -> Stage<'static> {
     stage.unlock();
     stage.directly();
     stage
+}
+
+/// Nothing else is as it seems until that is known.
+#[test]
+fn what_was_cut_short_stands_first_in_a_plan() {
+    let stage = without_a_queue("first");
+    stage.topo.rewrite(&TTL.spec().replace("queues:\n", "queues:\n  a-new-one: {type: classic}\n"));
+    for (format, unfinished, new) in [
+        ("text", "! unfinished           queues/", "+ queue a-new-one"),
+        ("markdown", "- **unfinished** `queues/", "| + | queue a-new-one | create |"),
+    ] {
+        let plan = stage
+            .topo
+            .run(["plan", "--format", format])
+            .expect_text("a migration of queue q was cut short; 200 messages");
+        let at = |text: &str| plan.stdout.find(text).unwrap_or_else(|| panic!("no {text}: {plan}"));
+        assert!(at(unfinished) < at(new), "{plan}");
+    }
+    let output = stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
+    assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
+}
+
+/// What is published meanwhile is lost, and the bindings that no spec has, by whoever deletes it. No message that came before is.
+#[test]
+fn a_tap_that_somebody_deletes_takes_no_message_along() {
+    let with_the_old_queue = || {
+        let (mut stage, proxy) = Stage::new("tap", TTL).through();
+        Publisher::new(&stage.vhost).fill(200);
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::HangBefore);
+        assert!(killed_before(1, &proxy, stage.start("amqp")));
+        stage.unlock();
+        stage.directly();
+        stage
+    };
+    let bindings = |stage: &Stage<'_>| {
+        let bindings =
+            stage.vhost.list("bindings").into_iter().filter(|it| it["destination"] == Q && it["source"] != "");
+        bindings.map(|it| format!("{} {}", it["source"], it["routing_key"])).collect::<Vec<_>>()
+    };
+    let is_said = "Nothing leads to it now: if somebody deleted exchange q.topo.tap, its bindings went with it";
+    for stage in [with_the_old_queue(), without_a_queue("tap")] {
+        stage.topo.run(["plan"]).expect_text("was cut short").expect_no_text("Nothing leads to it now");
+        assert!(stage.vhost.http().delete(&stage.vhost.path("exchanges", &["q.topo.tap"])).is_success());
+        stage.topo.run(["plan"]).expect_text(is_said);
+        let output = stage.migrate("amqp", &[]).expect_code(0).expect_text(is_said);
+        assert!(stage.is_new(), "{output}");
+        assert_eq!(bindings(&stage), ["\"in\" \"work.#\""], "{output}");
+        let plan = stage.topo.run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "{plan}\n{output}");
+        assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
+    }
+    // Undone, it is the queue that it was, with as much.
+    let stage = with_the_old_queue();
+    assert!(stage.vhost.http().delete(&stage.vhost.path("exchanges", &["q.topo.tap"])).is_success());
+    let output = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0);
+    assert!(!stage.is_new() && stage.vhost.queue("q.topo.hold").is_null(), "{output}");
+    assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
 }
 
 /// Nobody limited it when its messages were taken out; whoever does now is told how many do not fit.
