@@ -2,7 +2,7 @@
 
 use super::change_text::whole;
 use super::next_line::next_line;
-use super::plan_text::{View, blocked_by, compared, summary_line};
+use super::plan_text::{View, blocked_by, compared, remark, summary_line};
 use super::style::clean;
 use super::ways_markdown::{self, fence};
 use crate::model::Object;
@@ -49,8 +49,10 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         out.push('\n');
     }
     out.push('\n');
-    let hazards =
-        plan.hazards().map(|hazard| format!("- **{}** `{}`: {}", hazard.kind, hazard.address, inline(&hazard.text)));
+    let hazards = plan.hazards().map(|hazard| {
+        let remark = remark(hazard, view.obstacles);
+        format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, inline(&hazard.text))
+    });
     let blocks = plan.blocks().map(|block| {
         let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
         format!("- **blocked** `{}`: {}{lift}", block.address, inline(&block.text))

@@ -8,7 +8,7 @@ use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, words
 use super::{report_text, ways_text};
 use crate::model::count::{count, number};
 use crate::model::{Address, ObjectId};
-use crate::plan::{ChangeKind, Goal, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
+use crate::plan::{ChangeKind, Goal, Hazard, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -171,15 +171,19 @@ fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
     lines.into_iter().enumerate().map(|(index, line)| format!("{}{line}", begin(index))).collect()
 }
 
+/// What stands behind a hazard that is no obstacle.
+pub(super) fn remark(hazard: &Hazard, obstacles: &Obstacles) -> &'static str {
+    match (hazard.must_be_allowed, obstacles.hazards.contains(hazard)) {
+        (true, false) => " (allowed)",
+        (false, _) => " (only shown)",
+        (true, true) => "",
+    }
+}
+
 fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     for hazard in plan.hazards() {
         let open = view.obstacles.hazards.contains(hazard);
-        let remark = match (hazard.must_be_allowed, open) {
-            (true, false) => " (allowed)",
-            (false, _) => " (only shown)",
-            (true, true) => "",
-        };
-        let lines = sentence(&format!("{}{remark}", hazard.text), "", view);
+        let lines = sentence(&format!("{}{}", hazard.text, remark(hazard, view.obstacles)), "", view);
         warning(text, if open { RED } else { YELLOW }, hazard.kind.as_str(), &hazard.address, &lines);
     }
     for block in &view.obstacles.blocks {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
-use crate::support::{NONE, text};
+use crate::support::{NONE, deletes, puts, text};
 
 fn put(stage: &Stage, kind: &str, name: &str, body: &Value) {
     let answer = stage.vhost.http().put(&stage.vhost.path(kind, &[name]), body);
@@ -39,6 +39,31 @@ fn a_policy_does_not_eat_what_is_held() {
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_migrated(&context);
         expect_each_once(emptied(&stage.vhost, Q), 100, &context);
+    });
+}
+
+/// A policy more, for a moment, is one more for whoever looks: where none is needed, none is made.
+#[test]
+fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
+    let of_the_queue = json!({"pattern": "^q$", "definition": {"max-length": 100_000}});
+    let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
+    let eater = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
+    at_once(4, [(None, 0), (Some(of_the_queue), 0), (Some(harmless), 0), (Some(eater), 1)], |(policy, shields)| {
+        let stage = Stage::new("shield", TTL);
+        if let Some(body) = &policy {
+            put(&stage, "policies", "theirs", body);
+        }
+        let (stage, proxy) = stage.remembered().through();
+        let mut publisher = Publisher::new(&stage.vhost);
+        publisher.fill(20);
+        let output = stage.migrate("amqp", &[]);
+        let context = format!("{policy:?}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        for method in [puts(), deletes()] {
+            assert_eq!(proxy.count(&method.path("/q.topo.shield")), shields, "{context}");
+        }
+        stage.expect_migrated(&context);
+        expect_each_once(emptied(&stage.vhost, Q), 20, &context);
     });
 }
 
@@ -147,4 +172,33 @@ fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
         let came: BTreeSet<usize> = emptied(&stage.vhost, Q).into_iter().collect();
         assert_eq!(came.len(), 100);
     });
+}
+
+/// What was mirrored is held in quorum queues.
+#[test]
+fn so_must_a_mirrored_one() {
+    // From 4.0 on there are no mirrors.
+    if since(4, 0) {
+        return;
+    }
+    let stage = Stage::new("mirrored", TTL);
+    put(&stage, "policies", "ha", &json!({"pattern": "^q$", "definition": {"ha-mode": "all"}}));
+    let stage = stage.remembered();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(100);
+    let most = "routing-gap,consumer-disruption,contract-change,reorder";
+    let output = stage.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
+    let reservation = "before RabbitMQ 3.10, where quorum queues take part";
+    if since(3, 10) {
+        let output = output.expect_code(0).expect_no_text(reservation);
+        stage.expect_migrated(&output);
+        return expect_each_once(emptied(&stage.vhost, Q), 100, &output);
+    }
+    let refused = output.expect_code(3).expect_error("BLOCKED by 1 hazard").expect_text(reservation);
+    // Of the two, one must be allowed.
+    let comment = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", "markdown"]).stdout;
+    let duplicates: Vec<&str> = comment.lines().filter(|line| line.starts_with("- **duplicates**")).collect();
+    let only_shown = duplicates.iter().filter(|line| line.ends_with(" (only shown)")).count();
+    assert_eq!((duplicates.len(), only_shown), (2, 1), "{comment}");
+    stage.expect_as_before(&refused);
 }
