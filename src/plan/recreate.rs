@@ -6,6 +6,7 @@ use super::hazard::HazardKind;
 use super::migrate::{self, Obstacle};
 use super::situation::Situation;
 use super::{QueueActivity, Verdict};
+use crate::behaviour::is_made_by_http;
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::count::number;
 use crate::model::names::LONGEST_NAME;
@@ -81,6 +82,16 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
             text,
             "declare that binding in the spec if it is text, or have its owner bind it in another way",
         );
+    }
+    let typed = |binding: &Binding, keys: &[String]| {
+        let is_other = |key: &String| is_made_by_http(key, &binding.arguments) == Some(false);
+        !is_compared && binding.touches(&id) && !declared.contains(binding) && keys.iter().any(is_other)
+    };
+    if let Some((binding, _)) = situation.properties_keys.iter().find(|(binding, keys)| typed(binding, keys)) {
+        let text = format!(
+            "a recreate could not restore {binding}: its arguments have AMQP types that the management API cannot carry"
+        );
+        return Refusal::never(text, "have its owner take it away, and bind it again afterwards");
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,

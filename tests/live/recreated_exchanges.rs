@@ -95,3 +95,32 @@ fn an_application_that_makes_the_old_one_again_is_noticed() {
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(bindings(&vhost).len(), MANY + 5);
 }
+
+/// A binding with a type that HTTP cannot carry would come back as another one, of a queue as of an exchange.
+#[test]
+fn a_binding_that_http_cannot_copy_is_a_refusal() {
+    let node = Node::shared();
+    let vhost = node.vhost("hub-of-types");
+    let mut spec = prepare(&vhost);
+    spec.push_str("  full: {type: classic, maxLength: 5, onConflict: ifEmpty}\n");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("full", NONE).unwrap();
+    let topo = Topo::new(&vhost).spec(&spec);
+    for (queue, arguments) in [("q", ("at", Argument::Timestamp(1_700_000_000))), ("full", ("f", Argument::Float(0.5)))]
+    {
+        let exchange = if queue == "q" { "hub/1" } else { "amq.headers" };
+        let arguments = [arguments];
+        amqp.bind_queue(exchange, queue, "typed", &arguments);
+        let before = vhost.list("bindings");
+        let refused = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(3);
+        let refused = refused.expect_text("its arguments have AMQP types that the management API cannot carry");
+        assert_eq!(vhost.list("bindings"), before, "{refused}");
+        // As it says.
+        let typed = before.iter().find(|it| it["routing_key"] == "typed").expect("the binding");
+        let key = typed["properties_key"].as_str().unwrap();
+        vhost.http().delete(&vhost.path("bindings", &["e", exchange, "q", queue, key])).expect_status(204);
+    }
+    topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
+    assert_eq!(vhost.exchange("hub/1")["type"], "direct");
+    assert_eq!(vhost.queue("full")["arguments"]["x-max-length"], 5);
+}
