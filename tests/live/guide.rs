@@ -145,6 +145,10 @@ fn first_plan() {
 
 #[test]
 fn adopting() {
+    // Elsewhere a plan in it has other bindings, or one hazard more, as the page says.
+    if !Node::shared().at_least(3, 10) || Node::shared().at_least(4, 0) {
+        return;
+    }
     is_true("adopting", &["store", "workshop"], &[]);
 }
 
