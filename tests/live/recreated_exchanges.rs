@@ -106,21 +106,34 @@ fn a_binding_that_http_cannot_copy_is_a_refusal() {
     let amqp = vhost.amqp();
     amqp.declare_queue("full", NONE).unwrap();
     let topo = Topo::new(&vhost).spec(&spec);
-    for (queue, arguments) in [("q", ("at", Argument::Timestamp(1_700_000_000))), ("full", ("f", Argument::Float(0.5)))]
-    {
-        let exchange = if queue == "q" { "hub/1" } else { "amq.headers" };
-        let arguments = [arguments];
-        amqp.bind_queue(exchange, queue, "typed", &arguments);
-        let before = vhost.list("bindings");
+    let listed = || {
+        let mut bindings = vhost.list("bindings");
+        bindings.sort_by_key(Value::to_string);
+        bindings
+    };
+    let by_its_owner = "have its owner take it away";
+    for (exchange, queue, name, value, lift) in [
+        ("hub/1", "q", "at", Argument::Timestamp(1_700_000_000), by_its_owner),
+        ("hub/1", "q", "n", Argument::LongInt(1), by_its_owner),
+        ("amq.headers", "full", "f", Argument::Float(0.5), "/full=migrate, which binds it again over AMQP"),
+    ] {
+        amqp.bind_queue(exchange, queue, "typed", &[(name, value)]);
+        let before = listed();
         let refused = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(3);
         let refused = refused.expect_text("its arguments have AMQP types that the management API cannot carry");
-        assert_eq!(vhost.list("bindings"), before, "{refused}");
+        let refused = refused.expect_text(lift);
+        assert_eq!(listed(), before, "{refused}");
         // As it says.
         let typed = before.iter().find(|it| it["routing_key"] == "typed").expect("the binding");
         let key = typed["properties_key"].as_str().unwrap();
         vhost.http().delete(&vhost.path("bindings", &["e", exchange, "q", queue, key])).expect_status(204);
     }
+    // What HTTP made, it can make again: `prepare` has more of it.
+    let made = json!({"routing_key": "made", "arguments": {"d": 0.945_270_695_553_922_3, "n": -1, "m": 123_456_789_012_i64, "b": true}});
+    vhost.http().post(&vhost.path("bindings", &["e", "hub/1", "q", "full"]), &made).expect_status(201);
+    let before = bindings(&vhost);
     topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(vhost.queue("full")["arguments"]["x-max-length"], 5);
+    assert_eq!(bindings(&vhost), before);
 }
