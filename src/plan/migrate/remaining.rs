@@ -41,9 +41,12 @@ impl Migration {
             list.declare();
         }
         if is_there || self.goal == Goal::Recreate {
-            // Without a tap nothing was ever held, and what refused to be made is not needed to clean up.
+            // Without a tap nothing was ever held, and what refused to be made is not needed to clean up. But where nothing
+            // leads to the queue, somebody may have deleted the tap.
             let was_tapped = [&list.beside.tap, &list.beside.back].iter().any(|name| list.has_exchange(name));
-            if self.goal == Goal::Recreate || was_tapped {
+            let is_cut_off = list.has_exchange(&ExchangeName::new(&list.beside.drained))
+                && list.sources_of(&list.queue()).is_empty();
+            if self.goal == Goal::Recreate || was_tapped || is_cut_off {
                 list.give_back();
             }
             list.clean();

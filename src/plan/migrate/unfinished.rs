@@ -172,7 +172,7 @@ fn nothing_leads_to_it(situation: &Situation<'_>, name: &QueueName) -> String {
     }
     format!(
         ". Nothing leads to it now: if somebody deleted exchange {tap}, its bindings went with it; those that the spec does \
-         not have are in the backup of the run that began"
+         not have are in the backup of the run that began, if it wrote one"
     )
 }
 
@@ -216,8 +216,12 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
             Some(live) => {
                 out_of_reach(draft, situation, &name, address);
                 immovable(draft, situation, address);
-                let text =
-                    format!("the migration of {} is undone; {}", ObjectId::Queue(name.clone()), held(situation, &name));
+                let text = format!(
+                    "the migration of {} is undone; {}{}",
+                    ObjectId::Queue(name.clone()),
+                    held(situation, &name),
+                    nothing_leads_to_it(situation, &name)
+                );
                 draft.unfinished.push(Note { address: address.clone(), text });
                 let (wanted, holding) = (live.clone(), holding.clone());
                 draft.migrations.push(Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None });

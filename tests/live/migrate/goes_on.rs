@@ -140,11 +140,17 @@ fn a_tap_that_somebody_deletes_takes_no_message_along() {
         assert_eq!(plan.code, Some(0), "{plan}\n{output}");
         assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
     }
-    // Undone, it is the queue that it was, with as much.
-    let stage = with_the_old_queue();
+    // Undone when all had been moved out.
+    let (mut stage, proxy) = Stage::new("tap", TTL).through();
+    Publisher::new(&stage.vhost).fill(200);
+    proxy.add(deletes().path(&format!("/api/queues/{}/{Q}", stage.vhost.name())).nth(2), Fault::HangBefore);
+    assert!(killed_before(2, &proxy, stage.start("shovel")));
+    stage.unlock();
+    stage.directly();
     assert!(stage.vhost.http().delete(&stage.vhost.path("exchanges", &["q.topo.tap"])).is_success());
-    let output = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0);
+    let output = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0).expect_text(is_said);
     assert!(!stage.is_new() && stage.vhost.queue("q.topo.hold").is_null(), "{output}");
+    assert!(bindings(&stage).is_empty(), "{output}");
     assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");
 }
 
