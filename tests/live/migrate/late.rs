@@ -95,10 +95,14 @@ fn policy(stage: &Stage<'_>, kind: &str) -> impl FnMut() + Send + use<> {
     let (http, path) = (stage.vhost.http(), stage.vhost.path(kind, &["late"]));
     let body = json!({"pattern": "^q.topo", "definition": {"max-length": 3}, "apply-to": "queues"});
     let (amqp, drained) = (amqp(stage), "q.topo.drained");
+    let (queue, governs) =
+        (stage.vhost.path("queues", &[drained]), kind.replace("policies", "policy").replace('-', "_"));
     move || {
         assert!(http.put(&path, &body).is_success());
         // The queue hears of it a moment later.
-        until("the policy", || (amqp.ready(drained) <= 3).then_some(()));
+        until("the policy", || {
+            (http.get(&queue).found()[&governs] == "late" && amqp.ready(drained) <= 3).then_some(())
+        });
     }
 }
 

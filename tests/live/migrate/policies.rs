@@ -48,7 +48,8 @@ fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
     let of_the_queue = json!({"pattern": "^q$", "definition": {"max-length": 100_000}});
     let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
     let eater = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
-    at_once(4, [(None, 0), (Some(of_the_queue), 0), (Some(harmless), 0), (Some(eater), 1)], |(policy, shields)| {
+    let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(eater), true)];
+    at_once(4, cases, |(policy, is_shielded)| {
         let stage = Stage::new("shield", TTL);
         if let Some(body) = &policy {
             put(&stage, "policies", "theirs", body);
@@ -60,7 +61,7 @@ fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
         let context = format!("{policy:?}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         for method in [puts(), deletes()] {
-            assert_eq!(proxy.count(&method.path("/q.topo.shield")), shields, "{context}");
+            assert_eq!(proxy.count(&method.path("/q.topo.shield")) > 0, is_shielded, "{context}");
         }
         stage.expect_migrated(&context);
         expect_each_once(emptied(&stage.vhost, Q), 20, &context);
