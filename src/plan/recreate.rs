@@ -6,7 +6,6 @@ use super::hazard::HazardKind;
 use super::migrate::{self, Obstacle};
 use super::situation::Situation;
 use super::{QueueActivity, Verdict};
-use crate::behaviour::is_made_by_http;
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::count::number;
 use crate::model::names::LONGEST_NAME;
@@ -69,14 +68,11 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         let text = format!("a recreate could not restore {binding}: {}", why.text);
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
-    let wanted = situation.wanted;
-    let is_restored = |binding: &Binding| {
-        let reason = binding_reason(binding, &wanted.topology, &wanted.scope);
-        !wanted.topology.bindings.contains(binding) && reason != Some(DeleteReason::Removed)
-    };
+    let declared = &situation.wanted.topology.bindings;
     // A migration compares what it bound with what was there, and can bind over AMQP.
     let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
-    let void = |binding: &Binding| !is_compared && is_restored(binding) && binding.arguments.values().any(may_be_void);
+    let void =
+        |binding: &Binding| !is_compared && !declared.contains(binding) && binding.arguments.values().any(may_be_void);
     if let Some(binding) = bindings_of(situation, &id).find(|binding| void(binding)) {
         let text = format!(
             "a recreate could not restore {binding}: `undefined` may stand for an AMQP void, which cannot be sent over HTTP"
@@ -85,13 +81,6 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
             text,
             "declare that binding in the spec if it is text, or have its owner bind it in another way",
         );
-    }
-    let typed = |binding: &Binding, keys: &[String]| {
-        let is_other = |key: &String| is_made_by_http(key, &binding.arguments) == Some(false);
-        !is_compared && binding.touches(&id) && is_restored(binding) && keys.iter().any(is_other)
-    };
-    if let Some((binding, _)) = situation.properties_keys.iter().find(|(binding, keys)| typed(binding, keys)) {
-        return typed_refusal(planned, on_conflict, binding);
     }
     let queue = match &planned.before {
         Some(Object::Queue(_, queue)) => queue,
@@ -114,25 +103,6 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         return Refusal::unless_asked(text, None);
     }
     queue_refusal(planned, queue, on_conflict)
-}
-
-/// What HTTP cannot carry, a migration binds again over AMQP. It has to be asked for, and moves no stream.
-fn typed_refusal(planned: &PlannedChange, on_conflict: OnConflict, binding: &Binding) -> Option<Refusal> {
-    let text = format!(
-        "a recreate could not restore {binding}: its arguments have AMQP types that the management API cannot carry"
-    );
-    let by_its_owner = "have its owner take it away, and bind it again afterwards";
-    let address = &planned.address;
-    match &planned.before {
-        Some(Object::Queue(_, queue)) if queue.queue_type() != Some(QueueType::Stream) => match on_conflict {
-            OnConflict::Refuse => queue_refusal(planned, queue, on_conflict),
-            OnConflict::IfEmpty | OnConflict::Discard | OnConflict::Migrate => Refusal::unless_asked(
-                text,
-                Some(format!("--recreate {address}=migrate, which binds it again over AMQP; or {by_its_owner}")),
-            ),
-        },
-        Some(_) | None => Refusal::never(text, by_its_owner),
-    }
 }
 
 fn exchange_refusal(planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
