@@ -249,7 +249,10 @@ fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
     until("both to answer", || asks_for(&topo, &vhost, &[]).is_empty().then_some(()));
     // Who may see no listeners has to say where the broker is, if it is at another port than others.
     let amqp_url = format!("amqp://127.0.0.1:{}", vhost.node().amqp_port());
-    assert_eq!(asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]), NO_QUEUE);
+    // And a busy broker that does not answer in time says nothing.
+    until("both to answer anybody", || {
+        (asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
+    });
     // What is not asked is not known.
     assert_eq!(asks_for(&topo, &vhost, &["--mover", "shovel"]), ["a", "b"]);
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", "amqp://127.0.0.1:1"]), ["a", "b"]);
