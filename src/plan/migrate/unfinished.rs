@@ -162,7 +162,7 @@ fn on_the_tap(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName) {
     kept.undeclared.extend(others);
 }
 
-/// What was bound goes with the tap, where somebody deletes it. Nothing but the backup has those bindings then.
+/// The bindings of a tap go with it, where somebody deletes it. The spec has its own of them; the others are in the backup only.
 fn nothing_leads_to_it(situation: &Situation<'_>, name: &QueueName) -> String {
     let tap = Beside::of(name).tap;
     let topology = situation.current;
