@@ -302,6 +302,21 @@ fn a_renewal_that_is_late_does_not_bring_it_back() {
     is_done(&vhost);
 }
 
+/// All is done by then; only the end of it hangs.
+#[test]
+fn one_that_cannot_be_released_ends_by_itself() {
+    let vhost = Node::shared().vhost("unreleased");
+    let releases = deletes().path("/topo.lock");
+    let proxy = Proxy::to(Node::shared()).on(releases.clone(), Fault::HangBefore);
+    let began = Instant::now();
+    let output = through(&proxy, &vhost).run(["apply", "--yes", "--timeout", "2s"]).expect_code(0);
+    println!("over after {:?}, {} attempts", began.elapsed(), proxy.count(&releases));
+    assert!(proxy.count(&releases) > 1, "{output}");
+    output.expect_text("warning: the lock was not released, it ends by itself within a minute: ").expect_text("2s");
+    until("the end of its lease", || vhost.queue("topo.lock").is_null().then_some(()));
+    is_done(&vhost);
+}
+
 #[test]
 fn a_second_interruption_ends_it_at_once() {
     let vhost = Node::shared().vhost("insisting");
