@@ -162,7 +162,8 @@ fn on_the_tap(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName) {
     kept.undeclared.extend(others);
 }
 
-/// The bindings of a tap go with it, where somebody deletes it. The spec has its own of them; the others are in the backup only.
+/// The bindings of a tap go with it, where somebody deletes it. Those that the spec has are made again; the others are in the
+/// backup only, if one was written.
 fn nothing_leads_to_it(situation: &Situation<'_>, name: &QueueName) -> String {
     let tap = Beside::of(name).tap;
     let topology = situation.current;

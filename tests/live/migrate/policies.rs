@@ -144,8 +144,8 @@ fn a_stream_is_refused_with_the_alternative() {
     refused(stage, "`migrate` cannot move what a stream holds");
 }
 
-/// Fills the queue and migrates it, with all allowed but `duplicates`, as is done where no quorum queue before 3.10 takes part.
-/// From 3.10 on that goes well; before, it is refused, and true is returned.
+/// Fills the queue, and migrates it with what [`Stage::migrate`] allows, but for `duplicates`. From 3.10 on that must go well;
+/// before, it must be refused: then true.
 fn is_refused_before_3_10(stage: &Stage) -> bool {
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(100);
@@ -203,4 +203,5 @@ fn so_must_a_mirrored_one() {
     let duplicates: Vec<&str> = comment.lines().filter(|line| line.starts_with("- **duplicates**")).collect();
     let only_shown = duplicates.iter().filter(|line| line.ends_with(" (only shown)")).count();
     assert_eq!((duplicates.len(), only_shown), (2, 1), "{comment}");
+    stage.expect_as_before(&comment);
 }
