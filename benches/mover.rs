@@ -6,8 +6,8 @@
 //! TOPO_RABBITMQ=PATH cargo bench --bench mover  # another RabbitMQ; `tests/brokers/get` prints the paths
 //! ```
 //!
-//! It starts nodes of its own, one after the other, and ends by itself. The four take turns in each round, and each round begins with
-//! another, so that whatever else the machine does is the same to all. A time is from the call that starts a move until
+//! It starts nodes of its own, one after the other, and ends by itself. The four take turns in each round, and each round
+//! begins with another, so that whatever else the machine does is the same to all. A time is from the call that starts a move until
 //! all messages are at the target; how long it takes to start, and to stop afterwards, is printed beside it, and what the
 //! broker and this process have had of the processors, which other work beside it changes less. A plain shovel is what a
 //! person would write, all else by default: one to the queue, and one to the exchange that topo moves to, which leads there.
@@ -147,10 +147,8 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                 };
                 runtime.block_on(async { tokio::time::timeout(LONGEST, moves).await }).expect("a move that ends")
             });
-            if by == By::Amqp {
-                // A shovel that is deleted gives back what it has not acknowledged yet; this one does not.
-                assert_eq!(stage.amqp.ready(&stage.old), 0);
-            }
+            // A plain shovel that is deleted gives back what it has not acknowledged yet.
+            assert_eq!(stage.amqp.ready(&stage.old), 0);
             times
         }
     }
