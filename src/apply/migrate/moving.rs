@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(300);
 const INSTANT: Duration = Duration::from_millis(1);
 /// A mover that has had nothing for so long has got all there was.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
-/// A mover that is told to stop has 10 s for what is under way, and a shovel 30 s to be gone.
+/// A mover that is told to stop has 20 s for what is under way, and a shovel 30 s to be gone.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// While an alarm lasts, nothing of what is under way gets anywhere.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);

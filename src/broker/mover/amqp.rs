@@ -92,7 +92,7 @@ impl AmqpMove {
     }
 
     /// Takes no more, brings to its end what is on its way, and says how much was moved. What cannot be brought to its end
-    /// in 10 s goes back to the source, and is counted as perhaps at both places.
+    /// in 20 s goes back to the source, and is counted as perhaps at both places.
     pub async fn stop(mut self) -> Progress {
         // Fails when it is over already.
         let _ = self.stop.send(true);

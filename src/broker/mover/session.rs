@@ -24,8 +24,10 @@ use tokio::sync::watch;
 
 /// For what is on its way when a move is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// A queue that hands out nothing for so long has nothing.
+/// A queue that hands out nothing for so long may have nothing: it is asked.
 const QUIET: Duration = Duration::from_millis(200);
+/// Within which a queue that has more hands it out, however busy it is.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Within which acknowledgements are passed on to a quorum queue that is busy.
 const LONGEST_PASSED_ON: Duration = Duration::from_secs(15);
 /// And where something goes back, which cannot be told from what is not passed on.
@@ -129,13 +131,11 @@ impl Session {
                 },
                 next = self.consumer.next() => self.take(job, next).await,
             };
-            match over {
-                Ok(()) => {}
-                Err(Over::Stopped) => break,
-                Err(over) => return over,
+            if let Err(over) = over {
+                return over;
             }
         }
-        match tokio::time::timeout(GRACE, self.finish(job)).await {
+        match tokio::time::timeout(PATIENCE + GRACE, self.finish(job)).await {
             Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Over::Stopped,
             Ok(Err(over)) => over,
         }
@@ -143,22 +143,39 @@ impl Session {
 
     /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
     async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
-        // A message that the queue hands out while it is told of the cancel comes after the answer to it, and goes back
-        // with the channel. So nothing is acknowledged until the queue may hand out no more, or has no more.
-        while self.pipeline.len() < usize::from(self.window) {
+        self.fill(job).await?;
+        let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+        self.consumers = counted.map(|counted| counted.consumers);
+        self.unsubscribe(job).await?;
+        self.is_finished = true;
+        Ok(())
+    }
+
+    /// Takes until the queue may hand out no more, or has no more: nothing is acknowledged meanwhile. What it hands out while
+    /// it is told of the cancel comes after the answer to it, and goes back: at once, and behind all others in a quorum queue
+    /// without a delivery limit since 3.10 (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    async fn fill(&mut self, job: &mut Job) -> Result<(), Over> {
+        let end = Instant::now() + PATIENCE;
+        let mut asked = Instant::now();
+        while self.pipeline.len() < usize::from(self.window) && Instant::now() < end {
             match tokio::time::timeout(QUIET, self.consumer.next()).await {
                 Ok(Some(next)) => {
                     let delivery = next.map_err(|error| job.over(&error))?;
                     self.forward(job, delivery).await?;
                 }
                 Ok(None) => return Err(self.cancelled(job).await),
-                Err(_) => break,
+                // It may never: another is the single active consumer.
+                Err(_) if self.taken == 0 => break,
+                Err(_) => {}
+            }
+            if asked.elapsed() >= QUIET {
+                let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+                if counted.is_some_and(|counted| counted.ready == 0) {
+                    break;
+                }
+                asked = Instant::now();
             }
         }
-        let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
-        self.consumers = counted.map(|counted| counted.consumers);
-        self.unsubscribe(job).await?;
-        self.is_finished = true;
         Ok(())
     }
 
