@@ -187,7 +187,8 @@ impl Session {
                 Some(Ok(delivery)) => {
                     let is_new = !was_delivered_before(&delivery);
                     self.forward(job, delivery).await?;
-                    if is_new && self.window < job.order.prefetch {
+                    // While it is under way, no other is handed out, which would go back. That of another user is safe already.
+                    if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
                         self.widen(job).await?;
                     }
                 }
@@ -202,7 +203,6 @@ impl Session {
 
     /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
     async fn widen(&mut self, job: &mut Job) -> Result<(), Over> {
-        // While the one message is under way, no other is handed out, which would go back.
         self.unsubscribe(job).await?;
         let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
         self.consumer = consumer.map_err(|error| job.over(&error))?;

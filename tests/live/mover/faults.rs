@@ -229,6 +229,25 @@ fn messages_of_other_users() {
 }
 
 #[test]
+fn a_first_message_of_another_user_is_no_reason_to_change_the_order() {
+    let node = Node::shared();
+    let vhost = node.vhost("first");
+    let (author, impersonator) =
+        (node.user("").may_everything(&vhost), node.user("impersonator").may_everything(&vhost));
+    let of_author = AMQPProperties::default().with_user_id(author.name.as_str().into());
+    for types in [TYPES[0], TYPES[2]] {
+        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
+        author.amqp(&vhost).publish_with("", &stage.old, "0 ", of_author.clone());
+        fill(&stage.amqp, &stage.old, 1..2000, 0);
+        let mover = block_on(AmqpMover::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
+        let moving = block_on(mover.unwrap().start(stage.order())).unwrap();
+        until("all", || (moving.progress().moved == Some(2000)).then_some(()));
+        assert_eq!(block_on(moving.stop()).state, State::Stopped);
+        assert!(numbers(&take(&stage.amqp, &stage.new, 2000)).into_iter().eq(0..2000), "{types:?}");
+    }
+}
+
+#[test]
 fn a_single_active_consumer_keeps_what_is_its() {
     let vhost = Node::shared().vhost("single");
     let stage = Stage::set(&vhost, "", TYPES[0]);
