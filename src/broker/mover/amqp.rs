@@ -117,6 +117,8 @@ impl Job {
             let (in_flight, doubtful) = (session.in_flight(), session.doubtful(&self.order));
             let left = match &over {
                 Over::Lost(_) => doubtful,
+                // What was acknowledged last may not have been heard of by the queue.
+                Over::Stopped if !session.is_finished => doubtful,
                 Over::Stopped | Over::Fault(_) => in_flight,
             };
             self.told.send_modify(|progress| progress.in_flight = 0);

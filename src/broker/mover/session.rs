@@ -1,37 +1,27 @@
 //! One channel's worth of a move: takes, publishes, acknowledges what is confirmed. A lost connection ends it, and the next one
 //! goes on.
 
+mod ending;
+
+use self::ending::{GRACE, PATIENCE};
 use super::acknowledging::Acknowledging;
 use super::connection::{Connection, is_of_channel, protocol_error, words};
 use super::counts::without_counts;
-use super::declare::counted;
 use super::over::Over;
-use super::passed_on::{PASSED_ON, passed_on};
 use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
 use super::subscription::{CAREFUL, subscribe, was_delivered_before};
 use crate::broker::error::BrokerError;
-use crate::model::QueueName;
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicCancelOptions, ConfirmSelectOptions};
+use lapin::options::ConfirmSelectOptions;
 use lapin::types::DeliveryTag;
 use lapin::{Channel, Consumer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// For what is on its way when a move is told to stop.
-const GRACE: Duration = Duration::from_secs(10);
-/// A queue that hands out nothing for so long may have nothing: it is asked.
-const QUIET: Duration = Duration::from_millis(200);
-/// Within which a queue that has more hands it out, however busy it is.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Within which acknowledgements are passed on to a quorum queue that is busy.
-const LONGEST_PASSED_ON: Duration = Duration::from_secs(15);
-/// And where something goes back, which cannot be told from what is not passed on.
-const BROKEN_OFF: Duration = Duration::from_secs(3);
 /// Between attempts at a queue that rejects.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -58,7 +48,7 @@ pub(super) struct Session {
     /// How many consumed from the source before this one was cancelled, where that is known.
     consumers: Option<u32>,
     /// Whether it ended with nothing left under way.
-    is_finished: bool,
+    pub(super) is_finished: bool,
 }
 
 impl Session {
@@ -105,21 +95,21 @@ impl Session {
         self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
-    /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue is told of them in the
-    /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
-    /// more than 32 commands under way: seen on a busy 3.10.8). So it is waited for; false if that was in vain.
-    /// Where something is left under way, the queue does not show whether it has heard of the rest.
-    pub(super) async fn close(self, source: &QueueName) -> bool {
-        tokio::time::sleep(PASSED_ON).await;
-        let longest = if self.is_finished { LONGEST_PASSED_ON } else { BROKEN_OFF };
-        let passed_on = passed_on(&self.channel, source, self.consumers);
-        let is_passed_on = tokio::time::timeout(longest, passed_on).await.is_ok();
-        let _ = tokio::time::timeout(GRACE, self.channel.close(200, "done".into())).await;
-        is_passed_on || !self.is_finished
+    /// Moves until there is a reason not to. When it is told to stop, that takes 20 s at most.
+    pub(super) async fn run(&mut self, job: &mut Job) -> Over {
+        let mut stop = job.stop.clone();
+        let too_long = async move {
+            told(&mut stop).await;
+            tokio::time::sleep(PATIENCE + GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            over = self.go_on(job) => over,
+            () = too_long => Over::Stopped,
+        }
     }
 
-    /// Moves until there is a reason not to.
-    pub(super) async fn run(&mut self, job: &mut Job) -> Over {
+    async fn go_on(&mut self, job: &mut Job) -> Over {
         loop {
             let over = tokio::select! {
                 biased;
@@ -135,48 +125,10 @@ impl Session {
                 return over;
             }
         }
-        match tokio::time::timeout(PATIENCE + GRACE, self.finish(job)).await {
-            Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Over::Stopped,
-            Ok(Err(over)) => over,
+        match self.finish(job).await {
+            Ok(()) => Over::Stopped,
+            Err(over) => over,
         }
-    }
-
-    /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
-    async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
-        self.fill(job).await?;
-        let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
-        self.consumers = counted.map(|counted| counted.consumers);
-        self.unsubscribe(job).await?;
-        self.is_finished = true;
-        Ok(())
-    }
-
-    /// Takes until the queue may hand out no more, or has no more: nothing is acknowledged meanwhile. What it hands out while
-    /// it is told of the cancel comes after the answer to it, and goes back: at once, and behind all others in a quorum queue
-    /// without a delivery limit since 3.10 (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
-    async fn fill(&mut self, job: &mut Job) -> Result<(), Over> {
-        let end = Instant::now() + PATIENCE;
-        let mut asked = Instant::now();
-        while self.pipeline.len() < usize::from(self.window) && Instant::now() < end {
-            match tokio::time::timeout(QUIET, self.consumer.next()).await {
-                Ok(Some(next)) => {
-                    let delivery = next.map_err(|error| job.over(&error))?;
-                    self.forward(job, delivery).await?;
-                }
-                Ok(None) => return Err(self.cancelled(job).await),
-                // It may never: another is the single active consumer.
-                Err(_) if self.taken == 0 => break,
-                Err(_) => {}
-            }
-            if asked.elapsed() >= QUIET {
-                let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
-                if counted.is_some_and(|counted| counted.ready == 0) {
-                    break;
-                }
-                asked = Instant::now();
-            }
-        }
-        Ok(())
     }
 
     /// Sends on what was delivered, and all that is there already.
@@ -187,6 +139,7 @@ impl Session {
                 Some(Ok(delivery)) => {
                     let is_new = !was_delivered_before(&delivery);
                     self.forward(job, delivery).await?;
+                    self.tell(job);
                     // While it is under way, no other is handed out, which would go back. That of another user is safe already.
                     if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
                         self.widen(job).await?;
@@ -197,8 +150,13 @@ impl Session {
             }
             next = self.consumer.next().now_or_never();
         }
-        job.told.send_modify(|progress| progress.in_flight = self.in_flight());
+        self.tell(job);
         Ok(())
+    }
+
+    /// Says how many are under way, before something is waited for that may last.
+    fn tell(&self, job: &Job) {
+        job.told.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
     /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
@@ -208,17 +166,6 @@ impl Session {
         self.consumer = consumer.map_err(|error| job.over(&error))?;
         self.window = job.order.prefetch;
         Ok(())
-    }
-
-    /// Takes no more, but for what is on its way already, and waits until all of it is safe.
-    async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), Over> {
-        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
-        cancelled.map_err(|error| job.over(&error))?;
-        while let Some(next) = self.consumer.next().await {
-            let delivery = next.map_err(|error| job.over(&error))?;
-            self.forward(job, delivery).await?;
-        }
-        self.all_safe(job).await
     }
 
     /// Waits until all that was taken is at the target, and acknowledged.
@@ -262,6 +209,7 @@ impl Session {
         let select = channel.confirm_select(ConfirmSelectOptions::default()).await;
         select.map_err(|error| job.over(&error))?;
         self.pipeline.push(&channel, job.order.target.as_str(), delivery);
+        self.tell(job);
         match self.pipeline.settle().await {
             Ok(()) => {
                 job.impersonates = true;

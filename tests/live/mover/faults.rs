@@ -197,6 +197,30 @@ fn a_target_that_rejects_is_tried_again_in_order() {
 }
 
 #[test]
+fn a_stop_while_the_target_rejects_changes_no_order() {
+    let vhost = Node::shared().vhost("rejecting");
+    for kind in ["classic", "quorum"] {
+        let stage = Stage::set(&vhost, &format!("{kind} "), (kind, kind));
+        // Of a classic queue, which rejects what is one too many in each version.
+        let limit = [("x-max-length", Argument::LongInt(10)), ("x-overflow", text("reject-publish"))];
+        let full = format!("{kind} full");
+        stage.amqp.declare_queue(&full, &limit).unwrap();
+        stage.amqp.declare_exchange("to it", "fanout", NONE).unwrap();
+        stage.amqp.bind_queue("to it", &full, "", NONE);
+        fill(&stage.amqp, &stage.old, 0..2000, 0);
+        let stage = Stage { tap: "to it".to_owned(), new: full, ..stage };
+        let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+        until("a rejection", || (moving.progress().state == State::Rejected).then_some(()));
+        let last = block_on(moving.stop());
+        assert_eq!((last.moved, last.state), (Some(10), State::Stopped), "{kind}");
+        assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10), "{kind}");
+        until("what went back", || (stage.amqp.ready(&stage.old) == 1990).then_some(()));
+        assert!(numbers(&take(&stage.amqp, &stage.old, 1990)).into_iter().eq(10..2000), "{kind}");
+        vhost.http().delete(&vhost.path("exchanges", &["to it"])).expect_status(204);
+    }
+}
+
+#[test]
 fn messages_of_other_users() {
     let node = Node::shared();
     let vhost = node.vhost("users");

@@ -1,6 +1,7 @@
 //! What is moved is what was there.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
@@ -189,39 +190,54 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
     for types in TYPES {
         let stage = Stage::set(&vhost, &format!("{} {} ", types.0, types.1), types);
         fill(&stage.amqp, &stage.old, 0..20_000, 20);
-        let [looks, is_slow] = ["looks", "slow"].map(|what| node.folder().join(format!("{}{what}", stage.old)));
-        let slow_down = slow_down(&stage, &looks, &is_slow);
+        let files = ["looks", "slow", "over"].map(|what| node.folder().join(format!("{}{what}", stage.old)));
+        let slow_down = slow_down(&stage, &files);
+        let [looks, is_slow, is_over] = &files;
         let last = std::thread::scope(|scope| {
             scope.spawn(|| node.ctl(["eval", &slow_down]));
             until("somebody who looks", || looks.exists().then_some(()));
             let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
             until("a slow queue", || is_slow.exists().then_some(()));
             // All that it has handed out is acknowledged, which it has not heard yet: it will hand out as many more.
-            until("all of it", || (moving.progress().in_flight == 0).then_some(()));
-            block_on(moving.stop())
+            until("all of it", || {
+                let progress = moving.progress();
+                (progress.moved >= Some(1000) && progress.in_flight == 0).then_some(())
+            });
+            block_on(async {
+                let goes_on = async {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    std::fs::write(is_over, "").unwrap();
+                };
+                futures_util::future::join(moving.stop(), goes_on).await.0
+            })
         });
         assert_eq!((last.maybe_twice, last.state), (0, State::Stopped), "{types:?}");
         let moved = usize::try_from(last.moved.unwrap()).unwrap();
-        assert!((1000..20_000).contains(&moved), "{types:?}: {moved}");
+        // It has waited for those that it could have had.
+        assert!((2000..20_000).contains(&moved), "{types:?}: {moved}");
         in_order(&numbers(&take(&stage.amqp, &stage.new, moved)), 0, &format!("{types:?}, at the target"));
         rest_is_there(&stage, types, moved);
     }
 }
 
-/// Erlang by which the old queue does nothing for a second, once it has handed out a thousand of 20,000. It makes the one file
-/// when it looks at the queue, and the other when that does nothing any more.
-fn slow_down(stage: &Stage<'_>, looks: &Path, is_slow: &Path) -> String {
+/// Erlang by which the old queue does nothing, once it has handed out a thousand of 20,000. It makes the first file when it
+/// looks at the queue, and the second when that does nothing any more; with the third it goes on, or after a minute.
+fn slow_down(stage: &Stage<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
         Wait = fun Wait() ->
             {{ok, Ready, _}} = rabbit_amqqueue:stat(Q),
-            if Ready > 19000 -> timer:sleep(1), Wait(); true -> ok end
+            if Ready > 19000; Ready =:= 0 -> timer:sleep(1), Wait(); true -> ok end
+        end,
+        Over = fun Over(0) -> ok;
+            Over(N) -> case filelib:is_file("{}") of true -> ok; false -> timer:sleep(50), Over(N - 1) end
         end,
         Who = case amqqueue:get_pid(Q) of {{Name, _}} -> Name; Pid -> Pid end,
         ok = file:write_file("{}", <<>>), Wait(),
-        sys:suspend(Who), ok = file:write_file("{}", <<>>), timer:sleep(1000), sys:resume(Who)."#,
+        sys:suspend(Who), ok = file:write_file("{}", <<>>), Over(1200), sys:resume(Who)."#,
         stage.vhost.name(),
         stage.old,
+        is_over.display(),
         looks.display(),
         is_slow.display(),
     )

@@ -1,0 +1,90 @@
+//! How a session ends: nothing is left under way, and nothing goes back, as far as the queue lets it.
+
+use super::super::declare::counted;
+use super::super::over::Over;
+use super::super::passed_on::{PASSED_ON, passed_on};
+use super::{Job, Session};
+use crate::model::QueueName;
+use futures_util::StreamExt;
+use lapin::options::BasicCancelOptions;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// For what is on its way when a move is told to stop.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// Within which a queue that has more hands it out, however busy it is; then the consumer is cancelled all the same.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// A queue that hands out nothing for so long may have nothing: it is asked.
+const QUIET: Duration = Duration::from_millis(200);
+/// Within which acknowledgements are passed on to a quorum queue that is busy.
+const LONGEST_PASSED_ON: Duration = Duration::from_secs(15);
+/// And where something goes back, which cannot be told from what is not passed on.
+const BROKEN_OFF: Duration = Duration::from_secs(3);
+
+impl Session {
+    /// Takes no more, and brings to its end what was taken: a message that goes back would count as delivered once more.
+    pub(super) async fn finish(&mut self, job: &mut Job) -> Result<(), Over> {
+        self.fill(job).await?;
+        // Where nothing was taken, there is nothing to wait for; and without a cancel, a message that comes just now goes back
+        // to where it was.
+        if self.taken > 0 {
+            let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+            self.consumers = counted.map(|counted| counted.consumers);
+            self.unsubscribe(job).await?;
+        }
+        self.is_finished = true;
+        Ok(())
+    }
+
+    /// Takes until the queue may hand out no more, because so many are not acknowledged, or has no more. What it hands out
+    /// while it is told of the cancel is too late, and goes back: behind all others in a quorum queue without a delivery limit
+    /// since 3.10 (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
+    async fn fill(&mut self, job: &mut Job) -> Result<(), Over> {
+        let end = Instant::now() + PATIENCE;
+        while self.pipeline.len() < usize::from(self.window) && Instant::now() < end {
+            match timeout(QUIET, self.consumer.next()).await {
+                Ok(Some(next)) => {
+                    let delivery = next.map_err(|error| job.over(&error))?;
+                    self.forward(job, delivery).await?;
+                }
+                Ok(None) => return Err(self.cancelled(job).await),
+                // It may never: another is the single active consumer.
+                Err(_) if self.taken == 0 => break,
+                Err(_) => {
+                    let counted = counted(&self.channel, &job.order.source).await.map_err(|error| job.over(&error))?;
+                    // One without a leader is said to have no messages, but no consumers either, not even this one.
+                    if counted.is_some_and(|counted| counted.ready == 0 && counted.consumers > 0) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes no more, but for what is on its way already, and waits until all of it is safe.
+    pub(super) async fn unsubscribe(&mut self, job: &mut Job) -> Result<(), Over> {
+        let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default()).await;
+        cancelled.map_err(|error| job.over(&error))?;
+        while let Some(next) = self.consumer.next().await {
+            let delivery = next.map_err(|error| job.over(&error))?;
+            self.forward(job, delivery).await?;
+        }
+        self.all_safe(job).await
+    }
+
+    /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue is told of them in the
+    /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
+    /// more than 32 commands under way: seen on a busy 3.10.8). So it is waited for; false if that was in vain.
+    /// Where something is left under way, the queue does not show whether it has heard of the rest.
+    pub(in super::super) async fn close(self, source: &QueueName) -> bool {
+        let mut is_passed_on = true;
+        if self.taken > 0 {
+            tokio::time::sleep(PASSED_ON).await;
+            let longest = if self.is_finished { LONGEST_PASSED_ON } else { BROKEN_OFF };
+            is_passed_on = timeout(longest, passed_on(&self.channel, source, self.consumers)).await.is_ok();
+        }
+        let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
+        is_passed_on || !self.is_finished
+    }
+}
