@@ -130,18 +130,15 @@ fn dead_letters_that_cannot_leave_are_neither_ready_nor_unacknowledged() {
 fn statistics_of_a_new_queue_are_missing_and_come_late() {
     let stage = Stage::new("statistics");
     let mut number = 0;
-    // The first come within a second or so: only who looks at once sees none.
-    let (queue, young) = until("a look at a new queue", || {
+    // The first come within a second or so, and may be there at once: one that is looked at early enough has none.
+    let queue = until("a new queue without statistics", || {
         number += 1;
-        let (queue, made) = (format!("q{number}"), Instant::now());
+        let queue = format!("q{number}");
         stage.queue(&queue, "classic", json!({})).created();
         let young = stage.http.get(&stage.path("queues", &[&queue]));
-        (made.elapsed() < Duration::from_millis(500)).then_some((queue, young))
+        // The look may be cut short on 3.10.8: a list is answered with 500 until the first statistics are there.
+        (young.status == 500 || young.expect_status(200).get("messages").is_none()).then_some(queue)
     });
-    // The first look may be cut short on 3.10.8: a list is answered with 500 until the first statistics are there.
-    if young.status == 200 {
-        assert_eq!(young.body.get("messages"), None, "{}", young.body);
-    }
     assert_eq!(stage.amqp().publish("", &queue, "hello"), Outcome::Routed);
     assert_eq!(stage.totals(&queue)["messages"], 1);
     stage.vhost.until_counted(&queue, 1);
