@@ -139,7 +139,6 @@ impl Session {
                 Some(Ok(delivery)) => {
                     let is_new = !was_delivered_before(&delivery);
                     self.forward(job, delivery).await?;
-                    self.tell(job);
                     // While it is under way, no other is handed out, which would go back. That of another user is safe already.
                     if is_new && self.window < job.order.prefetch && !self.pipeline.is_empty() {
                         self.widen(job).await?;
@@ -161,6 +160,7 @@ impl Session {
 
     /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
     async fn widen(&mut self, job: &mut Job) -> Result<(), Over> {
+        self.tell(job);
         self.unsubscribe(job).await?;
         let consumer = subscribe(&self.channel, &job.order.source, job.order.prefetch).await;
         self.consumer = consumer.map_err(|error| job.over(&error))?;

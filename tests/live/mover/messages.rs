@@ -221,19 +221,20 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
 }
 
 /// Erlang by which the old queue does nothing, once it has handed out a thousand of 20,000. It makes the first file when it
-/// looks at the queue, and the second when that does nothing any more; with the third it goes on, or after a minute.
+/// looks at the queue, and the second when that does nothing any more; with the third it goes on, or after a minute. It is an
+/// error where nothing is handed out, or all of it before it looks.
 fn slow_down(stage: &Stage<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
-        Wait = fun Wait() ->
+        Wait = fun Wait(N) when N > 0 ->
             {{ok, Ready, _}} = rabbit_amqqueue:stat(Q),
-            if Ready > 19000; Ready =:= 0 -> timer:sleep(1), Wait(); true -> ok end
+            if Ready > 19000; Ready =:= 0 -> timer:sleep(1), Wait(N - 1); true -> ok end
         end,
         Over = fun Over(0) -> ok;
             Over(N) -> case filelib:is_file("{}") of true -> ok; false -> timer:sleep(50), Over(N - 1) end
         end,
         Who = case amqqueue:get_pid(Q) of {{Name, _}} -> Name; Pid -> Pid end,
-        ok = file:write_file("{}", <<>>), Wait(),
+        ok = file:write_file("{}", <<>>), Wait(30000),
         sys:suspend(Who), ok = file:write_file("{}", <<>>), Over(1200), sys:resume(Who)."#,
         stage.vhost.name(),
         stage.old,
