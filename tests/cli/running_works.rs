@@ -2,6 +2,7 @@
 
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::Topo;
@@ -52,9 +53,23 @@ fn a_run_that_hangs_is_killed_and_shown() {
 
 #[test]
 fn a_run_can_be_interrupted() {
-    let running = shell().start(["-c", "exec /bin/sleep 100"]);
+    let running = shell().timeout(Duration::from_secs(20)).start(["-c", "exec /bin/sleep 100"]);
     running.signal("INT");
     assert_eq!(running.wait().code, None);
+}
+
+/// As by `tests/run &` in a script, or `nohup cargo test &`.
+#[test]
+fn a_run_can_be_interrupted_where_the_tests_ignore_the_signal() {
+    let suite = std::env::current_exe().unwrap();
+    let output = Command::new("/bin/sh")
+        .args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""])
+        .arg(suite)
+        .args(["--exact", "cli::running_works::a_run_can_be_interrupted"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
 #[test]

@@ -15,6 +15,11 @@ use tempfile::TempDir;
 
 use super::{Node, Proxy, User, Vhost, scratch, until};
 
+/// A shell starts a command in the background with these two signals ignored, and every child inherits that. `env` of
+/// coreutils restores the default before it becomes the program. SIGHUP stays as it is: `nohup` has set it.
+const ENV: &str = "/usr/bin/env";
+const DEFAULT_SIGNALS: &str = "--default-signal=INT,QUIT";
+
 /// A folder, an environment and a connection in which `topo` is run, once or several times.
 pub(crate) struct Topo {
     program: PathBuf,
@@ -146,7 +151,9 @@ impl Topo {
     /// Starts it and does not wait; `{vhost}` in an argument becomes the vhost's name.
     pub(crate) fn start<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Running {
         let arguments: Vec<String> = arguments.into_iter().map(|argument| self.filled(argument)).collect();
-        let mut child = Command::new(&self.program)
+        let mut child = Command::new(ENV)
+            .arg(DEFAULT_SIGNALS)
+            .arg(&self.program)
             .args(&arguments)
             .env_clear()
             .envs(&self.environment)
@@ -230,7 +237,8 @@ pub(crate) struct Running {
 impl Running {
     /// Sends a signal by name: `INT`, `TERM`, `KILL`.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.0.id().to_string();
+        let pid = self.pid().to_string();
+        until("env to become the program", || (!self.is_env()).then_some(()));
         let sent = Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", name, &pid]).status();
         assert!(sent.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
     }
@@ -240,6 +248,13 @@ impl Running {
         self.signal(name);
         let said = "stopping after the step under way";
         until("the run to take notice", || self.stderr.so_far().contains(said).then_some(()));
+    }
+
+    /// Whether the process is `env` still, which may not have restored the signals yet.
+    fn is_env(&self) -> bool {
+        static PATH: LazyLock<PathBuf> = LazyLock::new(|| fs::canonicalize(ENV).expect("coreutils are installed"));
+        // A process that has ended has no program.
+        fs::read_link(format!("/proc/{}/exe", self.pid())).is_ok_and(|program| program == *PATH)
     }
 
     pub(crate) fn pid(&self) -> u32 {
