@@ -4,12 +4,12 @@ use super::place::{self, Place};
 use super::ruled::{self, Ruled};
 use super::settled::{self, Settled};
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys};
-use crate::behaviour::{Dialect, Ends, Routing};
+use crate::behaviour::{Dialect, Ends, Refusal, Routing, refusals};
 use crate::expand::{Because, Expansion};
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::spec::{PolicySpec, Spec};
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 static NOTHING: BTreeSet<ObjectId> = BTreeSet::new();
 
@@ -27,6 +27,7 @@ pub struct Subject<'a> {
     ruled: OnceCell<Vec<Ruled<'a>>>,
     routing: OnceCell<Routing<'a>>,
     arrivals: OnceCell<Arrivals>,
+    refusals: OnceCell<BTreeMap<&'a QueueName, Vec<Refusal>>>,
 }
 
 impl<'a> Subject<'a> {
@@ -34,7 +35,8 @@ impl<'a> Subject<'a> {
     pub fn new(spec: &'a Spec, expansion: &'a Expansion, dialect: &'a Dialect) -> Self {
         let (settled, ruled) = (OnceCell::new(), OnceCell::new());
         let (routing, arrivals) = (OnceCell::new(), OnceCell::new());
-        Self { spec, expansion, dialect, live: None, settled, ruled, routing, arrivals }
+        let refusals = OnceCell::new();
+        Self { spec, expansion, dialect, live: None, settled, ruled, routing, arrivals, refusals }
     }
 
     /// The same for a spec that is live already, with all that is beside it: messages go where the broker sends them, and
@@ -70,6 +72,16 @@ impl<'a> Subject<'a> {
         self.live.into_iter().flat_map(|live| &live.bindings).filter(|binding| !said.contains(*binding))
     }
 
+    /// Why the broker refuses a queue, in the order in which it looks.
+    pub(super) fn refusals_of(&self, queue: &QueueName) -> &[Refusal] {
+        let refused = |(name, queue): (&'a QueueName, &Queue)| {
+            let found = refusals(&Object::Queue(name.clone(), queue.clone()), self.dialect);
+            (!found.is_empty()).then_some((name, found))
+        };
+        let all = || self.expansion.topology.queues.iter().filter_map(refused).collect();
+        self.refusals.get_or_init(all).get(queue).map_or(&[], Vec::as_slice)
+    }
+
     /// With which keys messages come to a queue.
     pub(super) fn keys_at(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         let arrivals = self.arrivals.get_or_init(|| Arrivals::new(self.routing(), self.generated_exchanges()));
@@ -94,15 +106,13 @@ impl<'a> Subject<'a> {
         generated.collect()
     }
 
-    /// All that would be declared, generated objects among them; copies, so one by one.
+    /// All that would be declared, generated objects among them, but for queues and bindings; copies, so one by one.
     pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
         let topology = &self.expansion.topology;
         let vhost = topology.settings.iter().map(|settings| Object::Vhost(settings.clone()));
         let exchanges = topology.exchanges.iter().map(|(name, it)| Object::Exchange(name.clone(), it.clone()));
         let policies = topology.policies.iter().map(|(name, it)| Object::Policy(name.clone(), it.clone()));
-        let queues = topology.queues.iter().map(|(name, it)| Object::Queue(name.clone(), it.clone()));
-        let bindings = topology.bindings.iter().map(|it| Object::Binding(it.clone()));
-        vhost.chain(exchanges).chain(policies).chain(queues).chain(bindings)
+        vhost.chain(exchanges).chain(policies)
     }
 
     /// What the spec says of both ends of a binding; of external ones it says nothing.

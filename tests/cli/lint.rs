@@ -119,3 +119,24 @@ fn a_comment_that_is_wrong_is_an_error_of_the_spec() {
     validate(&levels("no-dead-leter: off")).expect_code(65).expect_text("did you mean `no-dead-letter`?");
     validate(&levels("no-dead-letter: loud")).expect_code(65).expect_text("loud");
 }
+
+/// A mistake that a generated spec repeats: the first findings in full, the next ones on a line each, and the number of
+/// the rest. A program gets all of them.
+#[test]
+fn findings_that_repeat_are_counted() {
+    let queue = |n| format!("  q{n}: {{type: classic, maxLength: 9, messageTtl: 7d}}\n");
+    let topo = Topo::offline().spec(&format!("queues:\n{}", (0..1050).map(queue).collect::<String>()));
+    let output = topo.run(["validate"]).expect_code(0);
+    for rule in ["no-dead-letter", "ttl-without-dead-letter"] {
+        let title = format!("info[{rule}]: queue `");
+        assert_eq!(output.stderr.matches(&title).count(), 20, "{output}");
+        let more = format!("info[{rule}]: 1,030 more of the same kind\n  topology.yaml:24:");
+        assert!(output.stderr.contains(&more), "{output}");
+    }
+    let rest = "\n  and 1,010 more: `topo validate --format json` lists all\n";
+    assert_eq!(output.stderr.matches(rest).count(), 2, "{output}");
+    assert!(output.stderr.lines().all(|line| line.chars().count() <= 100), "{output}");
+    let json = topo.run(["validate", "--format", "json"]).expect_code(0).json();
+    let of_rule = |finding: &&serde_json::Value| finding["code"] == "no-dead-letter";
+    assert_eq!(json["diagnostics"].as_array().unwrap().iter().filter(of_rule).count(), 1050);
+}

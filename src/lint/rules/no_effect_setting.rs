@@ -1,9 +1,8 @@
 //! Settings that a broker takes and then does nothing with.
 
-use crate::behaviour::refusals;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, KnownExchangeArgument};
-use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, Object, ObjectId, Queue, QueueName, QueueType};
+use crate::model::{ApplyTo, ArgumentValue, BrokerVersion, ObjectId, Queue, QueueName, QueueType};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -53,7 +52,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn of_queue<'a>(subject: &Subject<'_>, name: &QueueName, queue: &'a Queue) -> Vec<(&'a str, Reason)> {
     let Some(kind) = queue.queue_type() else { return Vec::new() };
-    let refused = refusals(&Object::Queue(name.clone(), queue.clone()), subject.dialect);
+    let refused = subject.refusals_of(name);
     let is_refused = |argument: &str| refused.iter().any(|refusal| refusal.subject == argument);
     if is_refused("x-queue-type") {
         // There is no queue that could read anything.

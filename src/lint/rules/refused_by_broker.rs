@@ -2,7 +2,7 @@
 
 use crate::behaviour::{Refusal, binding_refusals, refusals};
 use crate::lint::{Finding, Rule, Subject};
-use crate::model::Object;
+use crate::model::ObjectId;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -16,23 +16,29 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let topology = &subject.expansion.topology;
     let mut findings = Vec::new();
+    let mut find = |id: &ObjectId, refused: &[Refusal]| {
+        for refusal in refused {
+            let finding = RULE.finding(subject, id, &refusal.subject, refusal.text.clone());
+            findings.push(Finding { hint: refusal.hint.clone(), ..finding });
+        }
+    };
     for object in subject.objects() {
-        let id = object.id();
-        for refusal in refused(subject, &object) {
-            let finding = RULE.finding(subject, &id, &refusal.subject, refusal.text);
-            findings.push(Finding { hint: refusal.hint, ..finding });
+        find(&object.id(), &refusals(&object, subject.dialect));
+    }
+    for name in topology.queues.keys() {
+        let refused = subject.refusals_of(name);
+        if !refused.is_empty() {
+            find(&ObjectId::Queue(name.clone()), refused);
+        }
+    }
+    for binding in &topology.bindings {
+        // Which arguments a binding may have depends on the type of its exchange.
+        let refused = binding_refusals(binding, subject.ends(binding), subject.dialect);
+        if !refused.is_empty() {
+            find(&ObjectId::Binding(binding.clone()), &refused);
         }
     }
     findings
-}
-
-/// What a binding may say is for the type of its exchange to decide.
-fn refused(subject: &Subject<'_>, object: &Object) -> Vec<Refusal> {
-    match object {
-        Object::Binding(binding) => binding_refusals(binding, subject.ends(binding), subject.dialect),
-        Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) => {
-            refusals(object, subject.dialect)
-        }
-    }
 }

@@ -2,23 +2,39 @@
 
 mod excerpt;
 mod labels;
+mod repeats;
 
 use super::style::{columns, words_and_code, wrap};
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use excerpt::{Excerpt, FileLines};
+use repeats::Grouped;
 
 /// Places of one file that are farther apart have an excerpt each.
 const FAR: usize = 200;
 /// Columns between the number of a line and its text.
 const GUTTER: usize = " | ".len();
 
-/// Renders all of them, with an empty line between two; ends with a line break unless there are none.
+/// Renders them, with an empty line between two; ends with a line break unless there are none. Of those that repeat, the
+/// first are rendered in full.
 pub fn diagnostics(diagnostics: &Diagnostics, files: &[SourceFile], color: bool, width: usize) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let texts: Vec<FileLines<'_>> = files.iter().map(FileLines::new).collect();
-    let rendered: Vec<String> = diagnostics.iter().map(|it| one(it, &texts, &renderer, width) + "\n").collect();
-    rendered.join("\n")
+    let grouped = Grouped::new(diagnostics);
+    let full = grouped.full.iter().map(|it| one(it, &texts, &renderer, width) + "\n");
+    let repeats = grouped.paragraphs(files, width).into_iter().map(|((severity, code), title, lines)| {
+        let title = Group::with_title(level(severity).primary_title(title).id(code));
+        format!("{}\n{lines}", renderer.render(&[title]))
+    });
+    full.chain(repeats).collect::<Vec<String>>().join("\n")
+}
+
+fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    }
 }
 
 /// With the labels beside what they are about, as far as they fit there.
@@ -40,14 +56,9 @@ fn one(diagnostic: &Diagnostic, files: &[FileLines<'_>], renderer: &Renderer, wi
 }
 
 fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer: &Renderer, width: usize) -> String {
-    let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-        Severity::Info => Level::INFO,
-    };
     let word = format!("{}[{}]: ", diagnostic.severity.as_str(), diagnostic.code);
     let title = folded(&diagnostic.message, width.saturating_sub(columns(&word)));
-    let mut group = Group::with_title(level.primary_title(title).id(diagnostic.code));
+    let mut group = Group::with_title(level(diagnostic.severity).primary_title(title).id(diagnostic.code));
     group = group.elements(parts.iter().map(Part::element));
     let indent = margin(parts) + "help: ".len();
     for note in notes {
@@ -285,6 +296,22 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
             "{shown}"
         );
         assert!(shown.lines().all(|line| line.chars().count() <= 160), "{shown}");
+    }
+
+    #[test]
+    fn repeats_are_listed_and_then_counted() {
+        let queues = |count| (0..count).map(|n| format!("  q{n}: {{type: qurom}}\n")).collect::<String>();
+        let shown = |count| rendered(&[&format!("version: 1\nvhost: s\nqueues:\n{}", queues(count))]);
+        let titles = |shown: &str| shown.matches("\n --> ").count() + shown.matches("\n  --> ").count();
+        assert_eq!(titles(&shown(20)), 20);
+        assert!(!shown(20).contains(" more"), "{}", shown(20));
+        let few = shown(21);
+        assert_eq!(titles(&few), 20);
+        assert!(few.ends_with("]: 1 more of the same kind\n  a.yaml:24:15: `type` cannot be `qurom`\n"), "{few}");
+        let many = shown(1050);
+        assert_eq!(titles(&many), 20);
+        assert!(many.contains("]: 1,030 more of the same kind\n  a.yaml:24:15: "), "{many}");
+        assert!(many.ends_with("\n  and 1,010 more: `topo validate --format json` lists all\n"), "{many}");
     }
 
     /// Thousands of errors in a file that is one line: each is shown without reading all of it again.

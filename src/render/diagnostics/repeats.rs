@@ -1,0 +1,75 @@
+//! Groups the diagnostics of one kind: the first ones are rendered in full, the next ones on a line each, the rest is
+//! counted. A mistake in a generated spec repeats thousands of times, and reading the first few is enough to fix it.
+
+use super::folded;
+use crate::model::count::number;
+use crate::render::style::clean;
+use crate::spec::{Diagnostic, Diagnostics, Severity, SourceFile};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Diagnostics of one kind that are rendered in full.
+const IN_FULL: usize = 20;
+/// Diagnostics of one kind that follow on a line each.
+const LISTED: usize = 20;
+
+/// What a reader takes for the same: the severity and the code.
+pub(super) type Kind = (Severity, &'static str);
+
+/// The diagnostics that are rendered in full, and those that are not, by their kind.
+pub(super) struct Grouped<'a> {
+    pub(super) full: Vec<&'a Diagnostic>,
+    repeats: Vec<Repeats<'a>>,
+}
+
+struct Repeats<'a> {
+    kind: Kind,
+    listed: Vec<&'a Diagnostic>,
+    count: usize,
+}
+
+impl<'a> Grouped<'a> {
+    pub(super) fn new(diagnostics: &'a Diagnostics) -> Self {
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut repeats: BTreeMap<Kind, Repeats<'a>> = BTreeMap::new();
+        let mut full = Vec::new();
+        for diagnostic in diagnostics {
+            let kind = (diagnostic.severity, diagnostic.code);
+            let count = counts.entry(kind).or_default();
+            *count += 1;
+            if *count <= IN_FULL {
+                full.push(diagnostic);
+                continue;
+            }
+            let repeats = repeats.entry(kind).or_insert_with(|| Repeats { kind, listed: Vec::new(), count: 0 });
+            repeats.count += 1;
+            if repeats.listed.len() < LISTED {
+                repeats.listed.push(diagnostic);
+            }
+        }
+        Self { full, repeats: repeats.into_values().collect() }
+    }
+
+    /// For each kind with more than those in full: the kind, a title, and the lines below it.
+    pub(super) fn paragraphs(&self, files: &[SourceFile], width: usize) -> Vec<(Kind, String, String)> {
+        let title = |repeats: &Repeats<'_>| format!("{} more of the same kind", number(repeats.count as u64));
+        self.repeats.iter().map(|repeats| (repeats.kind, title(repeats), repeats.lines(files, width))).collect()
+    }
+}
+
+impl Repeats<'_> {
+    fn lines(&self, files: &[SourceFile], width: usize) -> String {
+        let line = |Diagnostic { primary, message, .. }: &&Diagnostic| {
+            let file = files.get(primary.file).map_or("", |file| &*file.name);
+            format!("{}:{}:{}: {}", clean(file), primary.line, primary.column, clean(message))
+        };
+        let rest = self.count - self.listed.len();
+        let more =
+            (rest > 0).then(|| format!("and {} more: `topo validate --format json` lists all", number(rest as u64)));
+        let mut text = String::new();
+        for line in self.listed.iter().map(line).chain(more) {
+            let _ = writeln!(text, "  {}", folded(&line, width.saturating_sub(4)).replace('\n', "\n    "));
+        }
+        text
+    }
+}
