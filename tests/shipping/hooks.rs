@@ -77,5 +77,6 @@ fn the_other_hook_differs_in_who_brings_topo() {
     for key in ["entry", "files", "pass_filenames", "name"] {
         assert_eq!(built[key], installed[key], "{key}");
     }
-    assert_eq!(built["entry"].as_str().unwrap().split(' ').next(), Some(env!("CARGO_PKG_NAME")));
+    let program = Path::new(env!("CARGO_BIN_EXE_topo")).file_name().unwrap().to_str();
+    assert_eq!(built["entry"].as_str().unwrap().split(' ').next(), program);
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::{cargo, done, read, root};
+use serde_json::Value;
+
+use super::{cargo, done, read, root, said};
 use crate::support::scratch;
 
 #[test]
@@ -37,6 +39,62 @@ fn it_is_lean_and_complete() {
         let is_there = path.is_empty() || path.contains("://") || files.iter().any(|file| file.starts_with(path));
         assert!(is_there, "README.md links to {link}, which is not in the package");
     }
+}
+
+#[test]
+fn package_is_named_rabbitmq_topo_and_its_programs_are_named_topo() {
+    let text = done(Command::new(env!("CARGO")).args(METADATA).current_dir(root()));
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    let [package] = &metadata["packages"].as_array().unwrap()[..] else { panic!("one package") };
+    assert_eq!((&package["name"], &package["default_run"]), (&"rabbitmq-topo".into(), &"topo".into()));
+    for kind in ["lib", "bin"] {
+        let of_kind = |target: &&Value| target["kind"].as_array().unwrap().contains(&kind.into());
+        let names: Vec<&Value> =
+            package["targets"].as_array().unwrap().iter().filter(of_kind).map(|target| &target["name"]).collect();
+        assert_eq!(names, ["topo"], "{kind}");
+    }
+    // Scripts that list the packages of a build leave out topo itself.
+    for script in ["release/licences", "benches/build"] {
+        assert!(read(script).contains("'^rabbitmq-topo '"), "{script}");
+    }
+}
+
+const METADATA: [&str; 6] = ["metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"];
+
+/// With `TOPO_LONG=1`, cargo also compiles the package from what it packed.
+#[test]
+fn packing_gives_no_unexpected_warning() {
+    let folder = scratch::folder();
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["package", "--allow-dirty", "--offline", "--locked"]).current_dir(root());
+    if std::env::var_os("TOPO_LONG").is_none() {
+        command.arg("--no-verify").env("CARGO_TARGET_DIR", folder.path());
+    }
+    let output = command.output().unwrap();
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
+    let is_expected = |line: &str| {
+        // The package leaves out tests and benches on purpose.
+        line.ends_with("is not included in the published package")
+            // docs/release.md lists this one under "Before the first release".
+            || !has_repository && line == "warning: manifest has no documentation, homepage or repository"
+    };
+    let unexpected: Vec<&str> = text.lines().filter(|line| line.starts_with("warning") && !is_expected(line)).collect();
+    assert!(unexpected.is_empty(), "{text}");
+}
+
+/// A page names a registry by what it is ("the Rust package registry"): its host can be a mirror.
+#[test]
+fn no_page_names_the_host_of_a_registry() {
+    let hosts = [["crates", "io"], ["docs", "rs"], ["pypi", "org"], ["npmjs", "com"], ["npmjs", "org"], ["ghcr", "io"]];
+    let wrong: Vec<_> = hosts
+        .iter()
+        .map(|parts| parts.join("."))
+        .flat_map(|host| with(&host).into_iter().map(move |file| (file, host.clone())))
+        .filter(|(file, _)| file.ends_with(".md") || file == "Cargo.toml")
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// Files of the project in which a text stands, by their paths.
