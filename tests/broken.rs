@@ -56,7 +56,7 @@ fn expect(printed: &str, name: &str, wrong: &mut Vec<String>) {
 
 /// The name of what is expected of a case.
 fn stem(case: &str) -> &str {
-    case.trim_end_matches(".yaml")
+    case.trim_end_matches(".yaml").trim_end_matches(".json")
 }
 
 #[test]

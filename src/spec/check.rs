@@ -27,7 +27,7 @@ pub(crate) fn check(
         Shape::Map(inner) => map(node, *inner, subject, at, diagnostics),
         Shape::List(inner) | Shape::Filled(inner) => {
             let Value::List(items) = &node.value else {
-                value::wrong(node, subject, "a list", hints::no_list(node, *inner), at, diagnostics);
+                value::wrong(node, subject, &list_of(subject), hints::no_list(node, *inner), at, diagnostics);
                 return None;
             };
             if items.is_empty() && matches!(shape, Shape::Filled(_)) {
@@ -46,7 +46,7 @@ pub(crate) fn check(
             (Value::Text(_), _) => check(node, *text, subject, at, diagnostics),
             (_, _) => {
                 let hint = tables.first().and_then(|table| hints::name_or_table(node, table));
-                value::wrong(node, subject, "a name or a table", hint, at, diagnostics);
+                value::wrong(node, subject, "a name or a mapping", hint, at, diagnostics);
                 None
             }
         },
@@ -71,7 +71,7 @@ pub(crate) fn check(
 
 fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table", hints::no_table(node, kind), at, diagnostics);
+        value::wrong(node, subject, "a mapping", hints::no_table(node, kind), at, diagnostics);
         return None;
     }
     if kind.name == "Document" && is_of_another_version(node, diagnostics) {
@@ -166,11 +166,22 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         let of_name = |item: &Node| item.get("name").and_then(Node::text).or(item.text()).map(str::to_owned);
         let name = node.items().iter().find_map(of_name);
         let hint = name.map(|name| format!("the names are the keys: write `{name}: {{…}}`"));
-        value::wrong(node, subject, "a table whose keys are names", hint, at, diagnostics);
+        value::wrong(node, subject, "a mapping whose keys are names", hint, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
-    for entry in node.entries() {
+    let mut named: Option<&Entry> = None;
+    for (index, entry) in node.entries().iter().enumerate() {
+        if is_misplaced_key(entry, inner) {
+            diagnostics.push(misplaced_key(entry, inner, named));
+            continue;
+        }
+        named = Some(entry);
+        let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
+        if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
+            // Its keys follow it with too little indentation, which is reported for each of them.
+            continue;
+        }
         let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
         let subject = format!("{kind} `{}`", entry.key);
         let is_external = entry.node.get("external").is_some_and(Node::is_true);
@@ -182,6 +193,43 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         }
     }
     Some(node.with(Value::Table(checked)))
+}
+
+/// `a list of bindings`.
+fn list_of(subject: &str) -> String {
+    match subject.trim_matches('`') {
+        "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
+        key => format!("a list of {key}"),
+    }
+}
+
+/// Whether an entry of a mapping from names is a key of the object above it: `type: quorum` as far left as the name of a
+/// queue.
+fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
+    let Some(kind) = inner.table() else { return false };
+    let is_key = |name: &str| (kind.keys)().iter().any(|key| key.name == name);
+    is_key(&entry.key)
+        && match &entry.node.value {
+            Value::Table(entries) => !entries.is_empty() && !entries.iter().any(|inner| is_key(&inner.key)),
+            Value::Null(_)
+            | Value::Boolean(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_) => true,
+        }
+}
+
+fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnostic {
+    let what = inner.table().map_or("an object", |kind| kind.what);
+    let message = format!("expected the name of {what}, found the key `{}`", entry.key);
+    let diagnostic = Diagnostic::error("syntax", message, entry.at).label(format!("a key of {what}"));
+    match named {
+        Some(named) => diagnostic
+            .hint(format!("indent `{}` further than `{}`", entry.key, named.key))
+            .also(named.at, "the name above"),
+        None => diagnostic.hint(format!("add the name of {what} above it, and indent `{}` further", entry.key)),
+    }
 }
 
 /// Whether an object may have that name; reports why not.
@@ -204,7 +252,7 @@ fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut 
 
 fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table of arguments", None, at, diagnostics);
+        value::wrong(node, subject, "a mapping of arguments", None, at, diagnostics);
         return None;
     }
     let mut checked = Vec::new();
@@ -232,7 +280,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
 /// The definition of a policy, with RabbitMQ's own keys.
 fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
-        value::wrong(node, subject, "a table that sets something", None, at, diagnostics);
+        value::wrong(node, subject, "a mapping of policy keys", None, at, diagnostics);
         return None;
     }
     if node.entries().is_empty() {

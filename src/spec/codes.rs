@@ -8,6 +8,10 @@ const CODES: &[(&str, &str)] = &[
         "declared-twice",
         "Two places of the specs declare one object. Keep one: specs of one vhost are merged, not overlaid.",
     ),
+    (
+        "definitions",
+        "A definitions file of RabbitMQ where a spec is expected. `topo export --definitions FILE` writes a spec from it.",
+    ),
     ("duplicate-key", "A key stands twice in one table. YAML readers differ about which holds, so neither does."),
     ("empty", "A file without a document. A spec starts with `version: 1` and `vhost: NAME`."),
     ("encoding", "A file that is no UTF-8."),

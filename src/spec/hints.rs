@@ -29,7 +29,7 @@ pub(super) fn of_nothing(why: Absent, hint: Option<String>, expected: &str) -> O
         Absent::Tag => starts('!', "a tag"),
         Absent::Said if hint.is_some() => hint,
         Absent::Said => {
-            let empty = if expected.contains("table") { "; {} is an empty table" } else { "" };
+            let empty = if expected.contains("mapping") { "; {} is an empty mapping" } else { "" };
             Some(format!("remove the key, or say what it is{empty}"))
         }
     }
@@ -127,6 +127,10 @@ pub(super) fn number_as_text(text: &str, subject: &str) -> String {
 /// How to make a list of something that is none.
 pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
+        (Value::Text(text), Shape::Object(kind)) => {
+            let first = (kind.keys)().first().map_or("", |key| key.name);
+            Some(format!("write [{{{first}: {text}}}]"))
+        }
         (Value::Text(text), _) => Some(format!("write [{text}]")),
         (Value::Integer(number), Shape::Delay) => Some(format!("write [{number}s] for seconds")),
         (Value::Table(_), _) => Some("put `- ` before each entry, or brackets around all: [{…}]".to_owned()),

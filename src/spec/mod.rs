@@ -8,6 +8,7 @@
 mod allow;
 mod check;
 mod codes;
+mod definitions_file;
 mod diagnostic;
 mod explained;
 mod glance;
@@ -40,6 +41,7 @@ mod units;
 mod unknown_keys;
 mod value;
 mod variables;
+mod whitespace;
 mod written;
 mod yaml;
 
@@ -100,6 +102,11 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
     let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
     let mut is_all_known = true;
     for (index, file) in files.iter().enumerate() {
+        if let Some(diagnostic) = definitions_file::refused(index, file) {
+            diagnostics.push(diagnostic);
+            is_all_known = false;
+            continue;
+        }
         let Some(documents) = yaml::documents(index, file, &mut diagnostics) else {
             is_all_known = false;
             continue;

@@ -141,21 +141,21 @@ impl Node {
         self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))
     }
 
-    /// What it is, for people: `the number 5`, `a list`.
+    /// What it is, for people: `the integer 5`, `a list`.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::Null(_) => "nothing".to_owned(),
             Value::Boolean(value) => format!("the boolean `{value}`"),
             Value::Integer(value) => match &self.written {
-                Some(written) if self.template().is_none() => format!("the number {written}"),
-                Some(_) | None => format!("the number {value}"),
+                Some(written) if self.template().is_none() => format!("the integer {written}"),
+                Some(_) | None => format!("the integer {value}"),
             },
             // `5.0` is not 5: the broker tells them apart.
             Value::Float(value) => format!("the number {value:?}"),
-            Value::Text(text) if text.len() <= 40 => format!("the text {text:?}"),
-            Value::Text(_) => "a text".to_owned(),
+            Value::Text(text) if text.len() <= 40 => format!("the string {text:?}"),
+            Value::Text(_) => "a string".to_owned(),
             Value::List(_) => "a list".to_owned(),
-            Value::Table(_) => "a table".to_owned(),
+            Value::Table(_) => "a mapping".to_owned(),
         }
     }
 }

@@ -245,7 +245,9 @@ impl QueueKeys {
                 refuse(known, setting.at);
             }
         }
-        if let (Some(setting), Some(known)) = (&self.dead_letter, KnownArgument::named("x-dead-letter-exchange")) {
+        // `none` is what a stream does anyway.
+        let dead_letter = self.dead_letter.as_ref().filter(|setting| setting.value != DeadLetter::Nowhere);
+        if let (Some(setting), Some(known)) = (dead_letter, KnownArgument::named("x-dead-letter-exchange")) {
             refuse(known, setting.at);
         }
         if kind == QueueType::Classic {

@@ -62,7 +62,16 @@ impl Object {
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
             (Some(_), None) | (None, _) => true,
         };
-        (self.keys)().iter().filter(|key| takes(key)).copied().collect()
+        // A stream dead-letters nothing, and a spec may state that.
+        let is_none = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
+        let of_type = |key: &Key| {
+            if is_none(key) {
+                Some(Key { shape: Shape::OneOf(&["none"]), example: "none", ..*key })
+            } else {
+                takes(key).then_some(*key)
+            }
+        };
+        (self.keys)().iter().filter_map(of_type).collect()
     }
 }
 

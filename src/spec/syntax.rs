@@ -3,6 +3,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::position::Location;
+use super::whitespace;
 use super::yaml::DEEPEST;
 
 /// A key without `? ` in front, in characters, by YAML's own words.
@@ -27,8 +28,8 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
         return error("`*` starts an alias, and `&` an anchor, and here neither has a name")
             .hint("put text that starts with this character in quotes");
     }
-    if has(&["tabs disallowed"]) {
-        return error("a tab cannot indent YAML").hint("use spaces");
+    if let Some(tab) = whitespace::tab(text, at).filter(|_| has(&["tabs disallowed", "found a tab"])) {
+        return Diagnostic::error("syntax", "a tab cannot indent YAML", tab).hint("replace the tab with spaces");
     }
     if has(&["recursive references"]) {
         return error("this alias refers to itself").hint("an alias cannot stand inside of its own anchor");
@@ -56,6 +57,10 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
     }
     if has(&["unexpected character"]) && has(&["{0}"]) {
         return error("there is a NUL in the file").hint("is it a text file, in UTF-8?");
+    }
+    let is_key_missing = has(&["mapping values are not allowed", "simple key", "did not find expected key"]);
+    if let Some(diagnostic) = whitespace::missing_space(text, at).filter(|_| is_key_missing) {
+        return diagnostic;
     }
     if has(&["mapping values are not allowed"]) {
         return error("a `: ` where no key can be")

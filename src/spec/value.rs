@@ -37,7 +37,10 @@ pub(crate) fn wrong(
             hint
         }
     };
-    let message = format!("{subject} wants {expected}, but there is {}", node.describe());
+    // `a list of bindings` names its key itself.
+    let of =
+        if expected.ends_with(&format!(" of {}", subject.trim_matches('`'))) { "" } else { &format!(" for {subject}") };
+    let message = format!("expected {expected}{of}, found {}", node.describe());
     report("wrong-type", message, node, &format!("expected {expected}"), hint, key_at, diagnostics);
 }
 
@@ -135,13 +138,13 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         }
         (Shape::Count(..), Value::Text(text)) => Err(number_as_text(text, subject).unwrap_or_else(|| {
             let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
-            kind("a count", has_unit.then(|| "a count is a whole number without a unit".to_owned()))
+            kind("an integer", has_unit.then(|| "a count is a whole number without a unit".to_owned()))
         })),
         (Shape::Count(..), Value::Float(number)) => {
             let whole = (number.fract() == 0.0 && number.abs() < 1e15).then(|| format!("write {number}"));
-            Err(kind("a count", whole.or(Some("a count is a whole number".to_owned()))))
+            Err(kind("an integer", whole.or(Some("a count is a whole number".to_owned()))))
         }
-        (Shape::Count(..), _) => Err(kind("a count", None)),
+        (Shape::Count(..), _) => Err(kind("an integer", None)),
         (Shape::Number, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
         (Shape::Number, Value::Text(text)) => {
             Err(number_as_text(text, subject).unwrap_or_else(|| kind("a number", None)))
@@ -162,6 +165,11 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         }
         (Shape::MaxAge, _) => Err(kind("an age such as `7D`", None)),
         (Shape::Text, Value::Text(_)) => Ok(node.value.clone()),
+        (Shape::Name, Value::Text(text)) if text.is_empty() && ["`exchange`", "`source`"].contains(&subject) => {
+            let hint = "remove this binding: the default exchange routes to each queue by the name of the queue";
+            let message = "the default exchange needs no binding".to_owned();
+            Err(bad("name", message, "the default exchange", Some(hint.to_owned())))
+        }
         (Shape::Name, Value::Text(text)) => match name_problem(text) {
             Some(problem) => Err(bad("name", format!("{subject} is no name: {problem}"), "", None)),
             None => Ok(node.value.clone()),
@@ -188,7 +196,7 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             Err(bad("wrong-value", format!("there are no exchanges of type `{text}`"), &label, hint))
         }
         (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, _) => {
-            Err(kind("text", hints::text(node, shape)))
+            Err(kind("a string", hints::text(node, shape)))
         }
         (
             Shape::Arguments(_)

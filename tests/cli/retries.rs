@@ -106,7 +106,7 @@ fn a_type_or_a_version_that_cannot_is_named() {
     let refused = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(65);
     refused.expect_text("which does not count deliveries").expect_text("or use `type: quorum`");
     // Consuming does not take anything out of a stream.
-    for keys in ["maxRetries: 3", "retry: {delays: [1s]}", "deadLetter: none"] {
+    for keys in ["maxRetries: 3", "retry: {delays: [1s]}", "deadLetter: dead"] {
         for version in ["3.10.8", "4.3.6"] {
             topo.rewrite(&format!("queues: {{work: {{type: stream, {keys}}}}}\n"));
             let key = keys.split(':').next().unwrap_or_default();

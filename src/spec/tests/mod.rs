@@ -144,7 +144,7 @@ policies:
 7:3: error[name]: \"amq.mine\" cannot be the name of an object: names that start with `amq.` are the broker's own
 10:64: error[undeclared]: the source of this binding is exchange `ordres`, which is neither declared nor external
 11:16: error[number-as-text]: `maxLength` is text that holds a number
-12:17: error[wrong-type]: `messageTtl` wants a duration such as `30s`, but there is the text \"30sec\"
+12:17: error[wrong-type]: expected a duration such as `30s` for `messageTtl`, found the string \"30sec\"
 13:5: error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
 14:17: error[undeclared]: `dead` is no entry of `deadLetterQueues`
 15:12: error[undeclared]: `standard` is no entry of `retryPolicies`
@@ -197,7 +197,7 @@ fn a_key_and_its_argument_are_one_thing() {
     assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is said twice"));
     assert!(errors(&queue("arguments: {messageTtl: 5}")).contains("`messageTtl` is a key of the queue"));
     assert!(errors(&queue("arguments: {x-dead-letter-routing-key: a}")).contains("without `x-dead-letter-exchange`"));
-    assert!(errors(&queue("arguments: {x-a: ~}")).contains("`x-a` wants a value, but there is nothing"));
+    assert!(errors(&queue("arguments: {x-a: ~}")).contains("expected a value for `x-a`, found nothing"));
     assert_eq!(hints(&queue("x-message-ttl: 5")), ["did you mean `messageTtl`?"]);
     assert!(errors("policies: {p: {pattern: a, definition: {maxLength: 1, max-length: 2}}}\n").contains("said twice"));
     assert!(errors("policies: {p: {pattern: a, definition: {maxPriority: 1}}}\n").contains("a policy cannot set"));

@@ -133,7 +133,7 @@ fn contradictions_are_refused() {
         ("retry: {jitter: 1s, delays: [5s]}", "`jitter` is for strategy `republish`"),
         ("retry: {strategy: republish, jitter: 5s, delays: [5s, 9s]}", "not shorter than the shortest delay, 5s"),
         ("retry: {strategy: republish, jitter: 5s}, maxRetries: 2", "`jitter` shortens delays, and there are none"),
-        ("retry: [5s]", "`retry` wants a name or a table, but there is a list"),
+        ("retry: [5s]", "expected a name or a mapping for `retry`, found a list"),
         (
             "retry: ladder",
             "`ladder` is no entry of `retryPolicies` (to choose a strategy, write `retry: {strategy: ladder}`)",
@@ -157,13 +157,14 @@ fn delays_need_units() {
     let found = wrong("retry: {delays: [5, 30]}");
     assert_eq!(
         found,
-        "an entry of `delays` wants a duration with its unit, but there is the number 5 \
+        "expected a duration with its unit for an entry of `delays`, found the integer 5 \
          (a bare number would be milliseconds: write 5s for seconds, or 5ms)\n\
-         an entry of `delays` wants a duration with its unit, but there is the number 30 \
+         expected a duration with its unit for an entry of `delays`, found the integer 30 \
          (a bare number would be milliseconds: write 30s for seconds, or 30ms)"
     );
     assert!(
-        wrong("maxRetries: 1, retry: {backoff: {initial: 5}}").starts_with("`initial` wants a duration with its unit")
+        wrong("maxRetries: 1, retry: {backoff: {initial: 5}}")
+            .starts_with("expected a duration with its unit for `initial`, ")
     );
     assert!(wrong("retry: {delays: [0s]}").contains("cannot be 0 milliseconds"));
     assert!(wrong("retry: {delays: [5sec]}").contains("(write 5s)"));

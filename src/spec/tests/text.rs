@@ -12,9 +12,9 @@ fn what_every_document_needs() {
     assert_eq!(says("version: 2\nvhost: /\n"), "1:10: error[version]: version 2 of the format is not known\n");
     assert_eq!(
         says("version: \"1\"\nvhost: /\n"),
-        "1:10: error[wrong-type]: `version` wants the number 1, but there is the text \"1\"\n"
+        "1:10: error[wrong-type]: expected the number 1 for `version`, found the string \"1\"\n"
     );
-    assert_eq!(says("- a\n"), "1:1: error[wrong-type]: this document wants a table, but there is a list\n");
+    assert_eq!(says("- a\n"), "1:1: error[wrong-type]: expected a mapping for this document, found a list\n");
     assert_eq!(
         says("vresion: 1\nvhost: /\n"),
         "1:1: error[unknown-key]: a spec has no key `vresion`\n",
@@ -24,13 +24,13 @@ fn what_every_document_needs() {
 
 #[test]
 fn yaml_that_is_none_has_a_position_and_a_hint() {
-    assert_eq!(errors("queues:\n\ta: {}\n"), "4:2: error[syntax]: a tab cannot indent YAML\n");
+    assert_eq!(errors("queues:\n\ta: {}\n"), "4:1: error[syntax]: a tab cannot indent YAML\n");
     let star =
         "bindings:\n  - {source: amq.topic, destination: amq.fanout, destinationType: exchange, routingKey: *.x}\n";
     assert_eq!(errors(star), "4:89: error[syntax]: this alias has no anchor\n");
     assert!(hints(star)[0].contains("put text in quotes, \"*.x\""));
     let hash = "queues:\n  q:\n    type: quorum\n    bindings:\n      - exchange: amq.topic\n        routingKey: #.x\n";
-    assert_eq!(errors(hash), "8:9: error[wrong-type]: `routingKey` wants text, but there is nothing\n");
+    assert_eq!(errors(hash), "8:9: error[wrong-type]: expected a string for `routingKey`, found nothing\n");
     assert_eq!(hints(hash), ["`#` starts a comment in YAML: put the value in quotes"]);
     assert!(errors("queues: {q: ${X}}\n").starts_with("3:14: error[syntax]:"), "{}", errors("queues: {q: ${X}}\n"));
     assert!(hints("queues: {q: ${X}}\n")[0].contains("in quotes inside"), "{:?}", hints("queues: {q: ${X}}\n"));
@@ -38,6 +38,17 @@ fn yaml_that_is_none_has_a_position_and_a_hint() {
     assert_eq!(errors(twice), "5:3: error[duplicate-key]: `q` is said twice in one table\n");
     let diagnostics = parse_one(&format!("version: 1\nvhost: shop\n{twice}")).expect_err("twice");
     assert_eq!(diagnostics.iter().next().map(|it| it.secondary[0].0.line), Some(4));
+}
+
+#[test]
+fn keys_that_are_indented_like_names_are_one_error_each() {
+    let name = "expected the name of a queue, found the key";
+    assert_eq!(
+        errors("queues:\n  orders:\n  type: quorum\n  retry: {delays: [5s]}\n"),
+        format!("5:3: error[syntax]: {name} `type`\n6:3: error[syntax]: {name} `retry`\n")
+    );
+    // A queue may have the name of a key.
+    assert_eq!(spec("queues: {type: {type: quorum}, retry: {type: classic}}\n").queues.len(), 2);
 }
 
 #[test]
@@ -64,7 +75,10 @@ fn one_anchor_may_serve_many_queues() {
 #[test]
 fn a_mistake_in_an_anchor_is_one_error_where_it_stands() {
     let text = "x-q: &q {type: quorum, maxLength: many}\nqueues:\n  a: *q\n  b: *q\n";
-    assert_eq!(errors(text), "3:35: error[wrong-type]: `maxLength` wants a count, but there is the text \"many\"\n");
+    assert_eq!(
+        errors(text),
+        "3:35: error[wrong-type]: expected an integer for `maxLength`, found the string \"many\"\n"
+    );
 }
 
 #[test]
@@ -87,15 +101,15 @@ fn variables_take_the_type_of_their_place() {
 #[test]
 fn values_of_the_wrong_kind_say_what_is_wanted() {
     let queue = |keys: &str| errors(&format!("queues: {{q: {{type: classic, {keys}}}}}\n"));
-    assert!(queue("durable: yes").contains("`durable` wants `true` or `false`, but there is the text \"yes\""));
-    assert!(queue("maxLength: 5.0").contains("`maxLength` wants a count, but there is the number 5.0"));
+    assert!(queue("durable: yes").contains("expected `true` or `false` for `durable`, found the string \"yes\""));
+    assert!(queue("maxLength: 5.0").contains("expected an integer for `maxLength`, found the number 5.0"));
     assert!(queue("maxLength: 1_000").contains("`maxLength` is text to YAML"));
     assert!(queue("maxPriority: 256").contains("`maxPriority` cannot be 256"));
     assert!(queue("expires: 0").contains("`expires` cannot be 0 milliseconds"));
-    assert!(queue("messageTtl: 1.5").contains("wants a duration"));
-    assert!(queue("maxLengthBytes: 1G").contains("wants a size such as `64KiB`"));
+    assert!(queue("messageTtl: 1.5").contains("expected a duration"));
+    assert!(queue("maxLengthBytes: 1G").contains("expected a size such as `64KiB`"));
     assert!(queue("overflow: drop").contains("`overflow` cannot be `drop`"));
-    assert!(queue("bindings: {exchange: a}").contains("`bindings` wants a list, but there is a table"));
+    assert!(queue("bindings: {exchange: a}").contains("expected a list of bindings, found a mapping"));
     assert!(queue("deadLetter: {queue: a, exchange: b}").contains("says more than one of `queue` or `exchange`"));
     assert!(queue("deadLetter: {wiring: policy}").contains("says neither `queue` nor `exchange`"));
     assert!(queue("deadLetterStrategy: at-least-once").contains("is a classic queue, which takes no"));
@@ -119,7 +133,7 @@ fn one_mistake_is_one_error() {
         ),
         (
             "deadLetterQueues: {d: ~}\nqueues: {q: {type: quorum, deadLetter: d}}\n",
-            "3:23: error[wrong-type]: dead-letter queue `d` wants a table, but there is nothing\n",
+            "3:23: error[wrong-type]: expected a mapping for dead-letter queue `d`, found nothing\n",
         ),
     ] {
         assert_eq!(errors(text), expected, "{text}");

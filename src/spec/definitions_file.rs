@@ -1,0 +1,23 @@
+//! Recognizes a definitions file of RabbitMQ that is given as a spec.
+
+use super::SourceFile;
+use super::diagnostic::Diagnostic;
+use super::position::Location;
+
+/// Keys that the broker writes at the top of every definitions file.
+const OF_THE_BROKER: [&str; 3] = ["\"rabbit_version\"", "\"rabbitmq_version\"", "\"rabbitmq_definition_format\""];
+/// Lists of objects in such a file.
+const LISTS: [&str; 4] = ["\"vhosts\"", "\"queues\"", "\"exchanges\"", "\"bindings\""];
+
+/// An error for a definitions file. Its content is not checked: it is JSON with other keys than those of a spec.
+pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
+    let text = file.text.trim_start_matches('\u{feff}').trim_start();
+    if !text.starts_with('{') || text.contains("\"version\"") && !OF_THE_BROKER.iter().any(|key| text.contains(key)) {
+        return None;
+    }
+    let is_one = OF_THE_BROKER.iter().any(|key| text.contains(key))
+        || LISTS.iter().filter(|key| text.contains(*key)).count() >= 2 && text.contains("\"vhost\"");
+    let message = format!("`{}` is a definitions file of RabbitMQ, not a spec", file.name);
+    let hint = "write a spec from it: `topo export --definitions FILE`";
+    is_one.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
+}
