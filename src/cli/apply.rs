@@ -52,6 +52,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     if arguments.format == ReportFormat::Text {
         output::print(&format(&intent.seen))?;
     }
+    planning::report_allowances(&intent.seen, &allowed);
     // After the plan: two hashes alone would not say what is another.
     expected(arguments, &intent.seen)?;
     let open = obstacles(&intent.seen, &allowed);

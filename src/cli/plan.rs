@@ -50,6 +50,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
     }
     output::print(&beside.joined(shown(arguments.format), arguments.format, &loaded, global))?;
+    planning::report_allowances(&plan, &allowed);
     let exit = match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
         (true, false) if obstacles(&plan, &allowed).is_empty() => Exit::Changes,

@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::findings::{self, Found};
 use super::input::Loaded;
 use super::offline_arguments::LintArguments;
+use super::output;
 use super::progress::Progress;
 use super::reading::Reading;
 use super::shell;
@@ -14,8 +15,8 @@ use super::typed::Recreate;
 use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, counted_late, moves_messages,
-    needs_activity, plan_vhost, seal,
+    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect,
+    counted_late, moves_messages, needs_activity, plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,6 +207,13 @@ pub(super) fn one(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity
         dialect: &snapshot.dialect,
     };
     plan_vhost(&situation, options)
+}
+
+/// Warns of each `--allow` that allows nothing in this plan.
+pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
+    for text in allowances_without_effect(plan, allowed) {
+        output::tell(&format!("warning: {text}\n"));
+    }
 }
 
 /// A refusal, for commands that stop at it.

@@ -120,6 +120,42 @@ pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Obstacles {
     Obstacles { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
 
+/// The allowances that allow nothing in a plan, each with the reason and the right value.
+pub fn allowances_without_effect(plan: &Plan, allowed: &[Allowance]) -> Vec<String> {
+    allowed.iter().filter_map(|one| without_effect(plan, one)).collect()
+}
+
+fn without_effect(plan: &Plan, allowance: &Allowance) -> Option<String> {
+    let is_of_kind = |hazard: &&Hazard| hazard.kind == allowance.hazard;
+    let covered: Vec<&Hazard> =
+        plan.hazards().filter(|hazard| allowance.covers(hazard.kind, &hazard.address)).collect();
+    if let Some(hazard) = covered.iter().find(|hazard| !allowance.allows(hazard)) {
+        let flag = hazard.flag();
+        return Some(match hazard.messages {
+            Some(messages) => {
+                format!("`--allow {allowance}` is too small: {messages} messages are at risk; use {flag}:{messages}")
+            }
+            None => {
+                format!("`--allow {allowance}` has a limit, and the number of messages at risk is unknown; use {flag}")
+            }
+        });
+    }
+    // Without an address it is for whatever a plan holds, as pipelines have it.
+    if !covered.is_empty() || allowance.addresses.is_none() {
+        return None;
+    }
+    let mut flags: Vec<String> = plan.hazards().filter(is_of_kind).map(Hazard::flag).collect();
+    flags.dedup();
+    Some(match flags.as_slice() {
+        [] => format!("`--allow {allowance}` has no effect: the plan has no hazard `{}`", allowance.hazard),
+        [only] => format!("`--allow {allowance}` has no effect: no such hazard at that address; use {only}"),
+        [first, rest @ ..] => format!(
+            "`--allow {allowance}` has no effect: no such hazard at that address; use {first} (or one of {} others)",
+            rest.len()
+        ),
+    })
+}
+
 /// A plan that nothing stands against, with the guards of its deletions set by what was allowed.
 #[derive(Clone, Debug)]
 pub struct ApprovedPlan(Plan);

@@ -42,7 +42,7 @@ pub use document::{
     Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
     Target, Undeclared, VhostPlan, Wanted,
 };
-pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, gate, obstacles};
+pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
 pub use migrate::{Goal, Migration, Stage, Todo, before_migrations, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};

@@ -47,6 +47,24 @@ fn a_partial_run_lists_everything_and_can_be_run_again() {
 }
 
 #[test]
+fn limit_of_an_allowance_that_is_too_small_is_reported() {
+    let vhost = Node::shared().vhost("limit");
+    let amqp = vhost.amqp();
+    amqp.declare_queue("old", NONE).unwrap();
+    amqp.fill("old", 3);
+    vhost.until_counted("old", 3);
+    let topo = Topo::new(&vhost).spec("removed: {queues: [old]}\n");
+    let flag = |limit: u32| format!("--allow=message-loss@queues/{}/old:{limit}", vhost.name());
+    let refused = topo.run(["apply", "-y", &flag(2)]).expect_code(3);
+    refused.expect_text(&format!(
+        "is too small: 3 messages are at risk; use --allow message-loss@queues/{}/old:3\n",
+        vhost.name()
+    ));
+    let applied = topo.run(["apply", "-y", &flag(3)]).expect_code(0);
+    assert!(!applied.stderr.contains("too small"), "{applied}");
+}
+
+#[test]
 fn the_command_to_go_on_has_the_same_flags() {
     let vhost = Node::shared().vhost("flags");
     vhost.amqp().declare_queue("it's old", NONE).unwrap();
