@@ -2,6 +2,7 @@
 //! the two exclude each other.
 
 use super::arguments::Cli;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
@@ -47,8 +48,24 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         let argument = argument.hide_env_values(true);
         if silent { argument.env(None::<&'static str>) } else { argument }
     });
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let matches =
+        command.try_get_matches_from_mut(arguments).map_err(|error| with_usage(error, &mut command, arguments))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// An error with the usage line of its command. clap builds one from the flags that were typed, also where they exclude each
+/// other, and none for a wrong value.
+fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsString]) -> clap::Error {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return error;
+    }
+    let name = arguments.iter().skip(1).find(|it| command.find_subcommand(it).is_some());
+    let usage = match name.and_then(|name| command.find_subcommand_mut(name)) {
+        Some(subcommand) => subcommand.render_usage(),
+        None => command.render_usage(),
+    };
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    error
 }
 
 /// The command line as man pages show it: without what the environment says now.

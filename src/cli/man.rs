@@ -14,13 +14,22 @@ pub(super) fn run(arguments: &ManArguments) -> Result<Exit, Failure> {
         output::print(&page(&command)?)?;
         return Ok(Exit::Done);
     };
+    let is_shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
+    // The name of a command is that command: `./plan` is a folder.
+    if let Some(subcommand) = command.get_subcommands().filter(is_shown).find(|it| folder == Path::new(it.get_name())) {
+        output::print(&page(&of_subcommand(subcommand))?)?;
+        return Ok(Exit::Done);
+    }
     std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;
     write(folder, "topo", &command)?;
-    for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help") {
-        let name = format!("topo-{}", subcommand.get_name());
-        write(folder, &name, &subcommand.clone().display_name(&name))?;
+    for subcommand in command.get_subcommands().filter(is_shown) {
+        write(folder, &format!("topo-{}", subcommand.get_name()), &of_subcommand(subcommand))?;
     }
     Ok(Exit::Done)
+}
+
+fn of_subcommand(subcommand: &Command) -> Command {
+    subcommand.clone().display_name(format!("topo-{}", subcommand.get_name()))
 }
 
 fn page(command: &Command) -> Result<String, Failure> {

@@ -59,6 +59,7 @@ pub fn main() -> ExitCode {
             if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
         })
         .collect();
+    let arguments = typed::with_prune_kinds(arguments);
     let cli = match environment::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {

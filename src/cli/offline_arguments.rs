@@ -77,8 +77,8 @@ pub(super) struct CompletionsArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {
-    /// Where to write topo.1, topo-plan.1 and so on; it is made if it is not there
-    #[arg(value_name = "DIR")]
+    /// A command, whose page is printed; or a folder for topo.1, topo-plan.1 and so on, which is created
+    #[arg(value_name = "COMMAND|DIR")]
     pub(super) folder: Option<PathBuf>,
 }
 

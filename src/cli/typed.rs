@@ -5,6 +5,7 @@ use crate::lint::RULES;
 use crate::model::{Address, Glob, ObjectKind, OnConflict};
 use crate::spec::{Level, Severity, closest};
 use clap::ValueEnum;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,6 +27,24 @@ impl FromStr for PruneKinds {
         };
         text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// The arguments with `--prune bindings` as `--prune=bindings`. clap would read the kind as a path, and prune every kind.
+pub(super) fn with_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut is_behind_separator = false;
+    for argument in arguments {
+        is_behind_separator |= argument == "--";
+        let kinds = argument.to_str().filter(|text| text.parse::<PruneKinds>().is_ok());
+        match (joined.last_mut(), kinds) {
+            (Some(flag), Some(kinds)) if *flag == "--prune" && !is_behind_separator => {
+                flag.push("=");
+                flag.push(kinds);
+            }
+            (_, _) => joined.push(argument),
+        }
+    }
+    joined
 }
 
 /// `queues/shop/orders=ifEmpty`.

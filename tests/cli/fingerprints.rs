@@ -42,6 +42,40 @@ fn what_stays_as_it_is_is_not_in_it() {
 }
 
 #[test]
+fn kinds_of_prune_may_follow_as_a_word() {
+    let spec = NEW.replace("queues:", "owns: ['*']\nqueues:");
+    let joined = fingerprint_of(LIVE, &spec, &["--prune=bindings"]);
+    assert_eq!(joined, fingerprint_of(LIVE, &spec, &["--prune", "bindings"]));
+    assert_ne!(joined, fingerprint_of(LIVE, &spec, &["--prune"]), "queue `more` is pruned");
+    // A path is no kind.
+    assert_eq!(fingerprint_of(LIVE, &spec, &["--prune"]), fingerprint_of(LIVE, &spec, &["--prune", "topology.yaml"]));
+}
+
+#[test]
+fn allowance_without_a_hazard_names_the_right_address() {
+    let spec = NEW.replace("queues:", "removed: {queues: [more]}\nqueues:");
+    let topo = Topo::offline().file("live.json", LIVE).file("topology.yaml", &spec);
+    let plan = |allow: &str| topo.run(["plan", "--against", "live.json", "--allow", allow]).expect_code(0).stderr;
+    assert_eq!(
+        plan("message-loss@queues/shop/mroe"),
+        "warning: `--allow message-loss@queues/shop/mroe` has no effect: no such hazard at that address; \
+         use --allow message-loss@queues/shop/more\n"
+    );
+    assert_eq!(
+        plan("reorder@queues/shop/more"),
+        "warning: `--allow reorder@queues/shop/more` has no effect: the plan has no hazard `reorder`\n"
+    );
+    assert_eq!(
+        plan("message-loss@queues/shop/more:5"),
+        "warning: `--allow message-loss@queues/shop/more:5` has a limit, and the number of messages at risk is unknown; \
+         use --allow message-loss@queues/shop/more\n"
+    );
+    for effective in ["message-loss@queues/shop/more", "message-loss", "reorder"] {
+        assert_eq!(plan(effective), "", "{effective}");
+    }
+}
+
+#[test]
 fn all_that_is_done_is_in_it() {
     let new = fingerprint(NEW);
     let others = [

@@ -137,7 +137,12 @@ fn fish_offers_what_can_be_explained() {
 fn man_pages_have_every_flag() {
     let topo = Topo::offline();
     topo.run(["man"]).expect_code(0).expect_text(".TH topo 1").expect_text("Exit codes");
+    let printed = topo.run(["man", "plan"]).expect_code(0).expect_text(".TH topo-plan 1").stdout;
+    assert!(!topo.path("plan").exists());
     topo.run(["man", "pages/man1"]).expect_code(0).expect_no_result();
+    assert_eq!(printed, topo.read("pages/man1/topo-plan.1"));
+    topo.run(["man", "./plan"]).expect_code(0).expect_no_result();
+    assert_eq!(printed, topo.read("plan/topo-plan.1"));
     // roff writes a dash as `\-`.
     let page = |name: &str| topo.read(&format!("pages/man1/{name}.1")).replace("\\-", "-");
     assert!(page("topo").contains(".SH SUBCOMMANDS"));

@@ -70,6 +70,23 @@ fn every_usage_error_is_64_and_one_sentence() {
 }
 
 #[test]
+fn usage_errors_print_one_usage_line_of_their_command() {
+    for (line, usage) in [
+        ("plan --no-such-flag", "topo plan [OPTIONS] [FILE|DIR]..."),
+        ("plan --allow nothing", "topo plan [OPTIONS] [FILE|DIR]..."),
+        ("apply --plan p.json --prune", "topo apply [OPTIONS] [FILE|DIR]..."),
+        ("apply --plan p.json topology.yaml", "topo apply [OPTIONS] [FILE|DIR]..."),
+        ("-q -v plan", "topo plan [OPTIONS] [FILE|DIR]..."),
+        ("explain", "topo explain [OPTIONS] <QUEUE|RULE|HAZARD|KEY> [FILE|DIR]..."),
+        ("no-such-command", "topo [OPTIONS] <COMMAND>"),
+    ] {
+        let output = topo().run(words(line)).expect_code(64).expect_no_result();
+        let lines: Vec<&str> = output.stderr.lines().filter_map(|line| line.strip_prefix("Usage: ")).collect();
+        assert_eq!(lines, [usage], "{line}: {output}");
+    }
+}
+
+#[test]
 fn no_command_is_a_question() {
     let output = Topo::offline().run([]).expect_code(64).expect_no_result();
     output.expect_text("Usage: topo").expect_text("A first run");
