@@ -36,7 +36,11 @@ impl Access {
         let mut reasons = Vec::new();
         if self.kind != MoverKind::Shovel {
             match self.amqp(vhost).await {
-                Ok(mover) => return Ok(Mover::Amqp(mover)),
+                Ok(mover) if self.kind == MoverKind::Amqp => return Ok(Mover::Amqp(mover)),
+                Ok(mover) => {
+                    let shovel = ShovelMover::new(self.broker.clone(), vhost, version);
+                    return Ok(Mover::AmqpOrShovel(mover, shovel));
+                }
                 Err(reason) => reasons.push(format!("over AMQP, {reason}")),
             }
         }
@@ -53,7 +57,7 @@ impl Access {
     /// The same for a plan, which keeps no connection.
     pub(super) async fn movers(&self, vhost: &VhostName, version: BrokerVersion) -> Movers {
         match self.mover(vhost, version).await {
-            Ok(Mover::Amqp(mover)) => {
+            Ok(Mover::Amqp(mover) | Mover::AmqpOrShovel(mover, _)) => {
                 mover.close().await;
                 Movers::Amqp
             }
@@ -116,7 +120,7 @@ impl Access {
                 let failure = Failure::failed("nothing can move the messages; nothing was changed");
                 reasons.into_iter().fold(failure, Failure::because)
             })?;
-            if let (Mover::Amqp(amqp), Some(first)) = (&mover, part.migrations.first()) {
+            if let (Some(amqp), Some(first)) = (mover.amqp(), part.migrations.first()) {
                 amqp.expect_same_broker(&self.broker, &first.queue).await.map_err(|error| {
                     Failure::failed("the messages cannot be moved safely; nothing was changed").because_of(&error)
                 })?;

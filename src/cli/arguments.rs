@@ -322,7 +322,7 @@ pub(super) enum Show {
 /// What moves messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum MoverKind {
-    /// Over AMQP where that can be reached, else by shovel
+    /// Over AMQP, and by shovel where AMQP is not available or cannot carry a message
     #[default]
     Auto,
     /// Topo, over AMQP

@@ -18,6 +18,7 @@ fn migrated(one: &Migrated) -> Value {
         "overtaken": one.overtaken,
         "behind": one.behind,
         "missing": one.missing.map(|it| json!({ "messages": it.messages, "of": it.of })),
+        "fallback": one.fallback,
         "eater": one.eater,
         "gapMilliseconds": one.gap.map(|gap| gap.as_millis()),
         "consumers": consumers,

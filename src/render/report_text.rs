@@ -199,6 +199,9 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         if let Some(Consumers { before, after }) = consumers {
             parts.push(format!("{} before, {} now", count(*before as u64, "consumer"), number(*after as u64)));
         }
+        if let Some(reason) = &migrated.fallback {
+            parts.push(format!("a shovel moved messages, because AMQP could not ({})", clean(reason)));
+        }
         if let Some(overtaken) = overtaken {
             parts.push(format!(
                 "{} behind newer ones, which came as fast as they could be moved",

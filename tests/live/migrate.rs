@@ -12,6 +12,7 @@
 //! | [`large`] | messages of megabytes, which are not all held in memory |
 //! | [`limit`] | messages that may not be delivered again |
 //! | [`late`] | what others do at an awkward moment |
+//! | [`opaque`] | messages that an AMQP library cannot parse |
 //! | [`policies`] | what would eat the messages that are held |
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 
@@ -26,6 +27,7 @@ mod killed;
 mod large;
 mod late;
 mod limit;
+mod opaque;
 mod policies;
 mod rivals;
 mod stage;

@@ -24,6 +24,7 @@ pub(crate) mod page;
 pub(crate) mod paste;
 pub(crate) mod proxy;
 pub(crate) mod random;
+pub(crate) mod raw_amqp;
 pub(crate) mod scratch;
 pub(crate) mod tls;
 pub(crate) mod topo;

@@ -23,6 +23,8 @@ pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback>
         // Somebody deleted it meanwhile.
         Fault::Broker(error @ BrokerError::NotFound { .. }) => Err(Setback::Again(error)),
         Fault::Broker(error) => Err(error.into()),
-        Fault::ForeignUser { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => Err(Setback::GiveUp(not_moved)),
+        Fault::ForeignUser { .. } | Fault::NotCarried { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => {
+            Err(Setback::GiveUp(not_moved))
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct Migrated {
     /// Messages that were moved out of the queue and did not come back: they expired, or a policy took them. Where that can
     /// be told: a shovel is not asked.
     pub missing: Option<Missing>,
+    /// Why a shovel moved messages instead of AMQP, where it took over.
+    pub fallback: Option<String>,
     /// A policy that came after the plan and takes messages from what held them, in words.
     pub eater: Option<String>,
     /// How long there was no queue of that name; `None` if there always was one.
@@ -67,6 +69,7 @@ impl Migrated {
             overtaken: None,
             behind: None,
             missing: None,
+            fallback: None,
             eater: None,
             gap: None,
             consumers: None,

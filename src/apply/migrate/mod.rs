@@ -164,6 +164,7 @@ pub(super) async fn migrate(
     (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
     migrated.overtaken = moving.overtaken();
     migrated.behind = moving.behind();
+    migrated.fallback = moving.fallback().map(str::to_owned);
     migrated.missing = moving.missing().filter(|_| is_over);
     // A way back that was not gone to its end is none: then it is not as it was.
     migrated.is_undone = is_over && ended.goal == Goal::PutBack;

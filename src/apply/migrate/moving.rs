@@ -59,6 +59,8 @@ pub(super) struct Moving<'a> {
     prefetch: u16,
     /// Whether the old queue has run empty before.
     has_settled: bool,
+    /// Why a shovel took over from AMQP.
+    fallback: Option<String>,
 }
 
 struct Current {
@@ -97,6 +99,7 @@ impl<'a> Moving<'a> {
             overtaken: None,
             prefetch: Order::PREFETCH,
             has_settled: false,
+            fallback: None,
         }
     }
 
@@ -140,7 +143,11 @@ impl<'a> Moving<'a> {
         let state = self.broker.broker().queue_state(self.broker.vhost(), from).await.ok().flatten();
         let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
-        let handle = mover.start(Order { prefetch: self.prefetch, ..Order::new(from, to) }).await?;
+        let order = Order { prefetch: self.prefetch, ..Order::new(from, to) };
+        let handle = match (mover, &self.fallback) {
+            (Mover::AmqpOrShovel(_, shovel), Some(_)) => Move::Shovel(shovel.start(order).await?),
+            (Mover::Amqp(_) | Mover::AmqpOrShovel(..) | Mover::Shovel(_), _) => mover.start(order).await?,
+        };
         self.current = Some(Current { from: from.clone(), to: to.clone(), purpose, since: Instant::now(), handle });
         Ok(())
     }
@@ -196,10 +203,28 @@ impl<'a> Moving<'a> {
 
     /// The mover over AMQP, if it is that one.
     pub(super) fn amqp(&self) -> Option<&AmqpMover> {
-        match self.means.mover {
-            Some(Mover::Amqp(mover)) => Some(mover),
-            Some(Mover::Shovel(_)) | None => None,
-        }
+        self.means.mover.and_then(Mover::amqp)
+    }
+
+    /// What a fault means. Where AMQP cannot carry a message, a shovel takes over, if it may.
+    pub(super) async fn refused(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, Setback> {
+        let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
+        let advice = match self.means.mover {
+            Some(Mover::AmqpOrShovel(_, shovel)) => match shovel.check().await {
+                Ok(()) => {
+                    self.fallback = Some(reason.clone());
+                    return Ok(fault);
+                }
+                Err(why) => format!("a shovel cannot take over: {why}"),
+            },
+            Some(Mover::Amqp(_) | Mover::Shovel(_)) | None => "use `--mover shovel`".to_owned(),
+        };
+        setback(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
+    }
+
+    /// Why a shovel took over from AMQP, if it did.
+    pub(super) fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
     }
 
     /// Whether nobody but our own mover consumes from a queue, as far as that is certain. A quorum queue without a leader
@@ -217,7 +242,7 @@ impl<'a> Moving<'a> {
 
     /// Whether a mover of the broker's is at work.
     pub(super) fn is_shovel(&self) -> bool {
-        matches!(self.means.mover, Some(Mover::Shovel(_)))
+        self.fallback.is_some() || matches!(self.means.mover, Some(Mover::Shovel(_)))
     }
 
     /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves now. Where
@@ -227,7 +252,7 @@ impl<'a> Moving<'a> {
             return Ok(());
         }
         let shovels = match self.means.mover {
-            Some(Mover::Shovel(shovels)) => shovels.clone(),
+            Some(Mover::Shovel(shovels) | Mover::AmqpOrShovel(_, shovels)) => shovels.clone(),
             Some(Mover::Amqp(_)) | None => {
                 ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
             }
@@ -308,13 +333,13 @@ impl<'a> Moving<'a> {
             if !is_ours && wants_mover && live.messages != Some(0) {
                 refused = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
-                    Err(fault) => Some(setback(from, fault)?),
+                    Err(fault) => Some(self.refused(from, fault).await?),
                 };
             }
             let (progress, fault) = self.progress().await?;
             let in_flight = progress.as_ref().map_or(0, |progress| progress.in_flight);
             if let Some(fault) = fault {
-                refused = Some(setback(from, fault)?);
+                refused = Some(self.refused(from, fault).await?);
             }
             let moved = self.moved_with(progress.as_ref());
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());

@@ -24,6 +24,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// nothing.
 const LOOKS_AT_ALARM: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
+/// A frame that is too large, or malformed.
+const FRAME_ERROR: u16 = 501;
+const SYNTAX_ERROR: u16 = 502;
 /// For a channel that seems to be refused.
 const TRIES: u32 = 3;
 
@@ -218,6 +221,21 @@ pub(super) fn protocol_error(error: &lapin::Error) -> Option<&AMQPError> {
 /// Whether only a channel was closed by it, and not the connection.
 pub(super) fn is_of_channel(error: &AMQPError) -> bool {
     matches!(error.kind(), AMQPErrorKind::Soft(_))
+}
+
+/// Why a message cannot be carried over AMQP, if the error is about one. Trying again would fail again.
+pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
+    // The library's enum is open.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    match error.kind() {
+        // The library's own words repeat the message.
+        ErrorKind::ParsingError(_) => Some("the AMQP library cannot parse it".to_owned()),
+        ErrorKind::SerialisationError(_) => Some("the AMQP library cannot encode it".to_owned()),
+        ErrorKind::ProtocolError(error) if matches!(error.get_id(), FRAME_ERROR | SYNTAX_ERROR) => {
+            Some(error.get_message().to_string())
+        }
+        _ => None,
+    }
 }
 
 /// What was said, without the library's frame around it.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::field_table::{Entries, long};
 use super::socket::Bytes;
 
 /// Much more than a broker says in its first frame.
@@ -39,30 +40,10 @@ impl Heard {
     }
 }
 
-/// The text of that name in a table of AMQP 0-9-1, as far as it has no other types than a broker sends here.
-fn text(mut table: &[u8], wanted: &[u8]) -> Option<String> {
-    loop {
-        let (length, rest) = table.split_first()?;
-        let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-        let (kind, rest) = rest.split_first()?;
-        table = match kind {
-            b'S' | b'F' => {
-                let (value, rest) = long(rest)?;
-                if name == wanted && *kind == b'S' {
-                    return String::from_utf8(value.to_vec()).ok();
-                }
-                rest
-            }
-            b't' => rest.get(1..)?,
-            _ => return None,
-        };
-    }
-}
-
-/// Bytes behind their length, and what follows them.
-fn long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+/// The string of that name in a table.
+fn text(table: &[u8], wanted: &[u8]) -> Option<String> {
+    let found = Entries(table).find(|entry| entry.name == wanted && entry.kind == b'S')?;
+    String::from_utf8(found.value.to_vec()).ok()
 }
 
 /// Bytes that are listened to as they come in.

@@ -9,8 +9,9 @@ pub mod address;
 pub mod amqp;
 mod answers;
 mod connection;
-mod counts;
 pub mod declare;
+mod field_table;
+mod frames;
 mod greeting;
 mod out_of_reach;
 mod over;
@@ -18,6 +19,7 @@ mod passed_on;
 mod permitted;
 mod pipeline;
 pub mod progress;
+mod raw_properties;
 mod session;
 pub mod shovel;
 mod socket;
@@ -41,6 +43,8 @@ use super::error::BrokerError;
 pub enum Mover {
     /// topo itself.
     Amqp(AmqpMover),
+    /// topo itself, and the broker for messages that AMQP cannot carry.
+    AmqpOrShovel(AmqpMover, ShovelMover),
     /// The broker.
     Shovel(ShovelMover),
 }
@@ -54,10 +58,18 @@ pub enum Move {
 }
 
 impl Mover {
+    /// The connection over AMQP, where there is one.
+    pub fn amqp(&self) -> Option<&AmqpMover> {
+        match self {
+            Self::Amqp(mover) | Self::AmqpOrShovel(mover, _) => Some(mover),
+            Self::Shovel(_) => None,
+        }
+    }
+
     /// Starts to move, or says why that cannot be.
     pub async fn start(&self, order: Order) -> Result<Move, Fault> {
         Ok(match self {
-            Self::Amqp(mover) => Move::Amqp(mover.start(order).await?),
+            Self::Amqp(mover) | Self::AmqpOrShovel(mover, _) => Move::Amqp(mover.start(order).await?),
             Self::Shovel(mover) => Move::Shovel(mover.start(order).await?),
         })
     }

@@ -106,6 +106,12 @@ pub enum Fault {
         /// The broker's words.
         reason: String,
     },
+    /// A message that does not fit a frame, or that the AMQP library cannot read. It stays in the source.
+    #[error("AMQP cannot carry a message: {reason}")]
+    NotCarried {
+        /// Why, in words.
+        reason: String,
+    },
     /// An alarm: what is on its way waits, and goes on after it.
     #[error("the broker takes no messages now: it has an alarm of memory or disk")]
     Blocked,

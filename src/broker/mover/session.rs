@@ -5,12 +5,12 @@ mod ending;
 
 use self::ending::{GRACE, PATIENCE};
 use super::acknowledging::Acknowledging;
-use super::connection::{Connection, is_of_channel, protocol_error, words};
-use super::counts::without_counts;
+use super::connection::{Connection, is_of_channel, not_carried, protocol_error, words};
 use super::over::Over;
 use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
+use super::raw_properties::{RawProperties, without_counts};
 use super::subscription::{CAREFUL, subscribe, was_delivered_before};
 use crate::broker::error::BrokerError;
 use futures_util::{FutureExt, StreamExt};
@@ -189,7 +189,7 @@ impl Session {
     async fn forward(&mut self, job: &mut Job, mut delivery: Delivery) -> Result<(), Over> {
         self.taken += 1;
         delivery.properties = without_counts(delivery.properties);
-        let of = delivery.properties.user_id().as_ref().map(ToString::to_string);
+        let of = RawProperties::hidden_in(&delivery.properties).and_then(RawProperties::user_id);
         match of {
             Some(user) if user != job.connection.options.username && !job.impersonates => {
                 self.forward_of_another(job, delivery, user).await
@@ -324,6 +324,9 @@ impl Session {
 impl Job {
     /// What an error of the channel means for the move.
     fn over(&self, error: &lapin::Error) -> Over {
+        if let Some(reason) = not_carried(error) {
+            return Fault::NotCarried { reason }.into();
+        }
         let Some(said) = protocol_error(error).filter(|said| is_of_channel(said)) else {
             return Over::Lost(self.connection.refused("the move", error));
         };

@@ -3,6 +3,7 @@
 //! The library can do TLS itself, and brings sixty crates for the forms of certificates that it takes, PKCS #12 among
 //! them. Its runtime is told another kind of socket instead, and TLS is the one of HTTP.
 
+use super::frames::Frames;
 use super::greeting::{Heard, Overheard};
 use async_rs::traits::Reactor;
 use async_rs::util::RuntimeParts;
@@ -47,7 +48,7 @@ pub(super) async fn connect(host: &str, port: u16, tls: Option<Arc<ClientConfig>
             Box::new(TlsConnector::from(config).connect(name, stream).await?)
         }
     };
-    let bytes: Box<dyn Bytes> = Box::new(Overheard { bytes, heard });
+    let bytes: Box<dyn Bytes> = Box::new(Frames::new(Box::new(Overheard { bytes, heard })));
     Ok(bytes.compat())
 }
 

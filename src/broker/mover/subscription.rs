@@ -1,7 +1,7 @@
 //! A consumer that comes before all others, and is careful while it has to be.
 
 use super::connection::short;
-use super::counts::has_count;
+use super::raw_properties::RawProperties;
 use crate::model::QueueName;
 use crate::model::naming::MOVER_TAG;
 use lapin::message::Delivery;
@@ -26,5 +26,5 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
 
 /// Whether a quorum queue handed it out before, and got it back. What others wrote into its headers does not count.
 pub(super) fn was_delivered_before(delivery: &Delivery) -> bool {
-    delivery.redelivered && has_count(&delivery.properties)
+    delivery.redelivered && RawProperties::hidden_in(&delivery.properties).is_some_and(RawProperties::has_count)
 }

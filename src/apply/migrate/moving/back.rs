@@ -50,7 +50,7 @@ impl Moving<'_> {
             self.broker.check()?;
             let mut refused = match self.start(back.from, back.through, back.purpose).await {
                 Ok(()) => None,
-                Err(fault) => Some(setback(back.from, fault)?),
+                Err(fault) => Some(self.refused(back.from, fault).await?),
             };
             match self.is_idle(back.until, back.switch).await {
                 Ok(true) => return Ok(()),
@@ -61,7 +61,7 @@ impl Moving<'_> {
             let (progress, fault) = self.progress().await?;
             let is_rejected = progress.as_ref().is_some_and(|progress| progress.state == State::Rejected);
             if let Some(fault) = fault {
-                refused = Some(setback(back.from, fault)?);
+                refused = Some(self.refused(back.from, fault).await?);
             }
             let moved = self.moved_with(progress.as_ref());
             // By this step: the same messages were moved once already, out of the old queue.
