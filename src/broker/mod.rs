@@ -21,6 +21,7 @@ mod emptiness;
 mod guard;
 mod ini;
 mod read;
+mod shovels;
 mod survey;
 mod wire;
 

@@ -16,7 +16,7 @@ use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect,
-    counted_late, moves_messages, needs_activity, plan_vhost, seal,
+    counted_late, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,6 +141,10 @@ async fn of(
             Activity::default()
         };
         let mut part = one(snapshot, wanted, &activity, options);
+        if deletes_queues(&part) {
+            activity.shovels = broker.shovels(&wanted.topology.vhost).await?;
+            part = one(snapshot, wanted, &activity, options);
+        }
         let late = counted_late(&part, &snapshot.topology, &activity);
         if access.ask(&wanted.topology.vhost, &late, &mut activity).await {
             part = one(snapshot, wanted, &activity, options);

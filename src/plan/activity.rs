@@ -1,6 +1,6 @@
 //! What the broker was doing when it was read: numbers that a plan's hazards are made of, and that age at once.
 
-use crate::model::QueueName;
+use crate::model::{QueueName, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,36 @@ pub struct Activity {
     /// Queues of migrations that were cut short from which a shovel still moves messages, and this user may not remove it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub out_of_reach: BTreeSet<QueueName>,
+    /// The dynamic shovels that use queues of the vhost; only read where queues are deleted or recreated.
+    #[serde(default)]
+    pub shovels: Shovels,
+}
+
+/// What is known of the dynamic shovels that use queues of a vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Shovels {
+    /// They were not read.
+    #[default]
+    NotRead,
+    /// This user may not read them.
+    Hidden,
+    /// Their ends in the vhost.
+    Known(Vec<ShovelEnd>),
+}
+
+/// A queue that a dynamic shovel names as its source or destination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShovelEnd {
+    /// The name of the shovel.
+    pub shovel: String,
+    /// The vhost in which it is defined.
+    pub vhost: VhostName,
+    /// The queue.
+    pub queue: QueueName,
+    /// Whether the shovel reads from it; else it writes to it.
+    pub is_source: bool,
 }
 
 /// What can move the messages of a vhost.

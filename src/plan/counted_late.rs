@@ -14,6 +14,7 @@ pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> V
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss
         | HazardKind::RoutingGap
+        | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder

@@ -47,6 +47,7 @@ fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
         | HazardKind::MassDelete => true,
         HazardKind::MessageLoss
         | HazardKind::MessageDrop
+        | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption
         | HazardKind::Duplicates
         | HazardKind::Reorder

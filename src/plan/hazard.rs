@@ -16,6 +16,8 @@ pub enum HazardKind {
     MessageDrop,
     /// For a moment, messages reach nobody.
     RoutingGap,
+    /// A shovel declares a queue that is deleted or recreated, or loses messages.
+    ShovelInterference,
     /// Connected consumers are cancelled.
     ConsumerDisruption,
     /// A migration may deliver twice.
@@ -36,11 +38,12 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All of them, gravest first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
         Self::RoutingGap,
+        Self::ShovelInterference,
         Self::ConsumerDisruption,
         Self::PublisherBlock,
         Self::DurabilityDown,
@@ -56,6 +59,7 @@ impl HazardKind {
             Self::MessageLoss => "message-loss",
             Self::MessageDrop => "message-drop",
             Self::RoutingGap => "routing-gap",
+            Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
             Self::Duplicates => "duplicates",
             Self::Reorder => "reorder",
@@ -79,6 +83,10 @@ impl HazardKind {
             }
             Self::RoutingGap => {
                 "For a moment, messages reach nobody: an exchange or a queue is gone between two steps, with its bindings."
+            }
+            Self::ShovelInterference => {
+                "A dynamic shovel reads from or writes to a queue that is deleted or recreated: it declares the queue again with \
+                 the default type, or its messages are lost."
             }
             Self::ConsumerDisruption => {
                 "Connected consumers are cancelled, because their queue goes, for good or for a moment."

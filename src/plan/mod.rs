@@ -25,6 +25,7 @@ mod recreate;
 pub mod request;
 mod retries;
 pub mod schema;
+mod shovels;
 mod simulate;
 mod sinks;
 mod situation;
@@ -36,7 +37,7 @@ mod wiring;
 mod work;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, Movers, QueueActivity};
+pub use activity::{Activity, Movers, QueueActivity, ShovelEnd, Shovels};
 pub use counted_late::counted_late;
 pub use document::{
     Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
@@ -47,6 +48,7 @@ pub use hazard::{Hazard, HazardKind};
 pub use migrate::{Goal, Migration, Stage, Todo, before_migrations, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
+pub use shovels::deletes_queues;
 pub use situation::Situation;
 pub use verdict::Verdict;
 pub use way_out::{FieldAdvice, Helps, WayKind, WayOut};

@@ -4,8 +4,8 @@ use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted
 use super::draft::Draft;
 use super::situation::Situation;
 use super::{
-    conflict, deletions, effects, externals, fingerprint, migrate, old_bindings, order, recreate, retries, simulate,
-    target, wiring,
+    conflict, deletions, effects, externals, fingerprint, migrate, old_bindings, order, recreate, retries, shovels,
+    simulate, target, wiring,
 };
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
@@ -109,6 +109,7 @@ fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     migrate::finish(draft, situation, options);
     recreate::keep_no_unwanted(draft);
     deletions::foreign_auto_delete(draft, situation);
+    shovels::hazards(draft, situation);
     old_bindings::note(draft, situation);
     effects::hazards(draft, situation, options);
     deletions::last_bindings(draft, situation);

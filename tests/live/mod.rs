@@ -36,6 +36,7 @@ mod requests;
 mod retry;
 mod routing;
 mod saved_plans;
+mod shovel_interference;
 mod support_works;
 mod tls;
 mod versions;

@@ -1,0 +1,81 @@
+//! Warns of dynamic shovels that use a queue that a plan deletes or recreates.
+//!
+//! A shovel declares its queues by itself whenever it connects (all versions): a source that is deleted is back within seconds, with
+//! the default type and no arguments, so the wanted queue is refused or a deleted one returns. Messages that a shovel
+//! publishes to a queue that is gone are lost.
+
+use super::activity::{ShovelEnd, Shovels};
+use super::document::{ChangeKind, PlannedChange, VhostPlan};
+use super::draft::Draft;
+use super::hazard::{Hazard, HazardKind};
+use super::migrate::{Goal, Migration};
+use super::situation::Situation;
+use crate::model::count::count;
+use crate::model::{ObjectId, QueueName};
+use std::collections::BTreeMap;
+
+/// Whether a plan deletes or recreates a queue: only then it matters which shovels there are.
+pub fn deletes_queues(part: &VhostPlan) -> bool {
+    !deleted(&part.changes, &part.migrations).is_empty()
+}
+
+/// The queues that are deleted, and whether each is declared again.
+fn deleted<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTreeMap<QueueName, bool> {
+    let of_changes = changes.iter().filter_map(|change| match (change.kind, change.id()?) {
+        (ChangeKind::Delete, ObjectId::Queue(name)) => Some((name, false)),
+        (ChangeKind::Recreate, ObjectId::Queue(name)) => Some((name, true)),
+        (_, _) => None,
+    });
+    let of_migrations = migrations
+        .iter()
+        .filter(|migration| migration.goal == Goal::Recreate)
+        .map(|migration| (migration.queue.clone(), true));
+    of_changes.chain(of_migrations).collect()
+}
+
+/// Adds a hazard for each queue that a shovel uses, or one that says that this is not known.
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
+    let deleted = deleted(&draft.changes, &draft.migrations);
+    let ends = match &situation.activity.shovels {
+        Shovels::NotRead => return,
+        Shovels::Hidden if deleted.is_empty() => return,
+        Shovels::Hidden => {
+            let queues = count(deleted.len() as u64, "queue");
+            let text = format!(
+                "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may not \
+                 read parameters (tag `policymaker`)"
+            );
+            draft.hazards.push(Hazard {
+                kind: HazardKind::ShovelInterference,
+                address: situation.address(&ObjectId::Vhost),
+                text,
+                messages: None,
+                must_be_allowed: false,
+            });
+            return;
+        }
+        Shovels::Known(ends) => ends,
+    };
+    for end in ends {
+        let Some(is_recreated) = deleted.get(&end.queue) else { continue };
+        let address = situation.address(&ObjectId::Queue(end.queue.clone()));
+        draft.hazard(HazardKind::ShovelInterference, &address, text(end, *is_recreated), None);
+    }
+}
+
+fn text(end: &ShovelEnd, is_recreated: bool) -> String {
+    let ShovelEnd { shovel, vhost, is_source, .. } = end;
+    let redeclares = "with the default type and no arguments";
+    let effect = match (is_source, is_recreated) {
+        (true, false) => format!("reads from it: within seconds, it declares the queue again, {redeclares}"),
+        (true, true) => format!(
+            "reads from it: while the queue is gone, it can declare the queue {redeclares}, and the broker then refuses the \
+             new one"
+        ),
+        (false, false) => format!(
+            "writes to it: its messages are lost, and when it connects again, it declares the queue {redeclares}"
+        ),
+        (false, true) => "writes to it: its messages are lost while the queue is gone".to_owned(),
+    };
+    format!("shovel {shovel} of vhost {vhost} {effect}; delete the shovel first, and create it again afterwards")
+}
