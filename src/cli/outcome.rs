@@ -17,7 +17,7 @@ pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     });
     let interrupted = reports.iter().any(|report| report.interrupted);
     match (complete, changed) {
-        (true, _) if left.is_empty() && eater(reports).is_none() => Exit::Done,
+        (true, _) if left.is_empty() && eater(reports).is_none() && missing(reports) == 0 => Exit::Done,
         (true, _) | (false, true) => Exit::Partial,
         (false, false) if interrupted => Exit::Interrupted,
         (false, false) => {
@@ -42,6 +42,12 @@ pub(super) fn word(exit: Exit) -> &'static str {
 /// The policy that took messages from those that were held, if one did.
 fn eater(reports: &[Report]) -> Option<&str> {
     reports.iter().flat_map(|report| &report.migrated).find_map(|migrated| migrated.eater.as_deref())
+}
+
+/// How many messages did not come back.
+fn missing(reports: &[Report]) -> u64 {
+    let migrated = reports.iter().flat_map(|report| &report.migrated);
+    migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()
 }
 
 /// What became of the messages of migrations that were undone.
@@ -75,6 +81,9 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
         Exit::Partial if failed == 0 && rest == 0 && eater(reports).is_some() => {
             let eater = eater(reports).unwrap_or_default();
             format!("{} done, but messages may be missing: {eater}, which held them", count(done, "step"))
+        }
+        Exit::Partial if failed == 0 && rest == 0 && missing(reports) > 0 => {
+            format!("{} done, but {} did not come back", count(done, "step"), count(missing(reports), "message"))
         }
         Exit::Partial if failed == 0 && rest == 0 => {
             format!("{} done, but the broker is not as the spec says", count(done, "step"))

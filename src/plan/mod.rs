@@ -45,7 +45,7 @@ pub use document::{
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Obstacles, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};
-pub use migrate::{Goal, Migration, Stage, Todo, before_migrations, left_behind};
+pub use migrate::{Goal, Migration, Stage, Todo, Unexpected, before_migrations, left_behind};
 pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use shovels::deletes_queues;

@@ -8,6 +8,7 @@
 //! | [`another`] | two URLs that lead to two brokers |
 //! | [`alarm`] | a broker that takes no messages for a while |
 //! | [`cluster`] | one of three nodes dies meanwhile |
+//! | [`forged`] | objects that look as if a migration had made them |
 //! | [`held`] | messages that cannot be moved, and those that die meanwhile |
 //! | [`large`] | messages of megabytes, which are not all held in memory |
 //! | [`limit`] | messages that may not be delivered again |
@@ -21,6 +22,7 @@ mod alarm;
 mod another;
 mod cluster;
 mod flow;
+mod forged;
 mod goes_on;
 mod held;
 mod killed;

@@ -18,7 +18,7 @@ use super::Interrupt;
 use crate::broker::mover::Mover;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
 use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
-use crate::plan::{Action, Goal, Migration, Stage, Step, request};
+use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected, request};
 use moving::Moving;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -250,6 +250,11 @@ impl Run<'_> {
     async fn pass(&mut self) -> Result<bool, (Step, Setback)> {
         let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
         self.is_begun |= seen.topology.queues.contains_key(&QueueName::from(self.migration.beside().hold.as_str()));
+        if let Some(Unexpected { object, difference }) = self.migration.unexpected(&seen.topology) {
+            let reason = format!("{object} is not as topo declares it: {difference}");
+            let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
+            return Err((self.step(Stage::Prepare, self.first_action()), Setback::Stop(error)));
+        }
         let live = seen.topology.queues.get(&self.migration.queue);
         let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
         self.is_old = live.is_some() && !is_wanted;

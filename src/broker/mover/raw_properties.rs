@@ -58,10 +58,8 @@ pub(super) struct RawProperties<'a>(&'a [u8]);
 impl<'a> RawProperties<'a> {
     /// Those that the socket hid in what the library read.
     pub(super) fn hidden_in(properties: &'a BasicProperties) -> Option<Self> {
-        match properties.headers().as_ref()?.inner().get(NAME)? {
-            AMQPValue::ByteArray(bytes) => Some(Self(bytes.as_slice())),
-            _ => None,
-        }
+        let AMQPValue::ByteArray(bytes) = properties.headers().as_ref()?.inner().get(NAME)? else { return None };
+        Some(Self(bytes.as_slice()))
     }
 
     /// Where the value of one property is.

@@ -1,7 +1,7 @@
 //! What the holding queues must be, and what stands against a migration.
 
 use super::around;
-use super::{Goal, Migration, migrated};
+use super::{Goal, Migration, Unexpected, migrated};
 use crate::behaviour::{Governed, Named, Policies, effective, is_made_by_http};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::naming::{Beside, pattern_of};
@@ -124,7 +124,20 @@ pub(in crate::plan) fn migration(
     }
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
     let shield = shield(&beside, &holding, &after, &operator)?;
-    Ok(Migration { queue: name.clone(), wanted: wanted.clone(), goal: Goal::Recreate, holding, shield })
+    let migration = Migration { queue: name.clone(), wanted: wanted.clone(), goal: Goal::Recreate, holding, shield };
+    match forged(&migration, situation) {
+        Some(obstacle) => Err(obstacle),
+        None => Ok(migration),
+    }
+}
+
+/// Why existing holding objects cannot be used, if that is so.
+pub(super) fn forged(migration: &Migration, situation: &Situation<'_>) -> Option<Obstacle> {
+    let Unexpected { object, difference } = migration.unexpected(situation.current)?;
+    let text =
+        format!("{object} would hold messages of the migration, and topo did not declare it like this: {difference}");
+    let lift = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
+    Some(Obstacle { text, lift: Some(lift) })
 }
 
 /// Why no message can be moved, if that is so.

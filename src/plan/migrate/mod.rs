@@ -22,6 +22,7 @@ mod holding;
 mod remaining;
 #[cfg(test)]
 mod tests;
+mod unexpected;
 mod unfinished;
 
 pub use before::before_migrations;
@@ -29,6 +30,7 @@ pub(super) use before::take_away;
 pub(super) use hazards::hazards;
 pub(super) use holding::{Obstacle, migration};
 pub use remaining::Todo;
+pub use unexpected::Unexpected;
 pub use unfinished::left_behind;
 pub(super) use unfinished::{abort, finish, is_any_unfinished, is_unfinished, keep_planned};
 

@@ -197,12 +197,7 @@ impl List<'_> {
     /// alternate leads nowhere, and a mover gets its message back.
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
-            let text = |it: &str| ArgumentValue::Text(it.to_owned());
-            let arguments = [(MIGRATES, self.migration.queue.as_str()), ("alternate-exchange", alternate.as_str())];
-            let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
-            let exchange =
-                Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
-            self.push(stage, Action::declare_exchange(name, &exchange));
+            self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
         }
     }
 
@@ -290,6 +285,14 @@ impl List<'_> {
             self.push(Stage::Clean, delete(hold));
         }
     }
+}
+
+/// A fanout exchange beside a queue.
+pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
+    let text = |it: &str| ArgumentValue::Text(it.to_owned());
+    let arguments = [(MIGRATES, queue.as_str()), ("alternate-exchange", alternate.as_str())];
+    let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
+    Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments }
 }
 
 fn plain(source: &ExchangeName, destination: Destination) -> Binding {

@@ -1,7 +1,7 @@
 //! Migrations that were cut short: what is live says so, and what becomes of each.
 
 use super::before::old;
-use super::holding::{Obstacle, immovable_by};
+use super::holding::{Obstacle, forged, immovable_by};
 use super::{BEFORE, Goal, MIGRATES, Migration, migrated};
 use crate::model::count::number;
 use crate::model::naming::{Beside, shovel};
@@ -46,6 +46,14 @@ fn out_of_reach(draft: &mut Draft, situation: &Situation<'_>, name: &QueueName, 
 fn immovable(draft: &mut Draft, situation: &Situation<'_>, address: &Address) {
     if let Some(Obstacle { text, lift }) = immovable_by(&situation.activity.movers) {
         draft.block(address, text, lift);
+    }
+}
+
+/// Blocks a migration whose holding objects differ from what topo declares.
+fn expected(draft: &mut Draft, situation: &Situation<'_>, migration: &Migration) {
+    if let Some(Obstacle { text, lift }) = forged(migration, situation) {
+        let address = situation.address(&ObjectId::Queue(migration.queue.clone()));
+        draft.block(&address, text, lift);
     }
 }
 
@@ -133,6 +141,7 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
             let migration =
                 Migration { queue: name, wanted: wanted.clone(), goal: Goal::Recreate, holding, shield: None };
+            expected(draft, situation, &migration);
             draft.migrations.push(migration);
         }
     }
@@ -225,7 +234,9 @@ pub(in crate::plan) fn abort(draft: &mut Draft, situation: &Situation<'_>, optio
                 );
                 draft.unfinished.push(Note { address: address.clone(), text });
                 let (wanted, holding) = (live.clone(), holding.clone());
-                draft.migrations.push(Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None });
+                let migration = Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None };
+                expected(draft, situation, &migration);
+                draft.migrations.push(migration);
             }
         }
     }
