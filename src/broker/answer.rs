@@ -4,6 +4,7 @@
 //! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
 
 use super::error::BrokerError;
+use crate::model::printable::{clean, one_line};
 use crate::plan::request::Request;
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
     match status {
         200..=299 if raw.body.is_empty() || is_json => return Ok(()),
         300..=399 => {
-            let to = raw.location.map_or_else(|| "nowhere".to_owned(), without_secrets);
+            let to = raw.location.map_or_else(|| "nowhere".to_owned(), |to| clean(&without_secrets(to)));
             return Err(BrokerError::Redirected { url: url.to_owned(), to });
         }
         _ => {}
@@ -52,7 +53,7 @@ pub(super) fn check(raw: Raw<'_>, asked: Asked<'_>) -> Result<(), BrokerError> {
                 url: url.to_owned(),
                 request,
                 status,
-                content_type: raw.content_type.map(str::to_owned),
+                content_type: raw.content_type.map(clean),
                 excerpt,
             },
         });
@@ -97,7 +98,7 @@ fn reason(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let words = answer.get("reason").or_else(|| answer.get("error"))?;
     // Not a text: `["not_boolean",1]`.
-    Some(unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned)))
+    Some(one_line(&unescaped(&words.as_str().map_or_else(|| words.to_string(), str::to_owned))))
 }
 
 /// Up to 4.0 some reasons are escaped for HTML: `&lt;&lt;"x"&gt;&gt;`.
@@ -124,8 +125,9 @@ fn excerpt(body: &[u8]) -> String {
     }
     let words: Vec<_> = bare.split_whitespace().collect();
     let line = words.join(" ");
-    let short: String = line.chars().filter(|character| !character.is_control()).take(EXCERPT).collect();
-    if short.len() < line.len() { format!("{short}…") } else { short }
+    let short: String = line.chars().take(EXCERPT).collect();
+    let is_cut = short.len() < line.len();
+    clean(&if is_cut { format!("{short}…") } else { short })
 }
 
 /// A URL of somebody else's, without what may be secret in it.

@@ -15,6 +15,7 @@ use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
 use super::wire::{ClusterNode, LockQueue};
+use crate::model::printable::clean;
 use crate::model::{Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
@@ -267,7 +268,7 @@ impl Lock {
         }
         let stranger = || format!("a queue named `{}` that topo did not make", self.queue);
         Ok(Seen::Others(Other {
-            words: words.map_or_else(stranger, str::to_owned),
+            words: words.map_or_else(stranger, clean),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
         }))

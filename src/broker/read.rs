@@ -8,6 +8,7 @@ use super::survey::{Cluster, Listed, Survey};
 use super::wire;
 use crate::behaviour::Dialect;
 use crate::model::naming::MOVER_TAG;
+use crate::model::printable::clean;
 use crate::model::{Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
@@ -214,10 +215,10 @@ impl Broker {
             answer => answer?,
         };
         let overview: wire::Overview = answer.json(&request)?;
-        let product = overview.product_name.unwrap_or_else(|| "RabbitMQ".to_owned());
-        let said = overview.rabbitmq_version.unwrap_or_default();
+        let product = overview.product_name.map_or_else(|| "RabbitMQ".to_owned(), |name| clean(&name));
+        let said = clean(&overview.rabbitmq_version.unwrap_or_default());
         let Ok(version) = said.parse::<BrokerVersion>() else {
-            let said = if said.is_empty() { overview.product_version.unwrap_or_default() } else { said };
+            let said = if said.is_empty() { clean(&overview.product_version.unwrap_or_default()) } else { said };
             return Err(BrokerError::VersionUnknown { product, said });
         };
         if !version.is_supported() {

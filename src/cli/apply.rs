@@ -13,6 +13,7 @@ use super::{backup, confirm, connection, findings, input, interruption, outcome,
 use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
 use crate::model::names::LOCK_QUEUE;
+use crate::model::printable::clean_json;
 use crate::model::{Address, ObjectId, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, Wanted, gate, obstacles};
@@ -374,5 +375,5 @@ async fn left(
 
 fn print_json(reports: &[Report], left: Option<&[String]>, plan: &Plan, result: &str) -> Result<(), Failure> {
     let value = report_json::report(reports, left, &plan.fingerprint, result);
-    output::print(&format!("{value:#}\n"))
+    output::print(&clean_json(format!("{value:#}\n")))
 }

@@ -8,6 +8,7 @@ use super::shell::quoted;
 use super::{arguments::FindingsFormat, output};
 use crate::behaviour::Dialect;
 use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
+use crate::model::printable::clean_json;
 use crate::model::{BrokerVersion, QueueName};
 use crate::render::style::for_version;
 use crate::render::{contract_env, contract_table, yaml};
@@ -23,7 +24,7 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
             let version = for_version(arguments.broker_version);
             contract_table::contracts(&found, &loaded.specs, &version, output::width())
         }
-        ContractFormat::Json => format!("{:#}\n", document(&found)),
+        ContractFormat::Json => clean_json(format!("{:#}\n", document(&found))),
         ContractFormat::Yaml => yaml::yaml(&document(&found)),
         ContractFormat::Env => {
             let groups = variables(&found).map_err(|clash| {

@@ -11,6 +11,7 @@ use super::sources;
 use crate::behaviour::Dialect;
 use crate::life::{Story, story};
 use crate::lint::RULES;
+use crate::model::printable::clean_json;
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
 use crate::render::life_text::{self, View};
@@ -55,7 +56,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
                     texts.join("\n")
                 }
                 ExplainFormat::Json => {
-                    format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": stories }))
+                    clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": stories })))
                 }
             })?;
             Ok(Exit::Done)
@@ -105,7 +106,7 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
             if !page.summary.is_empty() {
                 told["summary"] = page.summary.into();
             }
-            format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [told] }))
+            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [told] })))
         }
     })?;
     Ok(Exit::Done)

@@ -67,20 +67,16 @@ impl Failure {
         let mut stream = anstream::stderr().lock();
         // Nobody is left to be told when standard error is closed.
         if !self.message.is_empty() {
-            let _ = writeln!(stream, "{} {}", Painted(RED, "error:"), lines(&self.message));
+            let _ = writeln!(stream, "{} {}", Painted(RED, "error:"), clean(&self.message));
         }
         for cause in &self.causes {
-            let _ = writeln!(stream, "  {} {}", Painted(RED, "caused by:"), lines(cause));
+            let _ = writeln!(stream, "  {} {}", Painted(RED, "caused by:"), clean(cause));
         }
         for hint in &self.hints {
-            let _ = writeln!(stream, "  {} {}", Painted(YELLOW, "hint:"), lines(hint));
+            let _ = writeln!(stream, "  {} {}", Painted(YELLOW, "hint:"), clean(hint));
         }
         self.exit
     }
-}
-
-fn lines(text: &str) -> String {
-    text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
 impl From<BrokerError> for Failure {

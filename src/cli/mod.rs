@@ -44,6 +44,7 @@ mod validate;
 mod variables;
 mod version;
 
+use crate::model::printable::clean;
 use arguments::Command;
 use clap::error::ErrorKind;
 use exit::Exit;
@@ -64,9 +65,13 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // A closed pipe is no reason to complain.
-            let _ = error.print();
-            return if asked { Exit::Done.into() } else { Exit::Usage.into() };
+            if asked {
+                // A closed pipe is no reason to complain.
+                let _ = error.print();
+                return Exit::Done.into();
+            }
+            output::tell(&complaint(&error, &arguments));
+            return Exit::Usage.into();
         }
     };
     cli.global.color.unwrap_or_default().write_global();
@@ -90,6 +95,15 @@ pub fn main() -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),
+    }
+}
+
+/// The parser's complaint, about arguments that are clean: it repeats them, and names of files can be among them.
+fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
+    let cleaned: Vec<OsString> = arguments.iter().map(|argument| clean(&argument.to_string_lossy()).into()).collect();
+    match environment::parse(&cleaned) {
+        Err(same) if cleaned != arguments => same.render().ansi().to_string(),
+        Err(_) | Ok(_) => error.render().ansi().to_string(),
     }
 }
 

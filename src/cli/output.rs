@@ -1,6 +1,8 @@
 //! Standard output carries the result, standard error all else. A reader that went away is no error.
 
 use super::failure::Failure;
+use crate::model::printable::is_hidden;
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Writes a result to standard output; colours are stripped where they do not belong.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stream = anstream::stdout().lock();
-    let written = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    let written = stream.write_all(guarded(text).as_bytes()).and_then(|()| stream.flush());
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed("cannot write to standard output").because(error.to_string()))
@@ -20,7 +22,36 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 /// Writes diagnostics or progress to standard error.
 pub(super) fn tell(text: &str) {
     let mut stream = anstream::stderr().lock();
-    let _ = stream.write_all(text.as_bytes());
+    let _ = stream.write_all(guarded(text).as_bytes());
+}
+
+/// The text without hidden characters but for line breaks, tabs and topo's own colors. Whoever made the text has escaped
+/// names already, as its format wants it; this is the net below.
+fn guarded(text: &str) -> Cow<'_, str> {
+    let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.chars().any(is_foreign) {
+        return Cow::Borrowed(text);
+    }
+    let mut guarded = String::with_capacity(text.len());
+    let mut color = 0;
+    for (at, c) in text.char_indices() {
+        if c == '\u{1b}' {
+            color = at + length_of_color(&text[at..]);
+        }
+        if at < color || !is_foreign(c) {
+            guarded.push(c);
+        } else {
+            guarded.extend(c.escape_unicode());
+        }
+    }
+    Cow::Owned(guarded)
+}
+
+/// The bytes of the color that the text begins with, such as `ESC[1m`; 0 where it begins with something else.
+fn length_of_color(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let numbers = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+    if rest[numbers..].starts_with('m') { 2 + numbers + 1 } else { 0 }
 }
 
 /// The columns of the screen: `COLUMNS`, else the terminal's, else 100. Never below 60, where nothing is readable.

@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
 use super::{against, connection, findings, input, output, planning};
+use crate::model::printable::clean_json;
 use crate::plan::{Allowance, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_text};
 
@@ -86,7 +87,7 @@ pub(super) fn shown(
 pub(super) fn json(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
     text.push('\n');
-    text
+    clean_json(text)
 }
 
 /// The command that applies this plan: the same specs and the same flags.

@@ -6,6 +6,7 @@ use super::input::unreadable;
 use super::shell;
 use super::variables;
 use crate::model::VhostName;
+use crate::model::printable::clean;
 use crate::spec::{Diagnostic, Diagnostics, Location, SourceFile, Variables, vhosts_at_a_glance};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -36,8 +37,9 @@ impl Sources {
         let variables = variables::variables(arguments)?;
         variables::are_used(arguments, &files)?;
         let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
-        let shown =
-            |path: &PathBuf| if path.as_os_str() == "-" { STDIN.to_owned() } else { path.display().to_string() };
+        let shown = |path: &PathBuf| {
+            if path.as_os_str() == "-" { STDIN.to_owned() } else { clean(&path.display().to_string()) }
+        };
         let names: Vec<String> = paths.iter().map(shown).collect();
         let only = arguments.vhost.clone();
         Ok(Self { files, unreadable, variables, only, specs: specs.join(" "), names: names.join(" ") })
@@ -96,7 +98,7 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
             }
         } else {
             let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-            let source = source(path.display().to_string(), bytes, files.len(), &mut diagnostics);
+            let source = source(clean(&path.display().to_string()), bytes, files.len(), &mut diagnostics);
             files.push(source);
         }
     }
@@ -133,7 +135,7 @@ fn folder(
             folder(&entry, read, files, diagnostics)?;
         } else if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
             let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
-            let source = source(entry.display().to_string(), bytes, files.len(), diagnostics);
+            let source = source(clean(&entry.display().to_string()), bytes, files.len(), diagnostics);
             files.push(source);
         }
     }

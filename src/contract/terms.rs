@@ -73,7 +73,7 @@ fn ladder(contract: &mut Contract, queue: &QueueName) {
         routing_keys: retry_keys(queue, contract.max_retries),
     });
     // Of all entries of a pair the first death's exchange and keys stay (`rabbit_dead_letter`, all versions).
-    let entry = format!("x-death[queue={queue}, reason=rejected]");
+    let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
         kept_by: Keeper::Broker,
         exchange: format!("{entry}.exchange"),
@@ -88,7 +88,7 @@ fn skip(queue: &QueueName) -> Publish {
 
 fn republish(contract: &mut Contract, republish: &Republish) {
     let queue = &republish.queue;
-    let back = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
+    let back = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
     let (publish, arrival) = match &republish.tiers {
         Some(tiers) => {
             let routing_keys = (1..=tiers.last()).map(|number| number.to_string()).collect();
@@ -134,7 +134,7 @@ fn letter(it: &InForce<'_>) -> Option<Letter> {
         value,
     };
     let mut headers = vec![
-        header("x-source-queue", "the queue in which it failed", Some(it.name.to_string())),
+        header("x-source-queue", "the queue in which it failed", Some(it.name.as_str().to_owned())),
         header("x-first-failed-at", "when it failed first (RFC 3339)", None),
         header("x-last-failed-at", "when it failed last (RFC 3339)", None),
         header(RETRY_COUNT, "how often it was tried again", None),
@@ -145,13 +145,14 @@ fn letter(it: &InForce<'_>) -> Option<Letter> {
         headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was published first", None));
         headers.push(header(ORIGINAL_ROUTING_KEY, "the key with which it was published first", None));
     }
-    let direct = |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
+    let direct =
+        |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
     let publish = match it.retry {
         Some(Retry::Ladder(_)) => Some(skip(it.name)),
         // Who publishes to an internal exchange is refused.
         Some(_) | None if it.is_internal => dead_letters.queue.as_ref().map(direct),
         Some(_) | None => {
-            let key = dead_letters.routing_key.clone().unwrap_or_else(|| it.name.to_string());
+            let key = dead_letters.routing_key.clone().unwrap_or_else(|| it.name.as_str().to_owned());
             Some(Publish { exchange: dead_letters.exchange.clone(), routing_keys: vec![key] })
         }
     };

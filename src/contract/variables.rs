@@ -47,7 +47,7 @@ fn prefix(queue: &QueueName) -> String {
 
 fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
     let mut said: Vec<(&str, String)> = vec![
-        ("QUEUE", queue.to_string()),
+        ("QUEUE", queue.as_str().to_owned()),
         ("STRATEGY", contract.strategy.map_or("none", crate::model::Strategy::as_str).to_owned()),
         ("MAX_RETRIES", contract.max_retries.to_string()),
         ("DELIVERIES", contract.deliveries.to_string()),
@@ -75,9 +75,9 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
         said.extend(publish.routing_keys.last().map(|key| ("GIVE_UP_ROUTING_KEY", key.clone())));
     }
     if let Some(dead_letters) = &contract.dead_letters {
-        said.push(("DEAD_LETTER_EXCHANGE", dead_letters.exchange.to_string()));
+        said.push(("DEAD_LETTER_EXCHANGE", dead_letters.exchange.as_str().to_owned()));
         said.extend(dead_letters.routing_key.clone().map(|key| ("DEAD_LETTER_ROUTING_KEY", key)));
-        said.extend(dead_letters.queue.as_ref().map(|queue| ("DEAD_LETTER_QUEUE", queue.to_string())));
+        said.extend(dead_letters.queue.as_ref().map(|queue| ("DEAD_LETTER_QUEUE", queue.as_str().to_owned())));
     }
     let prefix = prefix(queue);
     said.into_iter().map(|(name, value)| (format!("{prefix}_{name}"), value)).collect()
@@ -88,9 +88,11 @@ fn answer(said: &mut Vec<(&str, String)>, names: [&'static str; 4], answer: &Ans
     let [first, requeue, exchange, then] = names;
     let method = answer.method.as_str().to_owned();
     match &answer.publish {
-        Some(publish) => {
-            said.extend([(first, "publish".to_owned()), (exchange, publish.exchange.to_string()), (then, method)])
-        }
+        Some(publish) => said.extend([
+            (first, "publish".to_owned()),
+            (exchange, publish.exchange.as_str().to_owned()),
+            (then, method),
+        ]),
         None => said.push((first, method)),
     }
     said.extend(answer.requeue.map(|flag| (requeue, flag.to_string())));

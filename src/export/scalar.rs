@@ -1,5 +1,6 @@
 //! Single texts as YAML, quoted only where YAML, or one who reads an older YAML, would take them for something else.
 
+use crate::model::printable::is_hidden;
 use crate::spec::is_plain_text;
 
 /// What older YAML takes for something else than text, and `<<`, which merges.
@@ -43,12 +44,9 @@ fn looks_like_a_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.chars().all(is_of_number)
 }
 
-/// What YAML does not print, what it folds or takes for the end of a line, and what nobody sees.
+/// A character that YAML does not print or that is invisible, or a blank that looks like another one.
 fn is_escaped(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{fff0}'..='\u{ffff}')
-        || (u32::from(c) & 0xfffe) == 0xfffe
+    is_hidden(c) || matches!(c, '\u{a0}' | '\u{202f}' | '\u{fffc}' | '\u{fffd}')
 }
 
 fn double_quoted(text: &str) -> String {

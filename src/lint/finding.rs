@@ -69,17 +69,11 @@ impl Finding {
 fn shown(object: &ObjectId) -> String {
     match object {
         ObjectId::Vhost => "the vhost".to_owned(),
-        ObjectId::Binding(binding) => format!("binding `{}`", on_one_line(&binding.to_string())),
+        ObjectId::Binding(binding) => format!("binding `{}`", binding),
         ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
             format!("{} `{}`", object.kind(), object.name().unwrap_or_default())
         }
     }
-}
-
-/// A key may hold a line break, and a sentence may not.
-fn on_one_line(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
 }
 
 impl From<&Finding> for Diagnostic {

@@ -1,5 +1,6 @@
 //! Arguments: what stands in the `arguments` table of a queue, an exchange or a binding, and in a policy's definition.
 
+use super::printable::clean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -85,7 +86,7 @@ impl ArgumentValue {
     }
 }
 
-/// The bare value, as the broker's sentences print it: no quotes around text.
+/// The bare value, as the broker's sentences print it: no quotes around text, hidden characters escaped.
 impl fmt::Display for ArgumentValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,7 +94,7 @@ impl fmt::Display for ArgumentValue {
             Self::Boolean(value) => write!(f, "{value}"),
             Self::Integer(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{:?}", value.0),
-            Self::Text(value) => f.write_str(value),
+            Self::Text(value) => f.write_str(&clean(value)),
             Self::List(values) => {
                 f.write_str("[")?;
                 for (index, value) in values.iter().enumerate() {
@@ -104,7 +105,7 @@ impl fmt::Display for ArgumentValue {
             Self::Table(table) => {
                 f.write_str("{")?;
                 for (index, (key, value)) in table.iter().enumerate() {
-                    write!(f, "{}{key}: {value}", if index == 0 { "" } else { ", " })?;
+                    write!(f, "{}{}: {value}", if index == 0 { "" } else { ", " }, clean(key))?;
                 }
                 f.write_str("}")
             }

@@ -1,5 +1,6 @@
 //! A binding: its identity is all of it, so there is nothing that could change in place.
 
+use super::printable::clean;
 use super::units::unmistakable;
 use super::{Arguments, ExchangeName, ObjectId, QueueName};
 use schemars::JsonSchema;
@@ -81,7 +82,7 @@ impl Binding {
 /// `orders ─ order.# → orders.work`, with the arguments behind it when there are any.
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ─ {} → {}", self.source, KeyAndArguments(self), self.destination.name())
+        write!(f, "{} ─ {} → {}", self.source, KeyAndArguments(self), clean(self.destination.name()))
     }
 }
 
@@ -92,14 +93,14 @@ impl fmt::Display for KeyAndArguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Binding { routing_key, arguments, .. } = self.0;
         if !routing_key.is_empty() {
-            write!(f, "{routing_key}")?;
+            f.write_str(&clean(routing_key))?;
         } else if arguments.is_empty() {
             f.write_str("\"\"")?;
         }
         if !arguments.is_empty() {
             f.write_str(if routing_key.is_empty() { "{" } else { " {" })?;
             for (index, (key, value)) in arguments.iter().enumerate() {
-                write!(f, "{}{key}: {}", if index == 0 { "" } else { ", " }, unmistakable(value))?;
+                write!(f, "{}{}: {}", if index == 0 { "" } else { ", " }, clean(key), unmistakable(value))?;
             }
             f.write_str("}")?;
         }

@@ -15,6 +15,7 @@ pub mod naming;
 pub mod object;
 mod places;
 pub mod policy;
+pub mod printable;
 pub mod queue;
 pub mod retry;
 pub mod scope;

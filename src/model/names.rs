@@ -1,5 +1,6 @@
 //! The names of RabbitMQ's objects, each a type of its own, so that a queue's name cannot stand where an exchange's should.
 
+use super::printable::clean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,9 +24,10 @@ macro_rules! name {
             }
         }
 
+        /// The name as a sentence shows it, with hidden characters escaped. What the broker is sent is [`Self::as_str`].
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0)
+                f.pad(&clean(&self.0))
             }
         }
 

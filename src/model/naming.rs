@@ -30,7 +30,7 @@ pub const MOVER_TAG: &str = "topo.move";
 /// The exchange that parts the deaths of a queue on a ladder: those that are tried again, and the final ones. It has the
 /// name of a dead-letter queue's exchange, for it leads to one; no queue is both.
 pub fn guard_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{DEAD_LETTER_EXCHANGE_SUFFIX}"))
+    ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
 /// The queue whose deaths the exchange parts, if the name is generated.
@@ -40,7 +40,7 @@ pub fn queue_of_guard_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 
 /// The exchange that takes messages to be tried again.
 pub fn retry_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{RETRY_SUFFIX}"))
+    ExchangeName::new(format!("{}{RETRY_SUFFIX}", queue.as_str()))
 }
 
 /// The queue whose messages are tried again by the exchange, if the name is generated.
@@ -50,7 +50,7 @@ pub fn queue_of_retry_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 
 /// The exchange that takes what is tried often enough: any key of a retry that leads to no tier.
 pub fn over_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{OVER_SUFFIX}"))
+    ExchangeName::new(format!("{}{OVER_SUFFIX}", queue.as_str()))
 }
 
 /// The queue whose retries are over there, if the name is generated.
@@ -60,7 +60,7 @@ pub fn queue_of_over_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 
 /// The exchange that stands in for one that leads to tiers while a tier is exchanged for another.
 pub fn switch_of(exchange: &ExchangeName) -> ExchangeName {
-    ExchangeName::new(format!("{exchange}{SWITCH_SUFFIX}"))
+    ExchangeName::new(format!("{}{SWITCH_SUFFIX}", exchange.as_str()))
 }
 
 /// The exchange that it stands in for, if the name is generated.
@@ -70,7 +70,7 @@ pub fn switched_by(exchange: &ExchangeName) -> Option<ExchangeName> {
 
 /// The exchange that leads to the first tier.
 pub fn first_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{FIRST_SUFFIX}"))
+    ExchangeName::new(format!("{}{FIRST_SUFFIX}", queue.as_str()))
 }
 
 /// The queue to whose first tier the exchange leads, if the name is generated.
@@ -80,7 +80,7 @@ pub fn queue_of_first_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 
 /// The exchange through which tiers hand back.
 pub fn return_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{RETURN_SUFFIX}"))
+    ExchangeName::new(format!("{}{RETURN_SUFFIX}", queue.as_str()))
 }
 
 /// The queue to which the exchange hands back, if the name is generated.
@@ -90,7 +90,7 @@ pub fn queue_of_return_exchange(exchange: &ExchangeName) -> Option<QueueName> {
 
 /// The key with which a message comes back from the tier of that retry, counted from 1.
 pub fn retry_key(queue: &QueueName, number: u32) -> String {
-    format!("{queue}{RETRY_SUFFIX}.{number}")
+    format!("{}{RETRY_SUFFIX}.{number}", queue.as_str())
 }
 
 /// The key with which a message goes past all retries, however many there are.
@@ -101,7 +101,7 @@ pub fn give_up_key(queue: &QueueName) -> String {
 /// The topic pattern of all such keys, and of that one; `None` where a word of the queue's name would match other words, too.
 pub fn retry_key_pattern(queue: &QueueName) -> Option<String> {
     let is_wild = |word: &str| word == "*" || word == "#";
-    (!queue.as_str().split('.').any(is_wild)).then(|| format!("{queue}{RETRY_SUFFIX}.*"))
+    (!queue.as_str().split('.').any(is_wild)).then(|| format!("{}{RETRY_SUFFIX}.*", queue.as_str()))
 }
 
 /// The retry from which a message comes back to this queue with that key, if the key is generated.
@@ -133,7 +133,7 @@ impl TierName {
         let Self { queue, number, delay, generation } = self;
         let delay = duration(*delay).unwrap_or_else(|| "0ms".to_owned());
         let generation = if *generation > 1 { format!("{GENERATION}{generation}") } else { String::new() };
-        QueueName::new(format!("{queue}{RETRY_SUFFIX}.{number}.{delay}{generation}"))
+        QueueName::new(format!("{}{RETRY_SUFFIX}.{number}.{delay}{generation}", queue.as_str()))
     }
 
     /// What the name says, if it is that of a tier. Read from the end: a queue's own name may hold anything, `.retry.` too.
@@ -165,7 +165,7 @@ fn number(digits: &str) -> Option<u32> {
 
 /// The exchange that leads to a dead-letter queue, unless the spec names it.
 pub fn dead_letter_exchange(queue: &QueueName) -> ExchangeName {
-    ExchangeName::new(format!("{queue}{DEAD_LETTER_EXCHANGE_SUFFIX}"))
+    ExchangeName::new(format!("{}{DEAD_LETTER_EXCHANGE_SUFFIX}", queue.as_str()))
 }
 
 /// The dead-letter queue whose exchange has that name, if the name is generated.
@@ -175,7 +175,7 @@ pub fn queue_of_dead_letter_exchange(exchange: &ExchangeName) -> Option<QueueNam
 
 /// The policy that wires a queue's dead letters.
 pub fn dead_letter_policy(queue: &QueueName) -> PolicyName {
-    PolicyName::new(format!("{queue}{DEAD_LETTER_POLICY_SUFFIX}"))
+    PolicyName::new(format!("{}{DEAD_LETTER_POLICY_SUFFIX}", queue.as_str()))
 }
 
 /// The queue whose dead letters the policy wires, if the name is generated.
@@ -217,7 +217,7 @@ impl Beside {
 }
 
 fn beside(queue: &QueueName, what: &str) -> String {
-    let name = format!("{queue}.topo.{what}");
+    let name = format!("{}.topo.{what}", queue.as_str());
     if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
 }
 
@@ -233,7 +233,7 @@ pub fn digest(name: &str) -> String {
 
 /// The shovel that moves the messages of a queue. A name that would be too long has a digest of the queue's instead.
 pub fn shovel(queue: &QueueName) -> String {
-    let name = format!("{SHOVEL_PREFIX}{queue}");
+    let name = format!("{SHOVEL_PREFIX}{}", queue.as_str());
     if name.len() <= LONGEST_NAME {
         return name;
     }

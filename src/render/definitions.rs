@@ -1,5 +1,6 @@
 //! Topologies as a definitions file, which `rabbitmqadmin definitions import` and the management interface take.
 
+use crate::model::printable::clean_json;
 use crate::model::{Destination, Topology};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ pub fn definitions(topologies: &[Topology], version: &str) -> String {
         "queues": all(queues),
         "bindings": all(bindings),
     });
-    format!("{document:#}\n")
+    clean_json(format!("{document:#}\n"))
 }
 
 fn policies(topology: &Topology) -> Vec<Value> {

@@ -3,6 +3,7 @@
 use super::plan_github::annotate;
 use super::plan_markdown::inline;
 use super::style::{DIM, Painted, RED, YELLOW, clean, wrap};
+use crate::model::printable::clean_json;
 use crate::model::{BrokerVersion, Places};
 use crate::plan::Source;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
@@ -41,7 +42,7 @@ pub fn json(diagnostics: &Diagnostics, files: &[SourceFile], version: Option<Bro
     if let Some(version) = version {
         document["brokerVersion"] = json!(version);
     }
-    format!("{document:#}\n")
+    clean_json(format!("{document:#}\n"))
 }
 
 /// A few lines each, for those that stand beside something else: the sentence with its place, and the hint.

@@ -84,7 +84,7 @@ pub fn annotate(text: &mut String, level: &str, at: Option<(&Source, Option<End>
             Some((line, _)) => format!("endLine={line},"),
             None => String::new(),
         };
-        format!("file={},line={},col={},{end}", property(&source.file), source.line, source.column)
+        format!("file={},line={},col={},{end}", property(&clean(&source.file)), source.line, source.column)
     });
     let message: Vec<String> = message.lines().map(clean).collect();
     let _ = writeln!(text, "::{level} {place}title={}::{}", property(title), data(&message.join("\n")));

@@ -1,14 +1,25 @@
 //! Words as a shell takes them.
 
 use super::style::{columns, wrap};
+use crate::model::printable::is_hidden;
 
 /// Before what goes on.
 const INDENT: &str = "    ";
 
-/// A word with quotes where it needs some.
+/// A word with quotes where it needs some. Hidden characters are written as octal escapes, which POSIX knows between `$'`
+/// and `'`.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if word.chars().any(is_hidden) || word.contains("##[") {
+        let escape = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if is_hidden(c) || c == '#' => {
+                c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+            }
+            c => c.to_string(),
+        };
+        format!("$'{}'", word.chars().map(escape).collect::<String>())
+    } else if !word.is_empty() && !word.starts_with("::") && word.chars().all(plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
@@ -58,6 +69,16 @@ fn words(line: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_hidden_characters_back() {
+        for word in ["a\n::b", "\u{1b}[31m", "it's \\ \u{202e}x", "::error::x", "$'x'"] {
+            let script = format!("printf %s {}", quoted(word));
+            assert!(!script.chars().any(is_hidden), "{script}");
+            let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&read.stdout), word);
+        }
+    }
 
     #[test]
     fn a_long_line_is_parted_where_a_shell_takes_it_for_one() {

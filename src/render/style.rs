@@ -1,9 +1,10 @@
-//! How finished values look on a screen: colours, numbers, and names that cannot play tricks on a terminal.
+//! How finished values look on a screen: colours, numbers, and lines.
 //!
 //! Colour is always written; the stream that it goes to strips it where it does not belong.
 
 use crate::model::BrokerVersion;
 use crate::model::count::number;
+pub use crate::model::printable::{clean, one_line};
 use anstyle::{AnsiColor, Style};
 use std::fmt::{self, Display};
 
@@ -25,29 +26,6 @@ impl<T: Display> Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}{}", self.0, self.1, self.0.render_reset())
     }
-}
-
-/// A name or value as it may stand on a terminal: control characters (also those that turn the direction of writing)
-/// are escaped, all else is left.
-pub fn clean(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || turns(c) {
-            clean.extend(c.escape_unicode());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
-}
-
-/// A sentence of the broker's in one line: `Validation failed`, an empty line and what failed is `Validation failed: …`.
-pub fn one_line(text: &str) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default().to_owned();
-    let rest: Vec<&str> = lines.collect();
-    if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) }
 }
 
 /// For which RabbitMQ something holds, and who says so: nobody asked a broker.
@@ -119,19 +97,5 @@ mod tests {
             ["or:", "`topo apply --abort q`,", "at", "once"]
         );
         assert_eq!(words_and_code("it says `that' and more"), ["it", "says", "`that'", "and", "more"]);
-    }
-
-    #[test]
-    fn a_sentence_of_several_lines_is_one() {
-        assert_eq!(one_line("Validation failed\n\n-1 is not valid\n"), "Validation failed: -1 is not valid");
-        assert_eq!(one_line("a:\r\nb\nc"), "a: b; c");
-        assert_eq!(one_line("a b"), "a b");
-    }
-
-    #[test]
-    fn names_cannot_move_the_cursor() {
-        assert_eq!(clean("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
-        assert_eq!(clean("größe/ü"), "größe/ü");
-        assert_eq!(clean("\u{202e}gpj"), "\\u{202e}gpj");
     }
 }

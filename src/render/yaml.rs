@@ -1,5 +1,6 @@
 //! A JSON value as YAML, in block style: what reads one reads the same from the other.
 
+use crate::model::printable::is_hidden;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -76,7 +77,7 @@ fn scalar(text: &str) -> String {
     // JSON's quotes are YAML's; but YAML prints no control characters, and JSON escapes only some.
     let quoted = Value::from(text).to_string();
     let escape = |c: char| match c {
-        '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => format!("\\u{:04x}", u32::from(c)),
+        c if is_hidden(c) => format!("\\U{:08x}", u32::from(c)),
         c => c.to_string(),
     };
     quoted.chars().map(escape).collect()

@@ -1,6 +1,7 @@
 //! Diagnostics: what is wrong with a spec, and where. Rendering them is left to `render::diagnostics`.
 
 use super::position::Location;
+use crate::model::printable::clean;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -29,7 +30,7 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong.
+/// One thing that is wrong. Its sentences name what a spec holds: they are clean from the moment they are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How bad it is.
@@ -54,7 +55,7 @@ impl Diagnostic {
         Self {
             severity: Severity::Error,
             code,
-            message: message.into(),
+            message: clean(&message.into()),
             primary,
             label: String::new(),
             secondary: Vec::new(),
@@ -64,27 +65,26 @@ impl Diagnostic {
 
     /// With a few words under the place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = clean(&label.into());
         self
     }
 
     /// With another place; the primary one again adds nothing.
     pub fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         if at != self.primary {
-            self.secondary.push((at, label.into()));
+            self.secondary.push((at, clean(&label.into())));
         }
         self
     }
 
     /// With the way to mend it.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.maybe_hint(Some(hint.into()))
     }
 
     /// With the way to mend it, if one is known.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint.or(self.hint);
+        self.hint = hint.map(|hint| clean(&hint)).or(self.hint);
         self
     }
 }

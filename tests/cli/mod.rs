@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod fingerprints;
 mod graph;
+pub(crate) mod hostile_text;
 mod lint;
 mod outputs;
 mod running_works;

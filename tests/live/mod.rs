@@ -19,6 +19,7 @@ mod export;
 mod facts;
 mod failures;
 mod guide;
+mod hostile_text;
 mod in_an_empty_root;
 mod killed;
 mod lock;

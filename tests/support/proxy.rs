@@ -103,6 +103,8 @@ pub(crate) enum Fault {
     HangAfter,
     /// The broker hears nothing; this status comes, with the management API's own shape of an error.
     Status(u16),
+    /// The broker hears nothing; this status comes, with that reason.
+    Reason(u16, String),
     /// The broker hears nothing; a page comes, as from a reverse proxy: status and HTML.
     Page(u16, &'static str),
     /// The broker hears nothing; this JSON comes instead, made when it is asked for.
@@ -338,6 +340,11 @@ fn relay(mut client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<
             Some(Fault::HangAfter) => hangs = true,
             Some(Fault::Status(status)) => {
                 let body = format!(r#"{{"error":"made_up","reason":"status {status} for the test"}}"#);
+                client.write_all(&made_up(*status, "application/json", &body))?;
+                continue;
+            }
+            Some(Fault::Reason(status, reason)) => {
+                let body = serde_json::json!({ "error": "made_up", "reason": reason }).to_string();
                 client.write_all(&made_up(*status, "application/json", &body))?;
                 continue;
             }

@@ -5,6 +5,7 @@ use super::greeting::Heard;
 use super::{socket, tls};
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
+use crate::model::printable::one_line;
 use backon::{ExponentialBuilder, Retryable};
 use lapin::protocol::{AMQPError, AMQPErrorKind};
 use lapin::tcp::AsyncTcpStream;
@@ -170,7 +171,7 @@ impl Connection {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
         if let Some(said) = protocol_error(error) {
-            let reason = said.get_message().to_string();
+            let reason = one_line(said.get_message().as_str());
             return match said.get_id() {
                 403 => BrokerError::Unauthorized { username, reason },
                 _ => {
@@ -183,7 +184,7 @@ impl Connection {
         #[allow(clippy::wildcard_enum_match_arm)]
         let problem = match error.kind() {
             ErrorKind::IOError(error) => ConnectProblem::of_io(error),
-            _ => ConnectProblem::Other(error.to_string()),
+            _ => ConnectProblem::Other(one_line(&error.to_string())),
         };
         BrokerError::Connect { url, problem }
     }
@@ -195,7 +196,7 @@ impl Connection {
             let problem = ConnectProblem::Broken(words(error));
             return BrokerError::Connect { url: self.options.address.to_string(), problem };
         };
-        let reason = said.get_message().to_string();
+        let reason = one_line(said.get_message().as_str());
         match said.get_id() {
             403 => BrokerError::AccessRefused { username: self.options.username.clone(), request, reason },
             404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
@@ -240,7 +241,7 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
 
 /// What was said, without the library's frame around it.
 pub(super) fn words(error: &lapin::Error) -> String {
-    protocol_error(error).map_or_else(|| error.to_string(), |error| error.get_message().to_string())
+    protocol_error(error).map_or_else(|| error.to_string(), |error| one_line(error.get_message().as_str()))
 }
 
 /// A name on the wire.

@@ -58,7 +58,5 @@ fn problem(name: &str) -> Option<(String, Severity)> {
 
 /// A blank that is none, or is not there at all.
 fn is_hidden(c: char) -> bool {
-    let is_zero_width =
-        matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{00AD}' | '\u{202A}'..='\u{202E}');
-    is_zero_width || c.is_control() || c.is_whitespace() && c != ' '
+    crate::model::printable::is_hidden(c) || c.is_whitespace() && c != ' '
 }

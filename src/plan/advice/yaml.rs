@@ -2,6 +2,7 @@
 //! takes it for the same value.
 
 use crate::model::known_arguments::{KnownArgument, ValueKind};
+use crate::model::printable::is_hidden;
 use crate::model::units::{duration, size};
 use crate::model::{ArgumentValue, age};
 use std::fmt::Write;
@@ -91,14 +92,14 @@ pub(in crate::plan) fn scalar(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_plain);
     if is_word && !NOT_TEXT.contains(&text.to_ascii_lowercase().as_str()) {
         text
-    } else if text.chars().all(is_printable) {
+    } else if !text.chars().any(is_hidden) {
         format!("'{}'", text.replace('\'', "''"))
     } else {
         let mut quoted = String::from("\"");
         for c in text.chars() {
             match c {
                 '"' | '\\' => quoted.extend(['\\', c]),
-                c if is_printable(c) => quoted.push(c),
+                c if !is_hidden(c) => quoted.push(c),
                 c => {
                     let _ = write!(quoted, "\\U{:08X}", u32::from(c));
                 }
@@ -106,13 +107,6 @@ pub(in crate::plan) fn scalar(text: &str) -> String {
         }
         quoted + "\""
     }
-}
-
-/// Whether a character can stand as it is, in YAML and on a terminal: no line breaks, and none that turns the direction
-/// of writing.
-fn is_printable(c: char) -> bool {
-    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    !c.is_control() && !turns && !matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 /// Any value as it stands.

@@ -5,6 +5,7 @@ mod labels;
 mod repeats;
 
 use super::style::{columns, words_and_code, wrap};
+use crate::model::printable::is_hidden;
 use crate::spec::{Diagnostic, Diagnostics, Location, Severity, SourceFile};
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use excerpt::{Excerpt, FileLines};
@@ -73,11 +74,25 @@ fn shown(diagnostic: &Diagnostic, parts: &[Part<'_>], notes: &[String], renderer
     for part in parts {
         part.name_its_place(&mut rendered);
     }
+    visible(&mut rendered);
     if parts.iter().all(|part| part.excerpt.is_none()) {
         // Without the number of a line nothing is indented.
         rendered = rendered.replacen("\n-->", "\n -->", 1).replacen("\n =", "\n  =", 1);
     }
     rendered
+}
+
+/// Replaces hidden characters of the file itself: one column by one column, so that what is underlined stays underlined.
+/// The renderer replaces most of them, but not all.
+fn visible(rendered: &mut String) {
+    let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\u{1b}');
+    if rendered.chars().any(is_foreign) {
+        *rendered = rendered.chars().map(|c| if is_foreign(c) { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    }
+    // A workflow's runner finds such commands anywhere in a line.
+    if rendered.contains("##[") {
+        *rendered = rendered.replace("##[", "#\u{fffd}[");
+    }
 }
 
 /// How far the lines of the file are indented, by their numbers and a bar.

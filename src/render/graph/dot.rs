@@ -1,8 +1,9 @@
 //! A picture as DOT, for Graphviz and all that reads its files.
 
 use super::palette::{self, UNCHANGED};
-use super::words::{below, described, heading, labels, mark_of_turn, name, printable, signed, told, told_of, turn};
+use super::words::{below, described, heading, labels, mark_of_turn, name, signed, told, told_of, turn};
 use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -93,7 +94,7 @@ impl Writer {
                 paint.fill,
                 paint.stroke,
                 paint.ink,
-                quoted(&[printable(&tier.name)]),
+                quoted(&[clean(&tier.name)]),
             );
             self.line((&id, &tier_id), (ArrowKind::Retry, true), mark, &[turn(retries, tier)], &[]);
         }

@@ -1,8 +1,9 @@
 //! A picture as Mermaid, which GitHub and GitLab draw in Markdown.
 
 use super::palette::{self, PAINTS};
-use super::words::{below, cells, described, heading, labels, mark_of_turn, name, printable, shortened, signed, turn};
+use super::words::{below, cells, described, heading, labels, mark_of_turn, name, shortened, signed, turn};
 use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -67,8 +68,8 @@ impl Writer {
         let id = self.id();
         self.marks.extend(node.mark);
         let shown = name(node, LONGEST);
-        if node.alike.is_empty() && cells(&printable(&node.name)) > LONGEST {
-            let _ = writeln!(self.text, "  %% {id}: {}", printable(&node.name));
+        if node.alike.is_empty() && cells(&clean(&node.name)) > LONGEST {
+            let _ = writeln!(self.text, "  %% {id}: {}", clean(&node.name));
         }
         let label = format!("{}<br/>{}", escaped(&shown), escaped(&below(node)));
         let (open, close) = match node.kind {

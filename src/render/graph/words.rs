@@ -15,7 +15,7 @@ pub(super) fn cells(text: &str) -> usize {
 
 /// A text of at most so many cells, without its middle where it is longer: names begin alike, and end differently.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    let text = printable(text);
+    let text = clean(text);
     if cells(&text) <= most {
         return text;
     }
@@ -41,7 +41,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 
 /// A label of at most so many cells. What headers must be is a list, and one that is cut inside of a value says nothing.
 fn shortened_label(text: &str, most: usize) -> String {
-    let text = printable(text);
+    let text = clean(text);
     if cells(&text) <= most || !text.contains(": ") {
         return shortened(&text, most);
     }
@@ -74,11 +74,6 @@ fn shortened_label(text: &str, most: usize) -> String {
     }
 }
 
-/// What can stand in any format: no control characters, and nothing that XML does not know.
-pub(super) fn printable(text: &str) -> String {
-    clean(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
-}
-
 /// A name with the sign of what happens to it.
 pub(super) fn signed(mark: Option<Mark>, text: &str) -> String {
     mark.map_or_else(|| text.to_owned(), |mark| format!("{} {text}", mark.sign()))
@@ -99,22 +94,22 @@ pub(super) fn name(node: &Node, most: usize) -> String {
 /// What it is, in a line below the name.
 pub(super) fn below(node: &Node) -> String {
     let parts: Vec<&str> = [node.words.as_str()].into_iter().chain(node.notes.iter().map(String::as_str)).collect();
-    printable(&parts.join(" · "))
+    clean(&parts.join(" · "))
 }
 
 /// All that is known of a box, a line each.
 pub(super) fn told(node: &Node) -> Vec<String> {
-    let mut lines = vec![printable(&node.name), below(node)];
+    let mut lines = vec![clean(&node.name), below(node)];
     lines.extend(node.is_copy.then(|| "drawn elsewhere, too".to_owned()));
     lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
     if let Some(retries) = &node.retries {
-        lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", printable(&tier.name)))));
+        lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", clean(&tier.name)))));
     }
     if !node.alike.is_empty() {
         lines.push(format!("{} that are alike:", node.alike.len()));
-        lines.extend(node.alike.iter().map(|name| printable(name)));
+        lines.extend(node.alike.iter().map(|name| clean(name)));
     }
-    lines.extend(node.at.as_deref().map(printable));
+    lines.extend(node.at.as_deref().map(clean));
     lines
 }
 
@@ -150,10 +145,10 @@ pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
 
 /// All that is known of an arrow, a line each.
 pub(super) fn told_of(arrow: &Arrow, vhost: &VhostPicture) -> Vec<String> {
-    let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| printable(&node.name));
+    let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| clean(&node.name));
     let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
     lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
-    lines.extend(arrow.labels.iter().map(|label| signed(label.mark, &printable(&label.text))));
+    lines.extend(arrow.labels.iter().map(|label| signed(label.mark, &clean(&label.text))));
     lines
 }
 

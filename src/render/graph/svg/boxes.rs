@@ -5,8 +5,8 @@ use super::{escaped, number};
 use crate::picture::layout::{Point, Size};
 use crate::picture::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
-use crate::render::graph::words::{below, cells, name, printable, signed, told};
-use crate::render::style::wrap;
+use crate::render::graph::words::{below, cells, name, signed, told};
+use crate::render::style::{clean, wrap};
 use std::fmt::Write;
 
 /// Cells of a name; a pointer shows the rest.
@@ -210,12 +210,8 @@ impl Tiers {
             let _ =
                 writeln!(text, r#"<g class="pill {class}" transform="translate({} {})">"#, number(at.x), number(at.y));
             if let Some(tier) = tier {
-                let _ = writeln!(
-                    text,
-                    "<title>{}\nwaits {}</title>",
-                    escaped(&printable(&tier.name)),
-                    escaped(&tier.delay)
-                );
+                let _ =
+                    writeln!(text, "<title>{}\nwaits {}</title>", escaped(&clean(&tier.name)), escaped(&tier.delay));
             }
             let (wide, middle) = (number(*width), number(width / 2.0));
             let _ = writeln!(text, r#"<rect width="{wide}" height="{TIER_HEIGHT}" rx="11"/>"#);

@@ -1,0 +1,114 @@
+//! Escapes names and other people's text where values become text.
+//!
+//! Names, file names and a broker's answers can hold any character. Every sentence, picture and table that shows one of
+//! them passes it through [`clean`]; formats with escapes of their own (JSON, YAML) ask [`is_hidden`].
+
+/// Whether a character can move a cursor, end a line, change the direction of text, or is invisible.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Soft hyphen, grapheme joiner, Arabic letter mark, Mongolian vowel separator.
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+            // Zero width, marks of direction, line and paragraph separator, embeddings, invisible operators, isolates.
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            // Byte order mark, interlinear annotation, tags.
+            | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        // Noncharacters.
+        || matches!(c, '\u{fdd0}'..='\u{fdef}')
+        || (u32::from(c) & 0xfffe) == 0xfffe
+}
+
+/// A name or value on one line of text: hidden characters become `\u{…}`, and nothing is left that the runner of a
+/// workflow takes for a command (`::` at the start of a line, `##[` anywhere).
+pub fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        // A sentence is wrapped at its blanks: each of its words can begin a line.
+        let begins = clean.chars().next_back().is_none_or(char::is_whitespace);
+        let is_command = begins && text[at..].starts_with("::") || text[at..].starts_with("##[");
+        if is_command || is_hidden(c) {
+            clean.extend(c.escape_unicode());
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+/// Text of several lines: each of them clean.
+pub fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// A sentence of the broker on one line: `Validation failed`, an empty line and the reason is `Validation failed: …`.
+pub fn one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().to_owned();
+    let rest: Vec<&str> = lines.collect();
+    clean(&if rest.is_empty() { first } else { format!("{}: {}", first.trim_end_matches(':'), rest.join("; ")) })
+}
+
+/// A finished JSON document in which no hidden character is left. JSON's own writer escapes only some of them, and
+/// outside of its strings there is none but line breaks.
+pub fn clean_json(document: String) -> String {
+    if !document.chars().any(|c| is_hidden(c) && c != '\n') {
+        return document;
+    }
+    let mut clean = String::with_capacity(document.len() + 64);
+    for c in document.chars() {
+        if is_hidden(c) && c != '\n' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                clean.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_move_the_cursor() {
+        assert_eq!(clean("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(clean("größe/ü"), "größe/ü");
+        assert_eq!(clean("\u{202e}gpj"), "\\u{202e}gpj");
+        assert_eq!(clean("a\u{2028}b\u{9b}\u{e0041}"), "a\\u{2028}b\\u{9b}\\u{e0041}");
+    }
+
+    #[test]
+    fn names_cannot_command_a_workflow() {
+        assert_eq!(clean("::error::x"), "\\u{3a}:error::x");
+        assert_eq!(clean("a ::error::x"), "a \\u{3a}:error::x");
+        assert_eq!(clean("a ##[error]x"), "a \\u{23}#[error]x");
+        assert_eq!(clean("Shop::Orders"), "Shop::Orders");
+        assert_eq!(clean_lines("a\n::error::x\n"), "a\n\\u{3a}:error::x");
+    }
+
+    #[test]
+    fn a_sentence_of_several_lines_becomes_one() {
+        assert_eq!(one_line("Validation failed\n\n-1 is not valid\n"), "Validation failed: -1 is not valid");
+        assert_eq!(one_line("a:\r\nb\nc"), "a: b; c");
+        assert_eq!(one_line("a b"), "a b");
+        assert_eq!(one_line("a\n::error::b"), "a: \\u{3a}:error::b");
+    }
+
+    #[test]
+    fn clean_text_stays_as_it_is() {
+        for text in ["", "a\u{1b}b", "::x ##[y", "a\nb", "\u{a0}"] {
+            let once = clean(text);
+            assert_eq!(clean(&once), once);
+        }
+    }
+
+    #[test]
+    fn a_clean_document_says_the_same() {
+        let value = serde_json::json!({"a\u{7f}\u{1b}": "\u{202e}\u{e0041}\n"});
+        let clean = clean_json(format!("{value:#}\n"));
+        assert!(!clean.chars().any(|c| is_hidden(c) && c != '\n'), "{clean}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
+    }
+}
