@@ -4,6 +4,7 @@
 //! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
 
 use super::error::BrokerError;
+use super::redact::redacted_url;
 use crate::model::printable::{clean, one_line};
 use crate::plan::request::Request;
 use serde_json::Value;
@@ -130,17 +131,12 @@ fn excerpt(body: &[u8]) -> String {
     clean(&if is_cut { format!("{short}…") } else { short })
 }
 
-/// A URL of somebody else's, without what may be secret in it.
+/// The target of a redirect, without credentials. A path alone keeps all but its query.
 fn without_secrets(location: &str) -> String {
-    let bare = location.split(['?', '#']).next().unwrap_or_default();
-    match bare.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
-            let host = authority.rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}/{path}")
-        }
-        None => bare.to_owned(),
+    if location.starts_with('/') && !location.starts_with("//") {
+        return location.split(['?', '#']).next().unwrap_or_default().to_owned();
     }
+    redacted_url(location)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where a broker's management API is: a URL without user info, and the reading of one that may have some.
 
+use super::redact::is_unambiguous;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use secrecy::SecretString;
@@ -38,6 +39,18 @@ pub enum NotABaseUrl {
     /// A `?` or `#`.
     #[error("the URL must have no `?` and no `#`")]
     Query,
+    /// An `@` behind the host: a `/` in the password, for example, ends the host too early.
+    #[error(
+        "the URL must have no `@` behind the host; a `/` or another special character in a user name or password must be \
+         percent-encoded"
+    )]
+    AtSign,
+    /// A host that is a URL, has a port or names a user.
+    #[error("the host must be a name or an IP address, and the port a number")]
+    Host,
+    /// A path prefix that is a URL.
+    #[error("the path prefix must be a path, not a URL")]
+    Prefix,
 }
 
 impl BaseUrl {
@@ -52,6 +65,9 @@ impl BaseUrl {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(NotABaseUrl::Query);
         }
+        if !is_unambiguous(&url) {
+            return Err(NotABaseUrl::AtSign);
+        }
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let username = Some(decoded(url.username())).filter(|name| !name.is_empty());
         let password = url.password().map(|password| SecretString::from(decoded(password)));
@@ -62,6 +78,24 @@ impl BaseUrl {
         let prefix = prefix.strip_suffix("/api").unwrap_or(prefix).trim_end_matches('/').to_owned();
         url.set_path(&prefix);
         Ok(UrlWithLogin { url: Self(url), username, password })
+    }
+
+    /// The URL of a host, which is a name or an IP address, with or without brackets.
+    pub fn at_host(host: &str, port: &str, tls: bool, prefix: &str) -> Result<Self, NotABaseUrl> {
+        if host.contains(['/', '\\', '?', '#', '@', '%']) || !port.chars().all(|c| c.is_ascii_digit()) {
+            return Err(NotABaseUrl::Host);
+        }
+        let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+        let scheme = if tls { "https" } else { "http" };
+        Self::parse(&format!("{scheme}://{host}:{port}"))?.url.with_prefix(prefix)
+    }
+
+    /// The URL with a path prefix behind its own.
+    pub fn with_prefix(&self, prefix: &str) -> Result<Self, NotABaseUrl> {
+        if prefix.contains("://") {
+            return Err(NotABaseUrl::Prefix);
+        }
+        Ok(Self::parse(&format!("{self}/{}", prefix.trim_matches('/')))?.url)
     }
 
     /// Whether TLS is spoken.
@@ -135,6 +169,7 @@ mod tests {
         assert_eq!(BaseUrl::parse("localhost:15672").unwrap_err(), NotABaseUrl::Scheme);
         assert_eq!(BaseUrl::parse("not a url").unwrap_err(), NotABaseUrl::Malformed);
         assert_eq!(BaseUrl::parse("http://host/?x").unwrap_err(), NotABaseUrl::Query);
+        assert_eq!(BaseUrl::parse("http://guest:12/secret@host").unwrap_err(), NotABaseUrl::AtSign);
         assert!(!BaseUrl::parse("http://guest:secret@host:x").unwrap_err().to_string().contains("secret"));
     }
 

@@ -1,5 +1,6 @@
 //! Turns the errors of the HTTP and TLS libraries into the words that a person can act on.
 
+use super::redact::redacted_urls_in;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 use std::error::Error;
 use std::fmt;
@@ -108,7 +109,7 @@ impl ConnectProblem {
             {
                 return Ok(Self::Refused);
             }
-            texts.push(cause.to_string());
+            texts.push(redacted_urls_in(&cause.to_string()));
             next = cause.source();
         }
         let is_unresolved =

@@ -8,6 +8,7 @@ use super::connect_problem::ConnectProblem;
 use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
+use super::redact::redacted_urls_in;
 use crate::plan::request::{Method, Request};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
@@ -243,5 +244,5 @@ fn innermost(error: &dyn std::error::Error) -> String {
     while let Some(next) = cause.source() {
         cause = next;
     }
-    cause.to_string()
+    redacted_urls_in(&cause.to_string())
 }

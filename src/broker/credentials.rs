@@ -222,19 +222,14 @@ impl NodeSettings {
     /// The URL that they amount to: `base_uri`, or host and port, with the path prefix. A port that is not said is 15671
     /// with TLS and 15672 without, a host that is not said is `localhost`: the defaults of both generations.
     pub fn base_url(&self) -> Result<BaseUrl, NotABaseUrl> {
-        let prefix = self.path_prefix.as_deref().unwrap_or_default().trim_matches('/');
-        let base = match &self.base_uri {
-            Some(url) => url.to_string(),
-            None => {
-                let tls = self.tls.unwrap_or(false);
-                let host = self.hostname.as_deref().unwrap_or("localhost");
-                let host =
-                    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-                let port = self.port.unwrap_or(if tls { 15671 } else { 15672 });
-                format!("{}://{host}:{port}", if tls { "https" } else { "http" })
-            }
-        };
-        Ok(BaseUrl::parse(&format!("{base}/{prefix}"))?.url)
+        let prefix = self.path_prefix.as_deref().unwrap_or_default();
+        if let Some(url) = &self.base_uri {
+            return url.with_prefix(prefix);
+        }
+        let tls = self.tls.unwrap_or(false);
+        let host = self.hostname.as_deref().unwrap_or("localhost");
+        let port = self.port.unwrap_or(if tls { 15671 } else { 15672 });
+        BaseUrl::at_host(host, &port.to_string(), tls, prefix)
     }
 }
 

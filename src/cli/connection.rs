@@ -4,7 +4,7 @@ use super::arguments::{ConnectionArguments, MoverKind};
 use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
-use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions};
+use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions, redacted_url};
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     let mut flag = |name: &str, value: Option<String>| {
         let variable = format!("TOPO_{}", name.to_uppercase().replace('-', "_"));
         if let Some(value) = value.filter(|value| environment(&variable).as_ref() != Some(value)) {
-            let value = if name == "url" { without_login(&value) } else { value };
+            let value = if name == "url" { redacted_url(&value) } else { value };
             line.push_str(&format!(" --{name} {}", quoted(&value)));
         }
     };
@@ -125,12 +125,10 @@ struct UrlLogin {
 }
 
 fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(BaseUrl, UrlLogin), Failure> {
-    let said_by_operators = || {
-        operators("BASE_URI").or_else(|| {
-            let host = operators("TARGET_HOST")?;
-            let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
-            Some(format!("http://{host}:{port}"))
-        })
+    let operators_host = || {
+        let host = operators("TARGET_HOST")?;
+        let port = operators("TARGET_PORT").unwrap_or_else(|| "15672".to_owned());
+        Some(BaseUrl::at_host(&host, &port, false, "").map_err(|error| Failure::usage(error.to_string())))
     };
     let parse = |url: &str| {
         BaseUrl::parse(url).map_err(|error| {
@@ -152,9 +150,12 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     {
         return Ok((url, UrlLogin::default()));
     }
-    if let Some(url) = said_by_operators() {
+    if let Some(url) = operators("BASE_URI") {
         let said = parse(&url)?;
         return Ok((said.url, UrlLogin { ours: none(), operators: (said.username, said.password) }));
+    }
+    if let Some(url) = operators_host() {
+        return Ok((url?, UrlLogin::default()));
     }
     if let Some(url) = node_url()? {
         return Ok((url, UrlLogin::default()));
@@ -204,15 +205,6 @@ fn operators(name: &str) -> Option<String> {
 
 pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// The URL as it may be shown: without user info.
-pub(super) fn without_login(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => format!("{}{}", &url[..scheme + 3], &url[at + 1..]),
-        (_, Some(at)) => url[at + 1..].to_owned(),
-        (_, None) => url.to_owned(),
-    }
 }
 
 /// Who holds a lock, in words for the one who has to wait.

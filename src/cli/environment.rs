@@ -2,6 +2,7 @@
 //! the two exclude each other.
 
 use super::arguments::Cli;
+use crate::broker::redacted_url;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -48,9 +49,23 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         let argument = argument.hide_env_values(true);
         if silent { argument.env(None::<&'static str>) } else { argument }
     });
-    let matches =
-        command.try_get_matches_from_mut(arguments).map_err(|error| with_usage(error, &mut command, arguments))?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let matches = command
+        .try_get_matches_from_mut(arguments)
+        .map_err(|error| with_usage(without_credentials(error), &mut command, arguments))?;
+    Cli::from_arg_matches(&matches).map_err(|error| without_credentials(error.format(&mut command)))
+}
+
+/// The error with redacted URLs: clap repeats the values that it refuses, also those of the environment.
+fn without_credentials(mut error: clap::Error) -> clap::Error {
+    let text = |value: Option<&ContextValue>| match value {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(_) | None => None,
+    };
+    let is_of_url = text(error.get(ContextKind::InvalidArg)).is_some_and(|argument| argument.ends_with("<URL>"));
+    if is_of_url && let Some(value) = text(error.get(ContextKind::InvalidValue)) {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(redacted_url(&value)));
+    }
+    error
 }
 
 /// An error with the usage line of its command. clap builds one from the flags that were typed, also where they exclude each

@@ -2,7 +2,7 @@
 
 use super::exit::Exit;
 use super::shell::quoted;
-use crate::broker::{BrokerError, ConnectProblem};
+use crate::broker::{BrokerError, ConnectProblem, redacted_urls_in};
 use crate::render::style::{Painted, RED, YELLOW, clean};
 use std::io::Write;
 
@@ -67,13 +67,13 @@ impl Failure {
         let mut stream = anstream::stderr().lock();
         // Nobody is left to be told when standard error is closed.
         if !self.message.is_empty() {
-            let _ = writeln!(stream, "{} {}", Painted(RED, "error:"), clean(&self.message));
+            let _ = writeln!(stream, "{} {}", Painted(RED, "error:"), clean(&redacted_urls_in(&self.message)));
         }
         for cause in &self.causes {
-            let _ = writeln!(stream, "  {} {}", Painted(RED, "caused by:"), clean(cause));
+            let _ = writeln!(stream, "  {} {}", Painted(RED, "caused by:"), clean(&redacted_urls_in(cause)));
         }
         for hint in &self.hints {
-            let _ = writeln!(stream, "  {} {}", Painted(YELLOW, "hint:"), clean(hint));
+            let _ = writeln!(stream, "  {} {}", Painted(YELLOW, "hint:"), clean(&redacted_urls_in(hint)));
         }
         self.exit
     }

@@ -44,6 +44,7 @@ mod validate;
 mod variables;
 mod version;
 
+use crate::broker::redacted_urls_in;
 use crate::model::printable::clean;
 use arguments::Command;
 use clap::error::ErrorKind;
@@ -70,7 +71,7 @@ pub fn main() -> ExitCode {
                 let _ = error.print();
                 return Exit::Done.into();
             }
-            output::tell(&complaint(&error, &arguments));
+            output::tell(&redacted_urls_in(&complaint(&error, &arguments)));
             return Exit::Usage.into();
         }
     };

@@ -13,6 +13,7 @@ mod graph;
 pub(crate) mod hostile_text;
 mod lint;
 mod outputs;
+mod redaction;
 mod running_works;
 mod screens;
 mod shells;

@@ -4,6 +4,7 @@ use crate::broker::base_url::BaseUrl;
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::broker::options::{ClientCertificate, ConnectionOptions, Retries};
+use crate::broker::redact::is_unambiguous;
 use crate::broker::wire::Listener;
 use crate::model::VhostName;
 use percent_encoding::percent_decode_str;
@@ -88,6 +89,9 @@ impl AmqpUrl {
         };
         if url.query().is_some() || url.fragment().is_some() {
             return Err(NotAnAmqpUrl::Query);
+        }
+        if !url.has_host() || !is_unambiguous(&url) {
+            return Err(NotAnAmqpUrl::Malformed);
         }
         if !matches!(url.path(), "" | "/") {
             return Err(NotAnAmqpUrl::Vhost);
@@ -208,6 +212,8 @@ mod tests {
             ("amqp://host?heartbeat=1", NotAnAmqpUrl::Query),
             ("amqp://guest:secret@host:x", NotAnAmqpUrl::Malformed),
             ("amqp://", NotAnAmqpUrl::Malformed),
+            ("amqp://guest:12/secret@host", NotAnAmqpUrl::Malformed),
+            ("amqp://guest%3Asecret%40host", NotAnAmqpUrl::Malformed),
         ] {
             assert_eq!(AmqpUrl::parse(text).unwrap_err(), expected, "{text}");
         }

@@ -5,6 +5,7 @@ use super::greeting::Heard;
 use super::{socket, tls};
 use crate::broker::connect_problem::ConnectProblem;
 use crate::broker::error::BrokerError;
+use crate::broker::redact::redacted_urls_in;
 use crate::model::printable::one_line;
 use backon::{ExponentialBuilder, Retryable};
 use lapin::protocol::{AMQPError, AMQPErrorKind};
@@ -184,7 +185,7 @@ impl Connection {
         #[allow(clippy::wildcard_enum_match_arm)]
         let problem = match error.kind() {
             ErrorKind::IOError(error) => ConnectProblem::of_io(error),
-            _ => ConnectProblem::Other(one_line(&error.to_string())),
+            _ => ConnectProblem::Other(words(error)),
         };
         BrokerError::Connect { url, problem }
     }
@@ -241,7 +242,8 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
 
 /// What was said, without the library's frame around it.
 pub(super) fn words(error: &lapin::Error) -> String {
-    protocol_error(error).map_or_else(|| error.to_string(), |error| one_line(error.get_message().as_str()))
+    let words = protocol_error(error).map_or_else(|| error.to_string(), |error| one_line(error.get_message().as_str()));
+    redacted_urls_in(&words)
 }
 
 /// A name on the wire.
