@@ -36,6 +36,7 @@ Exit codes:
   130  interrupted, nothing was changed
 
 Environment:
+  TOPO_VAR_NAME is a value for ${NAME} in the specs. No other variable is.
   Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
   --allow, --prune, --abort, --no-backup, --yes, and --broker-version of plan.
   What is typed goes first; an empty one is none.
@@ -143,7 +144,7 @@ pub(super) struct SpecArguments {
     /// Only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
-    /// A value for ${NAME} in the specs; may be repeated
+    /// A value for ${NAME} in the specs, as TOPO_VAR_NAME; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
     pub(super) variables: Vec<(String, String)>,
     /// A file of NAME=VALUE lines; may be repeated

@@ -91,18 +91,49 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
             let source = source(STDIN.to_owned(), bytes, files.len(), &mut diagnostics);
             files.push(source);
         } else if path.is_dir() {
+            stays_inside(path)?;
             let before = files.len();
-            folder(path, &mut read, &mut files, &mut diagnostics)?;
+            folder(path, path, &mut read, &mut files, &mut diagnostics)?;
             if files.len() == before && !is_any_read_in(path, &read) {
                 return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
             }
         } else {
+            stays_inside(path)?;
             let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
             let source = source(clean(&path.display().to_string()), bytes, files.len(), &mut diagnostics);
             files.push(source);
         }
     }
     Ok((files, diagnostics))
+}
+
+/// Refuses a path that leaves its folder by a symbolic link, before the file is read: an error would quote a file that is
+/// not part of the spec. Of an absolute path, only the last component counts: the system may link the others.
+fn stays_inside(path: &Path) -> Result<(), Failure> {
+    // Pipes of the shell are links: `topo plan <(command)`.
+    if path.starts_with("/dev") {
+        return Ok(());
+    }
+    let components = if path.is_absolute() { 1 } else { usize::MAX };
+    for link in path.ancestors().take(components).filter(|link| link.file_name().is_some()) {
+        let folder = link.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        link_stays_in(link, folder)?;
+    }
+    Ok(())
+}
+
+/// Refuses a symbolic link out of a folder. The missing target of a link is reported when the file is read.
+fn link_stays_in(link: &Path, folder: &Path) -> Result<(), Failure> {
+    if !link.is_symlink() {
+        return Ok(());
+    }
+    if let (Ok(target), Ok(folder)) = (link.canonicalize(), folder.canonicalize())
+        && !target.starts_with(&folder)
+    {
+        let message = format!("{} is a symbolic link to a file or folder outside its folder", link.display());
+        return Err(Failure::spec(message).hint("name the target itself, or replace the link by a copy"));
+    }
+    Ok(())
 }
 
 /// Whether a file below the folder was named before it.
@@ -113,6 +144,7 @@ fn is_any_read_in(folder: &Path, read: &BTreeSet<PathBuf>) -> bool {
 
 /// All YAML files of a folder and its folders, by name; hidden ones are not read.
 fn folder(
+    root: &Path,
     path: &Path,
     read: &mut BTreeSet<PathBuf>,
     files: &mut Vec<SourceFile>,
@@ -132,8 +164,13 @@ fn folder(
         let yaml = entry.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // A link to a folder is not followed: it may lead back here.
         if entry.is_dir() && !entry.is_symlink() {
-            folder(&entry, read, files, diagnostics)?;
-        } else if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
+            folder(root, &entry, read, files, diagnostics)?;
+            continue;
+        }
+        if yaml {
+            link_stays_in(&entry, root)?;
+        }
+        if yaml && entry.is_file() && read.insert(entry.canonicalize().unwrap_or_else(|_| entry.clone())) {
             let bytes = std::fs::read(&entry).map_err(|error| unreadable(&entry, &error))?;
             let source = source(clean(&entry.display().to_string()), bytes, files.len(), diagnostics);
             files.push(source);

@@ -1,4 +1,4 @@
-//! The values of variables: from the environment, from files of `NAME=VALUE` lines, from flags.
+//! Reads the values of variables: from `TOPO_VAR_NAME`, from files of `NAME=VALUE` lines, from flags.
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
@@ -6,11 +6,19 @@ use super::input::unreadable;
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 
-/// The environment first, then files, then flags: the last one that says a name holds.
+/// The prefix of environment variables that hold a value. A spec must not read any other: it could publish a secret of the
+/// process as the name of a queue.
+const PREFIX: &str = "TOPO_VAR_";
+/// `TOPO_VAR_FILE` is `--var-file`.
+const NOT_A_VALUE: &str = "FILE";
+
+/// Reads the environment first, then files, then flags: the last value of a name takes precedence.
 pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     for (name, value) in std::env::vars_os() {
-        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+            && let Some(name) = name.strip_prefix(PREFIX).filter(|name| !name.is_empty() && *name != NOT_A_VALUE)
+        {
             variables.set(name, value);
         }
     }
@@ -51,7 +59,8 @@ impl Wrong {
 fn read(line: &str) -> Result<(&str, &str), Wrong> {
     let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
-        return Err(Wrong { what: "write NAME=VALUE", hint: None });
+        let hint = line.contains(':').then(|| "a file of variables has NAME=VALUE lines, not YAML".to_owned());
+        return Err(Wrong { what: "write NAME=VALUE", hint });
     };
     if name.contains(char::is_whitespace) {
         let last = name.split_whitespace().last().unwrap_or_default();

@@ -5,7 +5,7 @@ use super::node::{Node, Value};
 use super::position::Location;
 use std::collections::BTreeMap;
 
-/// The values of variables, merged by the caller from `--var`, `--var-file` and the environment.
+/// The values of variables, merged by the caller from `--var`, `--var-file` and `TOPO_VAR_NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, String>);
 
@@ -88,8 +88,12 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             (Some(_) | None, Some(default)) => replaced.push_str(default),
             (None, None) if is_name(name) => {
                 let message = format!("the variable `{name}` is not set");
-                let hint =
-                    format!("set it in the environment or with --var {name}=VALUE, or write ${{{name}:-DEFAULT}}");
+                // `TOPO_VAR_FILE` is `--var-file`.
+                let variable = if name == "FILE" { String::new() } else { format!(" or TOPO_VAR_{name}") };
+                let hint = format!(
+                    "use --var {name}=VALUE, --var-file{variable} to set it, or write ${{{name}:-DEFAULT}}; other \
+                     environment variables are not read"
+                );
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
             (None, None) => {

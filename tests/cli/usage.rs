@@ -236,11 +236,16 @@ fn variables_come_from_flags_files_and_the_environment() {
     let topo = Topo::offline().spec("version: 1\nvhost: ${SHOP}\n").file("vars", "# who\nSHOP=from-file\n");
     let output = topo.run(["validate"]).expect_code(65).expect_no_result();
     output.expect_text("SHOP");
-    let topo = topo.env("SHOP", "from-environment");
+    let topo = topo.env("SHOP", "from-process");
+    let output = topo.run(["validate"]).expect_code(65).expect_no_text("from-process");
+    output.expect_text("the variable `SHOP` is not set").expect_text("TOPO_VAR_SHOP");
+    let topo = topo.env("TOPO_VAR_SHOP", "from-environment");
     topo.run(["validate"]).expect_code(0).expect_text("vhost from-environment:");
     topo.run(["validate", "--var-file", "vars"]).expect_code(0).expect_text("vhost from-file:");
     let both = ["validate", "--var-file", "vars", "--var", "SHOP=from-flag"];
     topo.run(both).expect_code(0).expect_text("vhost from-flag:");
+    topo.write("vars", "SHOP: a\n");
+    topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE").expect_text("not YAML");
     topo.write("vars", "SHOP\n");
     topo.run(both).expect_code(64).expect_error("vars:1: write NAME=VALUE");
     topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
@@ -256,6 +261,49 @@ fn variables_come_from_flags_files_and_the_environment() {
     let typo = topo.run(["validate", "--var", "SHPO=a"]).expect_code(64);
     typo.expect_error("no spec has a variable `SHPO`").expect_text("did you mean `SHOP`?");
     topo.env("TOPO_VAR", "OTHER=a").run(["validate"]).expect_code(0);
+}
+
+#[test]
+fn a_spec_reads_no_secret_of_the_process() {
+    for name in ["TOPO_PASSWORD", "INPUT_GITHUB_TOKEN", "HOME", "VAR_X", "FILE"] {
+        let topo =
+            Topo::offline().spec(&format!("version: 1\nvhost: v\nqueues: {{\"${{{name}}}\": {{type: classic}}}}\n"));
+        let topo = topo.env("TOPO_PASSWORD", "hush").env("INPUT_GITHUB_TOKEN", "hush").env("VAR_X", "hush");
+        for line in [["validate", "topology.yaml", "-v"], ["plan", "--against", "empty"]] {
+            let output = topo.run(line).expect_code(65).expect_no_text("hush");
+            output.expect_text(&format!("the variable `{name}` is not set"));
+        }
+    }
+    let spec = "version: 1\nvhost: v\nqueues: {\"${FILE}\": {type: classic}}\n";
+    let topo = Topo::offline().spec(spec).file("vars", "FILE=a\n").env("TOPO_VAR_FILE", "vars");
+    topo.run(["validate"]).expect_code(0);
+}
+
+#[test]
+fn symbolic_links_out_of_the_folder_are_refused_unread() {
+    let valid = "version: 1\nvhost: v\nqueues: {q: {type: classic}}\n";
+    let topo = Topo::offline().file("secrets", "password: hush\n").file("outside/o.yaml", valid);
+    let topo =
+        topo.file("specs/a.yaml", valid).file("specs/below/b.yaml", "version: 1\nvhost: w\n").env("SECRET", "hush");
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, topo.path(name)).unwrap();
+    for target in ["/proc/self/environ", "../../secrets", "../../outside/o.yaml"] {
+        link(target, "specs/below/link.yaml");
+        for line in [["validate", "specs"], ["validate", "specs/below/link.yaml"]] {
+            let output = topo.run(line).expect_code(65).expect_no_result().expect_no_text("hush");
+            output.expect_error("specs/below/link.yaml is a symbolic link").expect_text("name the target itself");
+        }
+        std::fs::remove_file(topo.path("specs/below/link.yaml")).unwrap();
+    }
+    // A folder by that name, on the way or at the end.
+    link("/proc", "topology");
+    topo.run(["validate"]).expect_code(65).expect_error("topology is a symbolic link");
+    topo.run(["validate", "topology/self/environ"]).expect_code(65).expect_error("topology is a symbolic link");
+    // Links that stay inside, as mounted configuration maps have them, and pipes of the shell.
+    link("../a.yaml", "specs/below/link.yaml");
+    link("specs", "inside");
+    topo.run(["validate", "specs"]).expect_code(0);
+    topo.run(["validate", "inside/a.yaml"]).expect_code(0);
+    shell("topo validate <(cat topology.yaml)").expect_code(0);
 }
 
 #[test]

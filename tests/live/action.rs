@@ -262,6 +262,21 @@ fn without_a_comment_there_is_the_summary() {
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("GitHub answered 418");
 }
 
+#[test]
+fn specs_read_variables_and_no_inputs() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let job = Job::new(&github, &vhost).env("TOPO_VAR_B", "from-the-job");
+    let spec = |name: &str| format!("version: 1\nvhost: {}\nqueues: {{\"{name}\": {{type: classic}}}}\n", vhost.name());
+    job.file("topology.yaml", &spec("${A}.${B}"));
+    let variables = ("variables", "A=from an input\n");
+    job.uses(&[PLAN, PASSWORD, INSTALLED, variables]).expect_code(0).expect_log("from an input.from-the-job");
+    job.file("topology.yaml", &spec("${INPUT_GITHUB_TOKEN}.${TOPO_PASSWORD}"));
+    let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(65);
+    ran.expect_log("the variable `INPUT_GITHUB_TOKEN` is not set")
+        .expect_log("the variable `TOPO_PASSWORD` is not set");
+}
+
 /// Names, paths and inputs that would be code if anybody evaluated them, and words that the runner would take for commands.
 #[test]
 fn nothing_that_people_write_is_run() {
