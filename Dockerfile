@@ -4,7 +4,7 @@
 #   docker build --tag topo .
 #   docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" --volume "$HOME/.local/state:/state" \
 #     --env TOPO_URL --env TOPO_USERNAME --env TOPO_PASSWORD topo plan topology.yaml
-FROM rust:1.95-bookworm AS build
+FROM rust:1.95-bookworm@sha256:6258907abe69656e41cd992e0b705cdcfabcbbe3db374f92ed2d47121282d4a1 AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends jq musl-tools
 RUN rustup target add "$(uname -m)-unknown-linux-musl"
 WORKDIR /topo

@@ -21,6 +21,7 @@ use crate::render::{next_line, report_json, report_text};
 use futures_util::stream::{self, StreamExt};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,7 +123,7 @@ async fn intent(
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection);
-    let again = format!("topo apply --plan {}{connection}{}", shell::quoted(&path), lock_flag(arguments));
+    let again = format!("topo apply --plan {}{connection}{}", shell::path(Path::new(&path)), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 
@@ -241,9 +242,17 @@ async fn carry_out(
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
     let left = if complete { left(access, intent, &reports, &progress).await } else { Ok(Vec::new()) };
-    let print = |left: Option<&[String]>, exit| match arguments.format {
-        ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again, output::width())),
-        ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
+    let print = |left: Option<&[String]>, exit| {
+        let printed = match arguments.format {
+            ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again, output::width())),
+            ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
+        };
+        printed.map_err(|failure| match outcome::has_changed(&reports) {
+            true => failure
+                .exit(Exit::Partial)
+                .hint("the report is lost, the changes are not: topo plan shows what is left"),
+            false => failure,
+        })
     };
     let left = match left {
         Ok(left) => left,

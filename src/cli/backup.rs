@@ -8,7 +8,6 @@ use crate::broker::Broker;
 use crate::model::{Topology, VhostName};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::definitions;
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -42,11 +41,9 @@ pub(super) async fn write(
     }
     let text = definitions::definitions(&touched, &plan.target.version);
     // Never over an older one: after a run that was killed, that is the one from before.
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| not_written(&error))?;
+    output::write_new_file(&path, &text).map_err(|error| not_written(&error))?;
     if !is_quiet {
-        let path = shell::quoted(&path.to_string_lossy());
+        let path = shell::path(&path);
         output::tell(&format!(
             "backup of what is deleted, changed or recreated (not of messages): {path}\n\
              to make it again where it is gone: rabbitmqadmin definitions import --file {path}\n"

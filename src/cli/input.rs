@@ -129,19 +129,18 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
 /// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
-    let mut flag = |name: &str, value: &str| line.push_str(&format!(" --{name} {}", shell::quoted(value)));
     if let Some(vhost) = &arguments.vhost {
-        flag("vhost", vhost);
+        line.push_str(&format!(" --vhost {}", shell::quoted(vhost)));
     }
     for file in &arguments.var_file {
-        flag("var-file", &file.display().to_string());
+        line.push_str(&format!(" --var-file {}", shell::path(file)));
     }
     // What the environment said it says again, and nobody sees it.
     let silent = std::env::var("TOPO_VAR").ok();
     for (name, value) in &arguments.variables {
         let typed = format!("{name}={value}");
         if silent.as_ref() != Some(&typed) {
-            flag("var", &typed);
+            line.push_str(&format!(" --var {}", shell::quoted(&typed)));
         }
     }
     line

@@ -1,12 +1,32 @@
-//! Ctrl-C, and SIGTERM, which is how pipelines stop a job.
+//! Ctrl-C; SIGTERM, which is how pipelines stop a job; and SIGHUP, which a terminal sends when it closes.
 
 use super::output;
 use crate::apply::Interrupt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Whether [`insisted`] handles the signals.
+static IS_HANDLED: AtomicBool = AtomicBool::new(false);
+
+/// Ends at a signal that no other code handles, where topo is the first process of a container: the system delivers a signal to
+/// such a process only if it has a handler. Elsewhere the system itself ends the process.
+pub(super) async fn as_first_process() {
+    if std::process::id() != 1 {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        asked_to_stop().await;
+        if !IS_HANDLED.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
 
 /// The first signal lets the step under way end. The second one ends this future: who waits for it stops at once.
 /// (Once a signal has been listened to, the system's own way of ending the process is gone for good.)
 pub(super) async fn insisted(interrupt: &Interrupt) {
+    IS_HANDLED.store(true, Ordering::Relaxed);
     asked_to_stop().await;
     interrupt.request();
     output::tell("\nstopping after the step under way; the report follows (again: stop at once)\n");
@@ -19,10 +39,29 @@ pub(super) async fn insisted(interrupt: &Interrupt) {
 async fn asked_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    let mut hangup = if is_hangup_ignored() { None } else { signal(SignalKind::hangup()).ok() };
+    let hung_up = async {
+        match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         result = tokio::signal::ctrl_c() => if result.is_err() { std::future::pending::<()>().await },
         _ = terminate.recv() => {}
+        _ = hung_up => {}
     }
+}
+
+/// Whether topo was started by `nohup`, which means that it survives its terminal. A handler would undo that.
+#[cfg(unix)]
+fn is_hangup_ignored() -> bool {
+    static IGNORED: OnceLock<bool> = OnceLock::new();
+    *IGNORED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    })
 }
 
 #[cfg(not(unix))]

@@ -112,7 +112,14 @@ fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
-    let result = runtime.block_on(work);
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = work => result,
+            () = interruption::as_first_process() => {
+                Err(Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted))
+            }
+        }
+    });
     // A name that is still being looked up is nobody's any more.
     runtime.shutdown_background();
     result

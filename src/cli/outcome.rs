@@ -9,12 +9,7 @@ use crate::model::count::{count, number};
 /// The exit code of a run whose steps ended so; `left` still differs after a complete one.
 pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     let complete = reports.iter().all(Report::is_complete);
-    // What may have been done counts as done: "nothing was changed" must be true. So does what a run before has begun.
-    let changed = reports.iter().any(|report| {
-        !report.done.is_empty()
-            || report.failed.iter().any(|failed| failed.error.leaves_doubt())
-            || report.migrated.iter().any(|migrated| migrated.is_cut_short)
-    });
+    let changed = has_changed(reports);
     let interrupted = reports.iter().any(|report| report.interrupted);
     match (complete, changed) {
         (true, _) if left.is_empty() && eater(reports).is_none() && missing(reports) == 0 => Exit::Done,
@@ -26,6 +21,16 @@ pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
             if refused { Exit::Blocked } else { Exit::Failed }
         }
     }
+}
+
+/// Whether the run changed the broker. A step that may have been done counts as done: "nothing was changed" must be true.
+/// So does a migration that an earlier run has begun.
+pub(super) fn has_changed(reports: &[Report]) -> bool {
+    reports.iter().any(|report| {
+        !report.done.is_empty()
+            || report.failed.iter().any(|failed| failed.error.leaves_doubt())
+            || report.migrated.iter().any(|migrated| migrated.is_cut_short)
+    })
 }
 
 /// The same as a word, for machines.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use tempfile::TempPath;
 
 /// Writes a result to standard output; colours are stripped where they do not belong.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -88,29 +89,31 @@ pub(super) fn is_replaced(path: &Path) -> bool {
     path.is_file() && stdout_named(path).is_none()
 }
 
-fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32) -> Result<(), Failure> {
-    let mut beside: Vec<(PathBuf, PathBuf)> = Vec::new();
-    let written = files.into_iter().try_for_each(|(path, text)| {
-        let written = written(path, text, mode).map_err(|error| unwritable(path, &error))?;
-        beside.extend(written);
-        Ok(())
-    });
-    let done = written.and_then(|()| {
-        let rename = |(neighbour, path): &(PathBuf, PathBuf)| std::fs::rename(neighbour, path);
-        beside.iter().try_for_each(|pair| rename(pair).map_err(|error| unwritable(&pair.1, &error)))
-    });
-    if done.is_err() {
-        // Of no use to anybody; those that were renamed are not there any more.
-        for (neighbour, _) in &beside {
-            let _ = std::fs::remove_file(neighbour);
-        }
+/// Writes a file that must not exist yet, readable for the owner only: whole, on the disk, and never over another one.
+pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
+    neighbor(path, text, 0o600)?.persist_noclobber(path)?;
+    // The name is on the disk when its folder is. Some file systems cannot sync one.
+    if let Ok(folder) = File::open(folder_of(path)) {
+        let _ = folder.sync_all();
     }
-    done
+    Ok(())
 }
 
-/// Writes it to a neighbour, and says which is to be renamed to what. A device or a pipe is written into at once: another
-/// file in its place would take it away from everybody else.
-fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(PathBuf, PathBuf)>> {
+fn write_all<'a>(files: impl IntoIterator<Item = (&'a Path, &'a str)>, mode: u32) -> Result<(), Failure> {
+    // Dropping a temporary file removes it.
+    let mut beside: Vec<(TempPath, PathBuf)> = Vec::new();
+    for (path, text) in files {
+        beside.extend(written(path, text, mode).map_err(|error| unwritable(path, &error))?);
+    }
+    for (neighbor, path) in beside {
+        neighbor.persist(&path).map_err(|error| unwritable(&path, &error.error))?;
+    }
+    Ok(())
+}
+
+/// Writes it to a neighbor, and returns that with the path that it replaces. A device or a pipe is written into at once:
+/// another file in its place would take it away from all other programs.
+fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(TempPath, PathBuf)>> {
     if let Some(mut stdout) = stdout_named(path) {
         stdout.write_all(text.as_bytes())?;
         return Ok(None);
@@ -120,7 +123,7 @@ fn written(path: &Path, text: &str, mode: u32) -> std::io::Result<Option<(PathBu
         return Ok(None);
     }
     let path = at_the_end_of_links(path)?;
-    Ok(Some((neighbour(&path, text, mode)?, path)))
+    Ok(Some((neighbor(&path, text, mode)?, path)))
 }
 
 /// Standard output, if that is what the path names, such as `/dev/stdout`: it may well be a file, which others write to.
@@ -149,26 +152,20 @@ fn at_the_end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// A file beside that path, with that text.
-fn neighbour(path: &Path, text: &str, mode: u32) -> std::io::Result<PathBuf> {
-    let mut neighbour = path.as_os_str().to_owned();
-    neighbour.push(format!(".{}.tmp", std::process::id()));
-    let neighbour = PathBuf::from(neighbour);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+/// A new file of a random name beside that path, with that text. It is removed when it is dropped.
+fn neighbor(path: &Path, text: &str, mode: u32) -> std::io::Result<TempPath> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".topo.").suffix(".tmp");
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     #[cfg(not(unix))]
     let _ = mode;
-    let written = options.open(&neighbour).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    match written {
-        Ok(()) => Ok(neighbour),
-        Err(error) => {
-            let _ = std::fs::remove_file(&neighbour);
-            Err(error)
-        }
-    }
+    let mut file = builder.tempfile_in(folder_of(path))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file.into_temp_path())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -38,7 +38,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     }
     let apply = arguments.against.is_none().then(|| match &arguments.out {
         Some(path) => {
-            let path = shell::quoted(&path.to_string_lossy());
+            let path = shell::path(path);
             format!("topo apply --plan {path}{}", connection::flags(&arguments.connection))
         }
         None => apply_line(arguments, &loaded.specs),

@@ -1,3 +1,10 @@
 //! Lines to paste into a shell.
 
 pub(super) use crate::render::shell::quoted;
+use std::path::Path;
+
+/// A path as an argument. A leading `-` would make it a flag.
+pub(super) fn path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.starts_with('-') && text != "-" { quoted(&format!("./{text}")) } else { quoted(&text) }
+}

@@ -36,7 +36,7 @@ impl Sources {
         let (files, unreadable) = files(&paths)?;
         let variables = variables::variables(arguments)?;
         variables::are_used(arguments, &files)?;
-        let specs: Vec<String> = paths.iter().map(|path| shell::quoted(&path.to_string_lossy())).collect();
+        let specs: Vec<String> = paths.iter().map(|path| shell::path(path)).collect();
         let shown = |path: &PathBuf| {
             if path.as_os_str() == "-" { STDIN.to_owned() } else { clean(&path.display().to_string()) }
         };

@@ -224,6 +224,16 @@ fn several_vhosts_are_apart() {
     one.expect_text("vhost other").expect_no_text("vhost shop");
 }
 
+#[test]
+fn a_long_name_is_no_directive_in_a_comment() {
+    let name = format!("%%{{init: {{\"theme\": \"dark\"}}}}%% {}", "x".repeat(60));
+    let name = serde_json::json!(name);
+    let topo = Topo::offline().spec(&format!("queues: {{{name}: {{type: classic}}}}\n"));
+    let drawing = topo.run(["graph", "--format", "mermaid"]).expect_code(0).stdout;
+    assert!(drawing.lines().any(|line| line.trim_start().starts_with("%% n")), "{drawing}");
+    assert!(!drawing.contains("%%{"), "{drawing}");
+}
+
 /// Names that would be something else if they were written as they are.
 const ODD: &str = r##"version: 1
 vhost: '"</svg>]'

@@ -135,6 +135,19 @@ fn a_device_stays_a_device() {
     }
 }
 
+/// A link that waits under a guessed name of a temporary file leads nowhere.
+#[test]
+fn temporary_files_follow_no_link() {
+    let topo = shell_with_definitions();
+    for one in WRITERS {
+        let file = called(one, "guessed");
+        topo.write("victim", "untouched");
+        ran(&topo, &format!("ln -sf victim {file}.$$.tmp; exec {} > /dev/null", writer(one, &file)));
+        assert_eq!(topo.read("victim"), "untouched", "{one}");
+        assert!(topo.read(&file).contains("orders"), "{one}");
+    }
+}
+
 /// A run that cannot write leaves what was there, and nothing beside it.
 #[test]
 fn a_file_is_written_whole_or_not_at_all() {

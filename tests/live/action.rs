@@ -114,7 +114,10 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
     // Merged: the event is a push, and the commit leads to the pull request with the comment.
     job.event(&json!({ "after": "c0ffee0000000000" }));
     job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("no pull request of this commit");
-    github.merged("c0ffee0000000000", PULL);
+    // The same commit came into another branch by another pull request, which has another plan.
+    github.merged_into("c0ffee0000000000", 99, "release");
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("no pull request of this commit");
+    github.merged_into("c0ffee0000000000", PULL, "main");
     let applied = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(0);
     assert_eq!(applied.output("result"), "applied");
     assert_eq!(vhost.names("queues"), ["orders"]);

@@ -207,7 +207,7 @@ fn interrupted(
 
 #[test]
 fn a_signal_lets_the_step_end_and_the_report_come() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["INT", "TERM", "HUP"] {
         let vhost = Node::shared().vhost("signal");
         let proxy = Proxy::to(Node::shared());
         let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
@@ -225,7 +225,7 @@ fn a_signal_lets_the_step_end_and_the_report_come() {
 
 #[test]
 fn a_signal_before_the_first_step_changes_nothing() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["INT", "TERM", "HUP"] {
         let vhost = Node::shared().vhost("early");
         let proxy = Proxy::to(Node::shared());
         let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);

@@ -39,6 +39,7 @@ mod routing;
 mod saved_plans;
 mod shovel_interference;
 mod support_works;
+mod surroundings;
 mod tls;
 mod versions;
 mod wiring;

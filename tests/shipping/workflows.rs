@@ -66,6 +66,31 @@ fn actionlint_has_nothing_to_say() {
     assert!(given > 20, "{given} inputs");
 }
 
+/// A tag can be moved to other code; a commit and a digest cannot.
+#[test]
+fn actions_and_images_are_pinned() {
+    let is_hex = |text: &str, length: usize| text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit());
+    let mut pinned = 0;
+    for file in [".github/workflows/ci.yml", ".github/workflows/release.yml", "Dockerfile"] {
+        for line in read(file).lines() {
+            let line = line.trim().trim_start_matches("- ");
+            let digest = |image: &str| image.split_once("@sha256:").is_some_and(|(_, digest)| is_hex(digest, 64));
+            let is_pinned = match line.split_once(' ') {
+                Some(("uses:", action)) => {
+                    let (_, commit) = action.split_once('@').unwrap();
+                    is_hex(commit.split(' ').next().unwrap(), 40) && commit.contains(" # v")
+                }
+                Some(("image:", image)) => digest(image),
+                Some(("FROM", image)) if !image.starts_with("scratch") => digest(image.split(' ').next().unwrap()),
+                Some(_) | None => continue,
+            };
+            assert!(is_pinned, "{file}: {line}");
+            pinned += 1;
+        }
+    }
+    assert_eq!(pinned, 8, "actions and images");
+}
+
 /// What the docs tell people to write is the series that `release/series` makes of this version.
 #[test]
 fn the_recipes_name_the_series_of_this_version() {

@@ -69,7 +69,7 @@ impl Writer {
         self.marks.extend(node.mark);
         let shown = name(node, LONGEST);
         if node.alike.is_empty() && cells(&clean(&node.name)) > LONGEST {
-            let _ = writeln!(self.text, "  %% {id}: {}", clean(&node.name));
+            let _ = writeln!(self.text, "  %% {id}: {}", comment(&node.name));
         }
         let label = format!("{}<br/>{}", escaped(&shown), escaped(&below(node)));
         let (open, close) = match node.kind {
@@ -179,6 +179,11 @@ impl Writer {
 
 /// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
 /// Mermaid's own, with another meaning.
+/// A name in a comment. Mermaid reads `%%{init` as a directive, also inside a comment.
+fn comment(name: &str) -> String {
+    clean(name).replace("%%", "% %")
+}
+
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();

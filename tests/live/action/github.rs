@@ -33,8 +33,8 @@ struct State {
     refusal: Option<u16>,
     /// What it answers to whoever asks for pull requests or comments.
     read_refusal: Option<u16>,
-    /// The pull request by which each commit was merged.
-    merged: BTreeMap<String, u64>,
+    /// The pull requests by which each commit was merged, with their base branches.
+    merged: BTreeMap<String, Vec<(u64, String)>>,
 }
 
 #[derive(Clone)]
@@ -95,7 +95,11 @@ impl GitHub {
     }
 
     pub(super) fn merged(&self, commit: &str, pull: u64) {
-        self.state().merged.insert(commit.to_owned(), pull);
+        self.state().merged.insert(commit.to_owned(), vec![(pull, "main".to_owned())]);
+    }
+
+    pub(super) fn merged_into(&self, commit: &str, pull: u64, base: &str) {
+        self.state().merged.entry(commit.to_owned()).or_default().push((pull, base.to_owned()));
     }
 
     /// A file of a release.
@@ -162,9 +166,10 @@ impl GitHub {
         };
         match (method, words.as_slice()) {
             ("GET", ["commits", commit, "pulls"]) => {
-                let open = json!({ "number": 1, "merged_at": null });
-                let merged = state.merged.get(*commit).map(|number| json!({ "number": number, "merged_at": "now" }));
-                (200, String::new(), [open].into_iter().chain(merged).collect())
+                let pull = |number: u64, merged_at: Value, base: &str| json!({ "number": number, "merged_at": merged_at, "base": {"ref": base} });
+                let merged = state.merged.get(*commit).into_iter().flatten();
+                let merged = merged.map(|(number, base)| pull(*number, json!("now"), base));
+                (200, String::new(), [pull(1, Value::Null, "main")].into_iter().chain(merged).collect())
             }
             ("GET", ["issues", pull, "comments"]) => {
                 let number = |name: &str| query.split('&').find_map(|it| it.strip_prefix(name)?.parse::<usize>().ok());

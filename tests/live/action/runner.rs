@@ -51,6 +51,8 @@ impl Job {
             ("GITHUB_SERVER_URL", github.url()),
             ("GITHUB_REPOSITORY", REPOSITORY.to_owned()),
             ("GITHUB_RUN_ID", "42".to_owned()),
+            ("GITHUB_REF_NAME", "main".to_owned()),
+            ("GITHUB_REF_TYPE", "branch".to_owned()),
             ("GITHUB_SHA", "c0ffee0000000000".to_owned()),
             ("GITHUB_EVENT_PATH", path("event.json")),
             ("GITHUB_WORKSPACE", path("workspace")),

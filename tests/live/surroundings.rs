@@ -1,0 +1,89 @@
+//! Full disks, closed outputs, and signals in a container: what the surroundings of a run do to it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Node, Output, Topo, Vhost};
+
+const QUEUE: &str = "queues: {orders: {type: classic}}\n";
+
+/// A shell in which `$TOPO` is the binary under test.
+fn shell(vhost: &Vhost<'_>) -> Topo {
+    let topo = Topo::of(Path::new("/bin/bash")).url(&vhost.node().url());
+    topo.env("TOPO", env!("CARGO_BIN_EXE_topo")).env("PATH", "/usr/bin:/bin")
+}
+
+fn run(topo: &Topo, vhost: &Vhost<'_>, spec: &str, script: &str) -> Output {
+    topo.rewrite(&format!("version: 1\nvhost: {}\n{spec}", vhost.name()));
+    topo.run(["-c", script])
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_4_after_changes() {
+    let vhost = Node::shared().vhost("full");
+    let topo = shell(&vhost);
+    let early = run(&topo, &vhost, QUEUE, "$TOPO apply --yes > /dev/full").expect_code(1);
+    early.expect_error("cannot write to standard output");
+    assert!(vhost.names("queues").is_empty());
+    let late = run(&topo, &vhost, QUEUE, "$TOPO apply --yes --format json > /dev/full").expect_code(4);
+    late.expect_error("cannot write to standard output").expect_text("the report is lost, the changes are not");
+    assert_eq!(vhost.names("queues"), ["orders"]);
+}
+
+#[test]
+fn backups_are_private_whole_and_never_replaced() {
+    let vhost = Node::shared().vhost("kept");
+    let topo = shell(&vhost);
+    run(&topo, &vhost, QUEUE, "$TOPO apply --yes").expect_code(0);
+    let removed = "removed: {queues: [orders]}\n";
+    let apply = "$TOPO apply --yes --allow message-loss,mass-delete,routing-gap --backup kept/";
+    let count = || fs::read_dir(topo.path("kept")).unwrap().count();
+    // Without room, no part of a backup stays, and nothing is changed.
+    let starved = format!("mkdir kept; trap '' XFSZ; (ulimit -f 0; {apply}b.json 2>&1) | cat; exit ${{PIPESTATUS[0]}}");
+    let starved = run(&topo, &vhost, removed, &starved).expect_code(1);
+    starved.expect_text("the backup could not be written to kept/b.json; nothing was changed");
+    assert_eq!(count(), 0);
+    topo.write("kept/old.json", "old");
+    run(&topo, &vhost, removed, &format!("{apply}old.json")).expect_code(1);
+    assert_eq!((topo.read("kept/old.json"), vhost.names("queues")), ("old".to_owned(), vec!["orders".to_owned()]));
+    run(&topo, &vhost, removed, &format!("umask 0; {apply}b.json")).expect_code(0);
+    assert!(topo.read("kept/b.json").contains("\"orders\""));
+    assert_eq!(fs::metadata(topo.path("kept/b.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!((count(), vhost.names("queues").len()), (2, 0));
+}
+
+/// As in a container without an init process, where only signals with a handler are delivered.
+#[test]
+fn signals_end_topo_as_the_first_process() {
+    let namespace = ["--pid", "--fork", "--kill-child"];
+    if !Command::new("/usr/bin/unshare").args(namespace).arg("true").status().is_ok_and(|status| status.success()) {
+        // A namespace needs root on most machines.
+        return;
+    }
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    for signal in ["TERM", "INT", "HUP"] {
+        let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&url).spec(QUEUE);
+        let running = topo.start(namespace.into_iter().chain([env!("CARGO_BIN_EXE_topo"), "plan"]));
+        // The connection shows that topo runs; it gets no answer.
+        let (_connection, _) = silent.accept().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", running.pid());
+        let child = fs::read_to_string(children).unwrap();
+        assert!(Command::new("kill").args(["-s", signal, child.trim()]).status().unwrap().success());
+        running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
+    }
+}
+
+#[test]
+fn lines_to_paste_take_a_leading_dash_as_a_file() {
+    let vhost = Node::shared().vhost("dash");
+    let topo = Topo::new(&vhost).file("-x.yaml", &format!("version: 1\nvhost: {{vhost}}\n{QUEUE}"));
+    topo.run(["plan", "--", "-x.yaml"]).expect_code(0).expect_text("topo apply ./-x.yaml");
+    topo.run(["plan", "--out=-plan.json", "--", "-x.yaml"])
+        .expect_code(0)
+        .expect_text("topo apply --plan ./-plan.json");
+    topo.run(["apply", "--plan", "./-plan.json"]).expect_code(0);
+}
