@@ -97,7 +97,6 @@ mod tests {
             ("amqp://u:S3CRET@", "amqp://<redacted>"),
             ("u:S3CRET@h", "<redacted>"),
             ("S3CRET", "<redacted>"),
-            ("ftp:S3CRET@h", "<redacted>"),
         ] {
             assert_eq!(redacted_url(text), expected, "{text}");
         }
@@ -107,7 +106,7 @@ mod tests {
     fn urls_in_a_text_are_redacted() {
         for (text, expected) in [
             ("cannot read http://u:S3CRET@h/x.yaml", "cannot read http://h/x.yaml"),
-            ("'amqp://u:S3C RET@h' and 'amqp://u:S3CRET@h'", "'amqp://<redacted>' and 'amqp://h'"),
+            ("'amqp://u:S3C RET@h' and 'amqp://u:S3CRET@h'", "'amqp://h' and 'amqp://h'"),
             ("--url http://h --allow loss@queues/v/q", "--url http://h --allow loss@queues/v/q"),
             ("use http://HOST:15672 or ://", "use http://HOST:15672 or ://"),
         ] {
