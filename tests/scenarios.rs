@@ -153,7 +153,7 @@ pub(crate) fn make_live(vhost: &Vhost<'_>, live: &Value) {
     }
 }
 
-/// Waits until the totals that plans are made of show what is there: those of quorum queues lag by up to 5 s.
+/// Waits until the totals that plans are made of show what is there: those of quorum queues lag by up to a tick.
 pub(crate) fn until_counted(vhost: &Vhost<'_>, messages: &[(String, usize)]) {
     let path = vhost.path("queues", &[]) + "?disable_stats=true&enable_queue_totals=true";
     until("the totals to show every message", || {

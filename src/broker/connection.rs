@@ -9,12 +9,14 @@ use super::emptiness::Emptiness;
 use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
 use super::redact::redacted_urls_in;
+use crate::model::Intervals;
 use crate::plan::request::{Method, Request};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +40,9 @@ struct Inner {
     timeout: Duration,
     retries: Retries,
     emptiness: Mutex<Emptiness>,
+    intervals: Intervals,
+    /// Whether two ticks of a quorum queue were observed within the intervals that are assumed.
+    has_observed_ticks: AtomicBool,
 }
 
 impl std::fmt::Debug for Broker {
@@ -64,8 +69,17 @@ impl Answer {
 impl Broker {
     /// Makes the client. Nothing is sent yet; what can fail are certificates and keys.
     pub fn connect(options: ConnectionOptions) -> Result<Self, BrokerError> {
-        let ConnectionOptions { base_url, username, password, ca_cert, client_cert, insecure, timeout, retries } =
-            options;
+        let ConnectionOptions {
+            base_url,
+            username,
+            password,
+            ca_cert,
+            client_cert,
+            insecure,
+            timeout,
+            retries,
+            intervals,
+        } = options;
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let given = if ca_cert.is_some() { "CA certificate" } else { "TLS configuration" };
@@ -96,8 +110,19 @@ impl Broker {
         }
         let client =
             client.build().map_err(|error| BrokerError::Certificate { what: given, reason: innermost(&error) })?;
-        let emptiness = Mutex::default();
-        Ok(Self(Arc::new(Inner { client, base_url, username, password, timeout, retries, emptiness })))
+        let emptiness = Mutex::new(Emptiness::new(intervals.longest_pause()));
+        let has_observed_ticks = AtomicBool::new(intervals.is_tick_specified());
+        Ok(Self(Arc::new(Inner {
+            client,
+            base_url,
+            username,
+            password,
+            timeout,
+            retries,
+            emptiness,
+            intervals,
+            has_observed_ticks,
+        })))
     }
 
     /// Where the broker is, without user info.
@@ -112,6 +137,21 @@ impl Broker {
     /// As whom it is spoken to.
     pub fn username(&self) -> &str {
         &self.0.username
+    }
+
+    /// How often the broker renews its counts.
+    pub fn intervals(&self) -> Intervals {
+        self.0.intervals
+    }
+
+    /// Whether the tick of quorum queues is known: specified, or observed.
+    pub(super) fn is_tick_known(&self) -> bool {
+        self.0.has_observed_ticks.load(Ordering::Relaxed)
+    }
+
+    /// Records that the tick was observed to be as short as assumed.
+    pub(super) fn tick_observed(&self) {
+        self.0.has_observed_ticks.store(true, Ordering::Relaxed);
     }
 
     /// What the looks at totals so far have shown. Never held over an await.

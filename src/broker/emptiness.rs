@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Looks that are further apart are two, not one: a tick of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000).
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
 /// By vhost and queue, for how long it was seen at a total of 0 without a break.
-#[derive(Debug, Default)]
-pub(super) struct Emptiness(BTreeMap<VhostName, BTreeMap<QueueName, Span>>);
+#[derive(Debug)]
+pub(super) struct Emptiness {
+    spans: BTreeMap<VhostName, BTreeMap<QueueName, Span>>,
+    /// Looks that are further apart are two, not one.
+    longest_pause: Duration,
+}
 
 /// A look without a break since an earlier one.
 #[derive(Clone, Copy, Debug)]
@@ -29,30 +30,35 @@ struct Span {
 }
 
 impl Emptiness {
+    /// Nothing was seen yet.
+    pub(super) fn new(longest_pause: Duration) -> Self {
+        Self { spans: BTreeMap::new(), longest_pause }
+    }
+
     /// Takes in the totals of all queues of a vhost, asked for at one moment and answered at a later one.
     pub(super) fn saw(&mut self, vhost: &VhostName, totals: &[QueueTotals], asked: Instant, answered: Instant) {
-        let before = self.0.remove(vhost).unwrap_or_default();
+        let before = self.spans.remove(vhost).unwrap_or_default();
         let empty = totals.iter().filter(|totals| totals.messages == Some(0));
         let spans = empty.map(|totals| {
             let name = QueueName::new(totals.name.as_str());
             let unbroken =
-                before.get(&name).filter(|span| asked.saturating_duration_since(span.answered) <= LONGEST_PAUSE);
+                before.get(&name).filter(|span| asked.saturating_duration_since(span.answered) <= self.longest_pause);
             let first = unbroken.map_or(answered, |span| span.first);
             (name, Span { first, asked, answered })
         });
-        self.0.insert(vhost.clone(), spans.collect());
+        self.spans.insert(vhost.clone(), spans.collect());
     }
 
     /// What was known of this queue is of no use any more.
     pub(super) fn forget(&mut self, vhost: &VhostName, queue: &QueueName) {
-        if let Some(spans) = self.0.get_mut(vhost) {
+        if let Some(spans) = self.spans.get_mut(vhost) {
             spans.remove(queue);
         }
     }
 
     /// For how long it was seen empty, up to the last look.
     pub(super) fn seen_for(&self, vhost: &VhostName, queue: &QueueName) -> Duration {
-        let span = self.0.get(vhost).and_then(|spans| spans.get(queue));
+        let span = self.spans.get(vhost).and_then(|spans| spans.get(queue));
         span.map_or(Duration::ZERO, |span| span.asked.saturating_duration_since(span.first))
     }
 }
@@ -60,11 +66,12 @@ impl Emptiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Intervals;
 
     /// The seconds for which `q` was seen empty, after looks at these seconds that show these lists.
     fn after(looks: &[(u64, &str)]) -> u64 {
         let start = Instant::now();
-        let mut emptiness = Emptiness::default();
+        let mut emptiness = Emptiness::new(Intervals::default().longest_pause());
         for (second, list) in looks {
             let at = start + Duration::from_secs(*second);
             let totals: Vec<QueueTotals> = serde_json::from_str(list).unwrap();
@@ -96,7 +103,7 @@ mod tests {
     fn what_is_declared_or_deleted_is_another_queue() {
         let (vhost, queue, now) = (VhostName::from("v"), QueueName::from("q"), Instant::now());
         let totals: Vec<QueueTotals> = serde_json::from_str(ZERO).unwrap();
-        let mut emptiness = Emptiness::default();
+        let mut emptiness = Emptiness::new(Intervals::default().longest_pause());
         let later = now + Duration::from_secs(3);
         emptiness.saw(&vhost, &totals, now, now);
         emptiness.saw(&vhost, &totals, later, later);
@@ -111,7 +118,7 @@ mod tests {
         let totals: Vec<QueueTotals> = serde_json::from_str(ZERO).unwrap();
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
-        let mut emptiness = Emptiness::default();
+        let mut emptiness = Emptiness::new(Intervals::default().longest_pause());
         emptiness.saw(&"v".into(), &totals, at(0), at(3));
         emptiness.saw(&"v".into(), &totals, at(4), at(9));
         assert_eq!(emptiness.seen_for(&"v".into(), &"q".into()).as_secs(), 1);

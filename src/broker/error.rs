@@ -212,7 +212,7 @@ pub enum BrokerError {
         /// The queue.
         queue: QueueName,
         /// Why not.
-        reason: &'static str,
+        reason: String,
     },
     /// A quorum queue is listed, and there is nothing behind the name: a node died while it was declared or deleted. Nothing
     /// was deleted.

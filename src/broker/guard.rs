@@ -14,13 +14,15 @@
 //! about messages, and the plan may have leave to disrupt consumers. So a consumer that came after the plan read the
 //! consumers (or up to 5 s before: they come from statistics) is cancelled without leave, and what it takes between the
 //! last look at the total and the delete is unacknowledged, which `if-empty` does not see. A quorum
-//! queue's total comes from a tick of 5 s and was seen at 0 with messages inside, so it must stay 0 (or within what may be lost) for two ticks; every
+//! queue's total comes from a tick (5 s by default) and was seen at 0 with messages inside, so it must stay 0 (or within what may be lost) for two ticks; every
 //! look at the totals of its vhost counts, also those for other queues ([`Emptiness`](super::emptiness::Emptiness)). What
-//! came after the last tick is found by asking the queue for a message right before the delete.
+//! came after the last tick is found by asking the queue for a message right before the delete. The broker does not show
+//! how long its tick is: where no user specified it, two ticks must be observed ([`Ticks`](super::ticks::Ticks)).
 
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::Performed;
+use super::ticks::Ticks;
 use super::wire::QueueTotals;
 use crate::model::{QueueName, QueueType, VhostName};
 use crate::plan::Guard;
@@ -30,12 +32,8 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Two ticks of a quorum queue (`rabbit_quorum_queue`: TICK_INTERVAL 5000) and some.
-const TWO_TICKS: Duration = Duration::from_secs(12);
 /// So long nothing must have come to a queue that is out of use.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Between two looks at a quorum queue's total.
-const POLL: Duration = Duration::from_secs(1);
 
 impl Broker {
     /// `delete` is the plain request. What is tried again is the whole check, never the delete alone: when an answer was
@@ -84,6 +82,7 @@ impl Broker {
         delete: &Request,
     ) -> Result<Performed, BrokerError> {
         let mut first = None;
+        let mut ticks = Ticks::new(self, vhost, name);
         loop {
             let asked = Instant::now();
             let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(Performed::AlreadyGone) };
@@ -93,12 +92,11 @@ impl Broker {
             }
             // One number of a quorum queue is that of its last tick. What comes after the last look is not seen: a `get`
             // of so many messages would count as a delivery of each.
-            let missing =
-                TWO_TICKS.saturating_sub(asked.saturating_duration_since(*first.get_or_insert_with(Instant::now)));
-            if missing.is_zero() {
+            let first = *first.get_or_insert_with(Instant::now);
+            if ticks.are_over(asked.saturating_duration_since(first)).await? {
                 break;
             }
-            sleep(POLL.min(missing)).await;
+            sleep(self.intervals().between_looks()).await;
         }
         self.try_to_delete(vhost, name, delete).await
     }
@@ -182,12 +180,13 @@ impl Broker {
             }
             Some(QueueType::Quorum) => {
                 must_be_empty(name, &totals)?;
+                let mut ticks = Ticks::new(self, vhost, name);
                 loop {
-                    let missing = TWO_TICKS.saturating_sub(self.emptiness().seen_for(vhost, name));
-                    if missing.is_zero() {
+                    let seen = self.emptiness().seen_for(vhost, name);
+                    if ticks.are_over(seen).await? {
                         break;
                     }
-                    sleep(POLL.min(missing)).await;
+                    sleep(self.intervals().between_looks()).await;
                     let Some(totals) = self.totals_of(vhost, name, delete).await? else { return Ok(None) };
                     must_be_empty(name, &totals)?;
                 }
@@ -301,8 +300,8 @@ fn queue_type(totals: &QueueTotals) -> Option<QueueType> {
     }
 }
 
-fn unknown(name: &QueueName, reason: &'static str) -> BrokerError {
-    BrokerError::EmptinessUnknown { queue: name.clone(), reason }
+fn unknown(name: &QueueName, reason: &str) -> BrokerError {
+    BrokerError::EmptinessUnknown { queue: name.clone(), reason: reason.to_owned() }
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod read;
 mod redact;
 mod shovels;
 mod survey;
+mod ticks;
 mod wire;
 
 pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};

@@ -1,6 +1,7 @@
 //! How to reach a broker. Finished values: files and the environment are read by others.
 
 use super::base_url::BaseUrl;
+use crate::model::Intervals;
 use secrecy::SecretString;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub struct ConnectionOptions {
     pub timeout: Duration,
     /// How often and how patiently a request is tried.
     pub retries: Retries,
+    /// How often the broker renews its counts.
+    pub intervals: Intervals,
 }
 
 /// What a broker that verifies its peers is shown.
@@ -74,6 +77,7 @@ impl ConnectionOptions {
             insecure: false,
             timeout: Duration::from_secs(30),
             retries: Retries::default(),
+            intervals: Intervals::default(),
         }
     }
 }

@@ -81,8 +81,8 @@ impl Broker {
     /// What the queues of a vhost hold and who consumes from them. Ages at once. Of a vhost that is not there: nothing.
     ///
     /// Totals come from the queues themselves and not from statistics, so they are there on brokers with statistics
-    /// disabled, too; those of quorum queues are up to 5 s old, and streams have none. Consumers come from statistics: one that
-    /// subscribed in the last 5 s is not listed yet, and they are `None` where the broker does not list them, as with
+    /// disabled, too; those of quorum queues are up to a tick old, and streams have none. Consumers come from statistics: one that
+    /// subscribed within the last interval is not listed yet, and they are `None` where the broker does not list them, as with
     /// statistics disabled.
     pub async fn activity(&self, vhost: &VhostName) -> Result<Activity, BrokerError> {
         let consumers = path("consumers", &[vhost.as_str()]);
@@ -111,11 +111,15 @@ impl Broker {
                 unacknowledged: total.messages_unacknowledged,
                 consumers,
                 asked: false,
+                unlisted_consumers: None,
             };
             (QueueName::new(total.name), activity)
         };
         match totals {
-            Ok(totals) => Ok(Activity { queues: totals.into_iter().map(activity).collect(), ..Activity::default() }),
+            Ok(totals) => {
+                let queues = totals.into_iter().map(activity).collect();
+                Ok(Activity { queues, intervals: self.intervals(), ..Activity::default() })
+            }
             Err(BrokerError::NotFound { .. }) => Ok(Activity::default()),
             Err(error) => Err(error),
         }

@@ -5,7 +5,7 @@ use super::connection;
 use super::failure::Failure;
 use crate::broker::mover::{AmqpMover, AmqpOptions, AmqpUrl, Mover, ShovelMover};
 use crate::broker::{Broker, BrokerError, ConnectionOptions, Retries};
-use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
+use crate::model::{BrokerVersion, Intervals, QueueName, QueueType, Topology, VhostName};
 use crate::plan::{Activity, Movers, Plan, left_behind};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub(super) struct Access {
 
 impl Access {
     /// Nothing is sent yet.
-    pub(super) fn new(arguments: &ConnectionArguments) -> Result<Self, Failure> {
-        let (broker, options) = connection::connect(arguments)?;
+    pub(super) fn new(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Self, Failure> {
+        let (broker, options) = connection::connect(arguments, intervals)?;
         Ok(Self { broker, options, amqp_url: arguments.amqp_url.clone(), kind: arguments.mover })
     }
 
@@ -66,30 +66,35 @@ impl Access {
         }
     }
 
-    /// Asks queues how many messages they hold, over AMQP: a count that may be old becomes one of this moment. Whether that
-    /// changed anything.
+    /// Asks queues over AMQP for their messages and consumers: a count that may be old becomes one of this moment. Returns
+    /// whether that changed anything.
     ///
-    /// A passive declare takes no right on the queue, and leaves it as it is. What consumers hold it does not say, so only a
-    /// queue without any counts as asked. Where AMQP cannot be reached, what is not known stays so.
-    pub(super) async fn ask(&self, vhost: &VhostName, queues: &[QueueName], activity: &mut Activity) -> bool {
+    /// A passive declare needs no permission on the queue, and does not change it. It does not count what consumers hold, so
+    /// only a quorum queue without consumers counts as asked. Where AMQP cannot be reached, what is not known stays so.
+    pub(super) async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if self.kind == MoverKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
             return false;
         }
-        let Ok(mover) = self.amqp(vhost).await else { return false };
+        let Ok(mover) = self.amqp(&live.vhost).await else { return false };
         // Where something in between does not say whose queue it is, its word is nothing worth.
         if mover.cluster().is_none() {
             mover.close().await;
             return false;
         }
+        let is_quorum = |name| live.queues.get(name).is_some_and(|it| it.queue_type() == Some(QueueType::Quorum));
         let mut is_better = false;
         if let Ok(binder) = mover.binder().await {
             for name in queues {
                 // One that is gone takes the channel with it.
                 let Ok(counted) = binder.counted(name).await else { break };
-                let ready = counted.filter(|counted| counted.consumers == 0).map(|counted| u64::from(counted.ready));
-                if let (Some(ready), Some(known)) = (ready, activity.queues.get_mut(name)) {
-                    known.messages = Some(ready);
-                    known.ready = Some(ready);
+                let (Some(counted), Some(known)) = (counted, activity.queues.get_mut(name)) else { continue };
+                if counted.consumers > 0 {
+                    let listed = known.consumers.as_ref().map_or(0, Vec::len) as u64;
+                    known.unlisted_consumers = u64::from(counted.consumers).checked_sub(listed).filter(|it| *it > 0);
+                    is_better |= known.unlisted_consumers.is_some();
+                } else if known.messages == Some(0) && is_quorum(name) {
+                    known.messages = Some(u64::from(counted.ready));
+                    known.ready = known.messages;
                     known.asked = true;
                     is_better = true;
                 }

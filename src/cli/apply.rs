@@ -46,7 +46,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(nobody_to_ask(arguments));
     }
     let progress = Progress::new(global);
-    let access = Access::new(&arguments.connection)?;
+    let access = Access::new(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning);
     let mut intent = intent(arguments, saved, &access, global).await?;
     let all = arguments.planning.show.is_some();
@@ -122,7 +122,7 @@ async fn intent(
     let now = planning::plan(access, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
-    let connection = connection::flags(&arguments.connection);
+    let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let again = format!("topo apply --plan {}{connection}{}", shell::path(Path::new(&path)), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
@@ -147,7 +147,8 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
 fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String =
         arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
-    format!("topo apply{flags}{}{}", connection::flags(&arguments.connection), lock_flag(arguments))
+    let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
+    format!("topo apply{flags}{connection}{}", lock_flag(arguments))
 }
 
 /// Neither a person, nor a plan that one has reviewed.

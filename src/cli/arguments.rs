@@ -2,6 +2,7 @@
 
 use super::export_arguments::ExportArguments;
 use super::graph_arguments::GraphArguments;
+use super::interval_arguments::IntervalArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments, VersionArguments,
@@ -219,6 +220,8 @@ pub(super) struct PlanningArguments {
     /// List every object, also those that are made for a queue's retries and are one line else
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
     pub(super) show: Option<Show>,
+    #[command(flatten)]
+    pub(super) intervals: IntervalArguments,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
 use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions, redacted_url};
+use crate::model::Intervals;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,10 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
 }
 
 /// A client for the broker, and how it was made; nothing is sent yet.
-pub(super) fn connect(arguments: &ConnectionArguments) -> Result<(Broker, ConnectionOptions), Failure> {
+pub(super) fn connect(
+    arguments: &ConnectionArguments,
+    intervals: Intervals,
+) -> Result<(Broker, ConnectionOptions), Failure> {
     no_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
@@ -106,6 +110,7 @@ pub(super) fn connect(arguments: &ConnectionArguments) -> Result<(Broker, Connec
     };
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
+    options.intervals = intervals;
     let broker = Broker::connect(options.clone()).map_err(|error| {
         let files: Vec<String> =
             [ca_cert, client_cert, client_key].into_iter().flatten().map(|path| path.display().to_string()).collect();

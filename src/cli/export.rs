@@ -12,7 +12,7 @@ use super::{connection, definitions_file, near, output};
 use crate::broker::{Snapshot, definitions};
 use crate::export::{Export, Live, export};
 use crate::model::count::{count, number};
-use crate::model::{Glob, VhostName};
+use crate::model::{Glob, Intervals, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
 use crate::spec::closest;
 use std::collections::BTreeSet;
@@ -107,7 +107,7 @@ fn is_nothing(export: &Export) -> bool {
 }
 
 async fn live(arguments: &ExportArguments, global: &Global) -> Result<Vec<Snapshot>, Failure> {
-    let access = Access::new(&arguments.connection)?;
+    let access = Access::new(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
     let reading = progress.spin(format!("reading {}", broker.shown_url()));

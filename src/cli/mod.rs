@@ -23,6 +23,7 @@ mod graph;
 mod graph_arguments;
 mod input;
 mod interruption;
+mod interval_arguments;
 mod locking;
 mod man;
 mod near;

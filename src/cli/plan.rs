@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             against::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
         }
         None => {
-            let access = match Access::new(&arguments.connection) {
+            let access = match Access::new(&arguments.connection, arguments.planning.intervals.intervals()) {
                 Ok(access) => access,
                 // What is wrong with the specs is said first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
@@ -39,7 +39,8 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let apply = arguments.against.is_none().then(|| match &arguments.out {
         Some(path) => {
             let path = shell::path(path);
-            format!("topo apply --plan {path}{}", connection::flags(&arguments.connection))
+            let intervals = arguments.planning.intervals.flags();
+            format!("topo apply --plan {path}{}{intervals}", connection::flags(&arguments.connection))
         }
         None => apply_line(arguments, &loaded.specs),
     });

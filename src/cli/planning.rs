@@ -72,6 +72,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
             line.push_str(&format!("={}", words.join(",")));
         }
     }
+    line.push_str(&arguments.intervals.flags());
     for allowance in allowances(arguments) {
         line.push_str(&format!(" --allow {}", shell::quoted(&allowance.to_string())));
     }
@@ -146,7 +147,7 @@ async fn of(
             part = one(snapshot, wanted, &activity, options);
         }
         let late = counted_late(&part, &snapshot.topology, &activity);
-        if access.ask(&wanted.topology.vhost, &late, &mut activity).await {
+        if access.ask(&snapshot.topology, &late, &mut activity).await {
             part = one(snapshot, wanted, &activity, options);
         }
         Ok::<_, Failure>(part)

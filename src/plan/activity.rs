@@ -1,6 +1,6 @@
 //! What the broker was doing when it was read: numbers that a plan's hazards are made of, and that age at once.
 
-use crate::model::{QueueName, VhostName};
+use crate::model::{Intervals, QueueName, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,9 @@ pub struct Activity {
     /// The dynamic shovels that use queues of the vhost; only read where queues are deleted or recreated.
     #[serde(default)]
     pub shovels: Shovels,
+    /// How often the broker renews these numbers.
+    #[serde(skip)]
+    pub intervals: Intervals,
 }
 
 /// What is known of the dynamic shovels that use queues of a vhost.
@@ -84,6 +87,9 @@ pub struct QueueActivity {
     /// now. Else those of a quorum queue may be 5 s old.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+    /// Consumers that the queue reported over AMQP and the statistics of the broker do not list yet.
+    #[serde(rename = "unlistedConsumers", default, skip_serializing_if = "Option::is_none")]
+    pub unlisted_consumers: Option<u64>,
 }
 
 impl QueueActivity {

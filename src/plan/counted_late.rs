@@ -1,15 +1,37 @@
-//! Which queues a plan would have to ask themselves, because the broker's count of them is too old for what it says.
+//! Queues that a plan has to ask themselves, because the counts and consumers that the broker lists may be too old.
 //!
-//! The count of a quorum queue comes with a tick of 5 s, so 0 may stand for messages that came since, and a plan that lowers
-//! a limit cannot believe it. The queue itself knows; only AMQP asks it.
+//! The count of a quorum queue comes with a tick, so 0 may stand for messages that came since, and a plan that lowers
+//! a limit cannot believe it. Consumers come from statistics, so a plan that deletes a queue may not know of one that
+//! subscribed a moment ago. The queue itself knows both; only AMQP asks it.
 
-use super::document::VhostPlan;
+use super::document::{ChangeKind, VhostPlan};
 use super::{Activity, HazardKind};
-use crate::model::{Address, ObjectId, QueueName, QueueType, Topology};
+use crate::model::{Address, Object, ObjectId, QueueName, QueueType, Topology};
 use std::collections::BTreeSet;
 
-/// Those of whose messages a hazard speaks although none was counted.
+/// The queues whose counts or consumers may be too old for this plan.
 pub fn counted_late(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
+    let mut queues = without_listed_consumers(part, activity);
+    queues.extend(of_hazards(part, live, activity));
+    queues.into_iter().collect()
+}
+
+/// The queues that the plan deletes or recreates, and that have no consumer by the statistics.
+fn without_listed_consumers(part: &VhostPlan, activity: &Activity) -> BTreeSet<QueueName> {
+    let goes = part.changes.iter().filter(|it| matches!(it.kind, ChangeKind::Delete | ChangeKind::Recreate));
+    let queues = goes.filter_map(|change| match &change.before {
+        Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => Some(name),
+        Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_))
+        | None => None,
+    });
+    let is_unlisted = |name: &&QueueName| {
+        activity.queues.get(*name).is_some_and(|it| it.consumers.as_ref().is_some_and(Vec::is_empty))
+    };
+    queues.filter(is_unlisted).cloned().collect()
+}
+
+/// Those of whose messages a hazard speaks although none was counted.
+fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<QueueName> {
     let is_meant = |kind| match kind {
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss

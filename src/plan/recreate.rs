@@ -257,12 +257,22 @@ pub(super) fn contents(draft: &mut Draft, address: &Address, queue: &Queue, live
     }
     let text = match live.map(|live| (live.held_by_unlisted(), live.consumers.as_deref())) {
         Some((Some(held), _)) => format!("{}; whoever holds it is cut off", held_by_unlisted(held)),
-        Some((None, Some([]))) => return,
+        Some((None, Some([]))) => match live.and_then(|live| live.unlisted_consumers) {
+            Some(count) => format!("{} and must subscribe again", unlisted_are_cancelled(count)),
+            None => return,
+        },
         Some((None, Some([one]))) => format!("1 consumer is cancelled and must subscribe again ({one})"),
         Some((None, Some(several))) => format!("{} consumers are cancelled and must subscribe again", several.len()),
         Some((None, None)) | None => "whether anybody consumes from it is not known".to_owned(),
     };
     draft.hazard(HazardKind::ConsumerDisruption, address, text, None);
+}
+
+/// Consumers that only the queue itself knows are cancelled.
+pub(super) fn unlisted_are_cancelled(count: u64) -> String {
+    let (consumers, are) =
+        if count == 1 { ("1 consumer".to_owned(), "is") } else { (format!("{count} consumers"), "are") };
+    format!("{consumers} {are} cancelled (not in the statistics of the broker yet)")
 }
 
 /// Who holds so many messages, though the broker lists no consumer.

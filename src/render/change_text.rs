@@ -289,6 +289,9 @@ pub(super) fn activity(live: &QueueActivity) -> String {
     let consumers = match &live.consumers {
         None => "consumers not known".to_owned(),
         // The two are of different times: somebody holds them.
+        Some(hosts) if hosts.is_empty() && live.unlisted_consumers.is_some() => {
+            format!("{} (not listed yet)", count(live.unlisted_consumers.unwrap_or(0), "consumer"))
+        }
         Some(_) if live.held_by_unlisted().is_some() => "no consumer listed".to_owned(),
         Some(hosts) => {
             let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();

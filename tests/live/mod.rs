@@ -7,6 +7,7 @@ mod confirm;
 mod conflicts;
 mod contract;
 mod convergence;
+mod counts;
 mod credentials;
 mod cuts;
 mod declared_by_applications;

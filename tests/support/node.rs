@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
+use topo::model::Intervals;
 
 use super::{Http, Tls, User, Vhost};
 
@@ -16,12 +18,28 @@ use super::{Http, Tls, User, Vhost};
 #[derive(Default)]
 pub(crate) struct Options {
     arguments: Vec<String>,
+    intervals: Option<[u32; 2]>,
 }
+
+/// The `collect_statistics_interval` and `quorum_tick_interval` of a node, in milliseconds. topo is told of them, and waits
+/// as long as they require: a tenth of the time that the defaults of the broker take.
+const INTERVALS: [u32; 2] = [500, 500];
 
 impl Options {
     /// One more line of `rabbitmq.conf`, such as `management.disable_stats = true`.
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.arguments.extend(["--line".to_owned(), line.to_owned()]);
+        self
+    }
+
+    /// The broker's own intervals of 5 s, which topo assumes where nothing else is specified.
+    pub(crate) fn default_intervals(self) -> Self {
+        self.intervals(5000, 5000)
+    }
+
+    /// A `collect_statistics_interval` and a `quorum_tick_interval`, in milliseconds.
+    pub(crate) fn intervals(mut self, statistics: u32, tick: u32) -> Self {
+        self.intervals = Some([statistics, tick]);
         self
     }
 
@@ -65,7 +83,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The node that all tests of this process share: with the broker's own defaults. Never taken down by hand: a
+    /// The node that all tests of this process share: with the defaults of the broker, except for its intervals. Never taken down by hand: a
     /// static is not dropped, but its pipe is closed with the process.
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<Node> = LazyLock::new(|| Node::start(Options::default()));
@@ -81,6 +99,8 @@ impl Node {
     pub(crate) fn try_start(options: Options) -> Result<Self, String> {
         let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/brokers/node"))
             .args(options.arguments)
+            .arg("--intervals")
+            .args(options.intervals.unwrap_or(INTERVALS).map(|interval| interval.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -140,6 +160,23 @@ impl Node {
 
     fn port(&self, name: &str) -> u16 {
         self.fact(name).parse().expect("the script prints ports as numbers")
+    }
+
+    /// The same intervals, for tests that use the library.
+    pub(crate) fn known_intervals(&self) -> Intervals {
+        let [statistics, tick] = ["statistics_interval", "tick_interval"].map(|name| {
+            Some(Duration::from_millis(self.fact(name).parse().expect("the script prints intervals as numbers")))
+        });
+        Intervals::new(statistics, tick)
+    }
+
+    /// The environment that tells topo how often this node renews its counts.
+    pub(crate) fn intervals(&self) -> [(&'static str, String); 2] {
+        let interval = |name| format!("{}ms", self.fact(name));
+        [
+            ("TOPO_STATISTICS_INTERVAL", interval("statistics_interval")),
+            ("TOPO_TICK_INTERVAL", interval("tick_interval")),
+        ]
     }
 
     /// RabbitMQ's version, such as `3.10.8`.

@@ -215,6 +215,7 @@ impl<'node> Shell<'node> {
             .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
             .env("HOME", self.folder())
             .env("COLUMNS", "100")
+            .envs(self.node.intervals())
             .env("TOPO_URL", self.node.url())
             .env("TOPO_USERNAME", "guest")
             .env("TOPO_PASSWORD", "guest");

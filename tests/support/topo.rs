@@ -62,6 +62,7 @@ impl Topo {
     pub(crate) fn for_name(node: &Node, vhost: &str) -> Self {
         let mut topo = Self::offline();
         topo.vhost = Some(vhost.to_owned());
+        topo.environment.extend(node.intervals().map(|(name, value)| (name.to_owned(), value)));
         topo.url(&node.url()).env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest")
     }
 

@@ -9,14 +9,10 @@ use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, S
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The proof that the old queue is empty may fail for so long, from when it first seemed to be.
+/// The proof that the old queue is empty may fail for this time, from when it first seemed to be; longer where ticks are longer.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
 /// Until every channel has seen that a queue is gone.
 const SETTLED: Duration = Duration::from_millis(500);
-/// The total of a quorum queue is that of its last tick (`rabbit_quorum_queue`: TICK_INTERVAL 5000).
-const TICK: Duration = Duration::from_secs(6);
-/// Consumers are in the broker's statistics 5 s after they came.
-const STATISTICS: Duration = Duration::from_secs(12);
 
 impl Run<'_> {
     pub(super) async fn carry_out(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, Setback> {
@@ -116,13 +112,14 @@ impl Run<'_> {
     async fn delete_holding(&mut self, step: &Step) -> Result<Performed, Setback> {
         self.moving.stop().await;
         let began = Instant::now();
+        let tick = self.broker.broker().intervals().one_tick();
         loop {
             let deleted = self.perform(step).await;
             let Err(Setback::GiveUp(error @ BrokerError::NotEmpty { .. })) = deleted else { return deleted };
-            if began.elapsed() > TICK {
+            if began.elapsed() > tick {
                 return Err(Setback::Again(error));
             }
-            sleep(TICK / 10).await;
+            sleep(tick / 10).await;
         }
     }
 
@@ -171,7 +168,11 @@ impl Run<'_> {
             }
             Err(error @ BrokerError::NotEmpty { .. }) => {
                 let since = *self.seems_empty.get_or_insert(asked);
-                Err(if since.elapsed() > LONGEST_PROOF { Setback::GiveUp(error) } else { Setback::Again(error) })
+                Err(if since.elapsed() > self.broker.broker().intervals().scaled(LONGEST_PROOF) {
+                    Setback::GiveUp(error)
+                } else {
+                    Setback::Again(error)
+                })
             }
             // An application was faster and has made the old one again; or nobody knows: a look will tell.
             Err(error @ BrokerError::Inequivalent { .. }) => {
@@ -261,7 +262,7 @@ impl Run<'_> {
     /// of a quorum queue that is deleted (3.10.8, 4.0.5).
     pub(super) async fn await_consumers(&mut self) {
         let Some(before) = self.consumers.filter(|before| *before > 0) else { return };
-        let deadline = Instant::now() + STATISTICS;
+        let deadline = Instant::now() + self.broker.broker().intervals().consumers_return();
         loop {
             let after = self.consumers_now().await;
             self.migrated.consumers = after.map(|after| super::Consumers { before, after });

@@ -4,10 +4,17 @@ use crate::broker::mover::Fault;
 use crate::broker::{LockedBroker, QueueState};
 use crate::model::QueueName;
 use crate::model::count::number;
+use crate::model::intervals::in_words;
 use crate::plan::QueueActivity;
+use std::time::Duration;
 
-/// Why a queue does not get empty, in words. What a queue that `has_ticks` says of itself is of its last tick.
-pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fault>, has_ticks: bool) -> String {
+/// Why a queue does not get empty, in words. The counts of a quorum queue are those of its last `tick`.
+pub(super) fn held_by(
+    live: &QueueActivity,
+    theirs: &[&str],
+    refused: Option<&Fault>,
+    tick: Option<Duration>,
+) -> String {
     let mut text = match (live.unacknowledged, live.messages) {
         (Some(1), _) => "1 message is held unacknowledged".to_owned(),
         (Some(held), _) if held > 0 => format!("{} messages are held unacknowledged", number(held)),
@@ -21,8 +28,8 @@ pub(super) fn held_by(live: &QueueActivity, theirs: &[&str], refused: Option<&Fa
         (_, Some(messages)) => format!("{} messages are left, and nobody takes them", number(messages)),
         (_, None) => "the broker does not say how many are left".to_owned(),
     };
-    if has_ticks {
-        text.push_str(" (as the queue counted up to 5 s ago)");
+    if let Some(tick) = tick {
+        text.push_str(&format!(" (as the queue counted up to {} ago)", in_words(tick)));
     }
     let peers: Vec<&str> = theirs.iter().map(|peer| if peer.is_empty() { "a consumer" } else { peer }).collect();
     if !peers.is_empty() {

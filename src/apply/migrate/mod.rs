@@ -186,6 +186,7 @@ impl Run<'_> {
         let mut gave_up = None;
         let mut races = 0;
         let mut raced: Option<Instant> = None;
+        let longest_race = self.broker.broker().intervals().scaled(LONGEST_RACE);
         loop {
             let (step, setback) = match self.pass().await {
                 Ok(true) => {
@@ -203,7 +204,7 @@ impl Run<'_> {
                     (self.step(Stage::Prepare, self.first_action()), Setback::GiveUp(error))
                 }
                 Err((step, Setback::Again(error)))
-                    if races >= MOST_RACES || raced.is_some_and(|since| since.elapsed() > LONGEST_RACE) =>
+                    if races >= MOST_RACES || raced.is_some_and(|since| since.elapsed() > longest_race) =>
                 {
                     (step, Setback::GiveUp(error))
                 }

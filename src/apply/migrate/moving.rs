@@ -313,7 +313,7 @@ impl<'a> Moving<'a> {
         };
         let old = seen.topology.queues.get(from);
         let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let mut pace = Pace::new(self.means.patience);
+        let mut pace = Pace::new(self.patience(has_ticks), self.broker.broker().intervals());
         let mut looked = Instant::now();
         // What a way back that was cut short moves first is not part of it.
         let before = self.moved.unwrap_or(0);
@@ -364,14 +364,25 @@ impl<'a> Moving<'a> {
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             if pace.is_over() {
-                let reason = held_by(&live, &theirs, refused.as_ref(), has_ticks);
-                let waited = i64::try_from(self.means.patience.as_millis()).ok().and_then(duration);
+                let reason = held_by(&live, &theirs, refused.as_ref(), self.tick(has_ticks));
+                let waited = i64::try_from(self.patience(has_ticks).as_millis()).ok().and_then(duration);
                 let waited = waited.unwrap_or_else(|| "0s".to_owned());
                 let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
                 return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;
         }
+    }
+
+    /// How long nothing may change. The counts of a queue that `has_ticks` change with its ticks only.
+    fn patience(&self, has_ticks: bool) -> Duration {
+        let asked = self.means.patience;
+        if has_ticks { self.broker.broker().intervals().patience(asked) } else { asked }
+    }
+
+    /// How old the counts of a queue that `has_ticks` can be.
+    fn tick(&self, has_ticks: bool) -> Option<Duration> {
+        has_ticks.then(|| self.broker.broker().intervals().tick())
     }
 
     /// The consumers that are not our own shovel, which is on the broker and has no address.

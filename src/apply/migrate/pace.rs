@@ -2,18 +2,15 @@
 
 use super::moving::IDLE;
 use crate::broker::mover::Order;
+use crate::model::Intervals;
 use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Consumers that take nothing for so long do not drain: two ticks of a quorum queue's total, and some.
-const STALLED: Duration = Duration::from_secs(11);
 /// So few in a total may be left when new ones are let through before them, where no mover of our own knows better.
 const MOST_LEFT: u64 = 50;
 /// What does not get less for so long may be fed by somebody.
 const LEVEL: Duration = Duration::from_secs(2);
-/// The total of a quorum queue is that of its last tick.
-const TICK: Duration = Duration::from_secs(6);
 
 /// What is under way, by the average size: a thousand messages of 64 KiB, or one of any size.
 const BYTES_UNDER_WAY: u64 = 64 << 20;
@@ -27,6 +24,7 @@ pub(super) fn prefetch(average: u64) -> u16 {
 /// Whether something gets less, and since when it does not.
 pub(super) struct Pace {
     patience: Duration,
+    intervals: Intervals,
     begun: Instant,
     least: u64,
     moved: u64,
@@ -42,10 +40,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(patience: Duration, intervals: Intervals) -> Self {
         let now = Instant::now();
         Self {
             patience,
+            intervals,
             begun: now,
             least: u64::MAX,
             moved: 0,
@@ -87,7 +86,7 @@ impl Pace {
 
     /// Whether nobody seems to take anything.
     pub(super) fn has_stalled(&self) -> bool {
-        self.fell.elapsed() >= STALLED.min(self.patience / 3)
+        self.fell.elapsed() >= self.intervals.stalled().min(self.patience / 3)
     }
 
     pub(super) fn is_half_over(&self) -> bool {
@@ -114,7 +113,7 @@ impl Pace {
 
     /// Whether enough was moved, by totals alone, which are a tick old for a quorum queue, and live for a classic one.
     pub(super) fn is_reached(&self, until: Level, has_ticks: bool) -> bool {
-        let tick = if has_ticks { TICK } else { IDLE };
+        let tick = if has_ticks { self.intervals.one_tick() } else { IDLE };
         match until {
             Level::Empty => self.is_empty_for(tick),
             Level::NearlyEmpty => self.last.is_some_and(|messages| messages <= MOST_LEFT),

@@ -23,8 +23,6 @@ pub(super) const PRIORITY: i64 = 1000;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Until a shovel that failed is tried again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
-/// Within which a new consumer is listed: the interval of statistics, and a second.
-const LISTING_DELAY: Duration = Duration::from_secs(6);
 /// For a shovel to be running, and for one to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -203,7 +201,7 @@ impl ShovelMover {
 
     /// Whether a consumer has the queue for itself. Consumers are listed a while after they subscribed.
     async fn is_taken(&self, queue: &QueueName) -> Result<bool, BrokerError> {
-        let deadline = Instant::now() + LISTING_DELAY;
+        let deadline = Instant::now() + self.broker.intervals().listing();
         loop {
             let consumers: Vec<Consumer> = self.broker.get(path("consumers", &[self.vhost.as_str()])).await?;
             if consumers.iter().any(|consumer| consumer.exclusive && consumer.queue.name == queue.as_str()) {

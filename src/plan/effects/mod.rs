@@ -171,7 +171,7 @@ impl Sides<'_> {
         for (was, is) in pairs {
             for operator in operators.possible() {
                 let (old, new) = (self.values(queue, was, *operator), self.values(queue, is, *operator));
-                for threat in threat::threats(queue, live, &old, &new) {
+                for threat in threat::threats(queue, live, self.situation.activity.intervals, &old, &new) {
                     match threats.iter_mut().find(|(known, _)| *known == threat) {
                         Some((_, count)) => *count += 1,
                         None => threats.push((threat, 1)),

@@ -2,11 +2,12 @@
 
 use super::Values;
 use crate::model::count::{count, number};
+use crate::model::intervals::in_words;
 use crate::model::units::with_unit;
-use crate::model::{ArgumentValue, Queue, QueueType, age};
+use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
 use crate::plan::{HazardKind, QueueActivity};
 
-/// More messages, and more bytes, than a quorum queue takes in between two ticks.
+/// More messages, and more bytes, than a quorum queue takes in between two ticks of the default interval.
 const IN_ONE_TICK: i64 = 1_000_000;
 const BYTES_IN_ONE_TICK: i64 = 10_000_000_000;
 
@@ -22,9 +23,15 @@ pub(super) struct Threat {
 }
 
 /// All of them, by what the queue holds, as far as that is known.
-pub(super) fn threats(queue: &Queue, live: Option<&QueueActivity>, old: &Values, new: &Values) -> Vec<Threat> {
+pub(super) fn threats(
+    queue: &Queue,
+    live: Option<&QueueActivity>,
+    intervals: Intervals,
+    old: &Values,
+    new: &Values,
+) -> Vec<Threat> {
     let messages = live.and_then(|live| live.messages);
-    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    let mut change = Difference { intervals, ..Difference::new(queue, messages, old, new) };
     change.the_queue_itself();
     change.dead_letters();
     change.retention();
@@ -48,7 +55,7 @@ pub(super) fn threats(queue: &Queue, live: Option<&QueueActivity>, old: &Values,
 
 /// What a migration brings back into a queue comes to it anew, and what the new queue says holds for it. `queue` is the new one.
 pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
-    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    let mut change = Difference::new(queue, messages, old, new);
     change.the_queue_itself();
     change.dead_letters();
     if messages != Some(0) {
@@ -59,7 +66,7 @@ pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Valu
 
 /// What is held and does not fit, where that is certain: the count is known, and the oldest go.
 pub(super) fn threats_of_overflow(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<Threat> {
-    let mut change = Difference { queue_type: queue.queue_type(), messages, old, new, found: Vec::new() };
+    let mut change = Difference::new(queue, messages, old, new);
     if messages.is_some() && !change.rejects(new) {
         change.places();
     }
@@ -69,12 +76,19 @@ pub(super) fn threats_of_overflow(queue: &Queue, messages: Option<u64>, old: &Va
 struct Difference<'a> {
     queue_type: Option<QueueType>,
     messages: Option<u64>,
+    /// How often the count is renewed.
+    intervals: Intervals,
     old: &'a Values,
     new: &'a Values,
     found: Vec<Threat>,
 }
 
-impl Difference<'_> {
+impl<'a> Difference<'a> {
+    fn new(queue: &Queue, messages: Option<u64>, old: &'a Values, new: &'a Values) -> Self {
+        let intervals = Intervals::default();
+        Self { queue_type: queue.queue_type(), messages, intervals, old, new, found: Vec::new() }
+    }
+
     fn add(&mut self, kind: HazardKind, text: String, messages: Option<u64>) {
         self.found.push(Threat { kind, text, messages });
     }
@@ -85,7 +99,7 @@ impl Difference<'_> {
         limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
     }
 
-    fn text<'a>(values: &'a Values, key: &str) -> Option<&'a str> {
+    fn text<'v>(values: &'v Values, key: &str) -> Option<&'v str> {
         values.get(key).and_then(|it| it.value.as_text())
     }
 
@@ -98,7 +112,7 @@ impl Difference<'_> {
         }
     }
 
-    /// The count of a quorum queue comes with a tick of 5 s (`rabbit_quorum_queue`: TICK_INTERVAL 5000): 0 may stand for
+    /// The count of a quorum queue comes with a tick: 0 may stand for
     /// messages that came since. A queue that is not there yet has no count, and is nobody's threat.
     fn is_counted_late(&self) -> bool {
         self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
@@ -112,14 +126,14 @@ impl Difference<'_> {
     /// Whether it may hold more messages than that.
     fn may_exceed(&self, limit: i64) -> bool {
         if self.is_counted_late() {
-            return limit < IN_ONE_TICK;
+            return limit < IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default());
         }
         self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
     }
 
     fn holds(&self) -> String {
         if self.is_counted_late() {
-            return "0 messages by a count that is up to 5 s old".to_owned();
+            return format!("0 messages by a count that is up to {} old", in_words(self.intervals.tick()));
         }
         match self.messages {
             Some(messages) => count(messages, "message"),
@@ -234,7 +248,7 @@ impl Difference<'_> {
         let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
         let limit = self.new.get("max-length-bytes").and_then(|it| it.value.as_integer());
         let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
-        if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK {
+        if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default()) {
             return;
         }
         let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));

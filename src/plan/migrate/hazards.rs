@@ -6,7 +6,7 @@ use crate::model::count::{count, number};
 use crate::model::{Address, ArgumentValue, Queue, QueueName, QueueType};
 use crate::plan::draft::Draft;
 use crate::plan::hazard::{Hazard, HazardKind};
-use crate::plan::recreate::held_by_unlisted;
+use crate::plan::recreate::{held_by_unlisted, unlisted_are_cancelled};
 use crate::plan::situation::Situation;
 use crate::plan::{Movers, QueueActivity};
 
@@ -132,7 +132,10 @@ fn disruption(
         (_, Some(held)) => {
             format!("{}; consumers are cancelled once and get nothing", held_by_unlisted(held))
         }
-        (Some([]), None) => return None,
+        (Some([]), None) => {
+            let count = live.and_then(|live| live.unlisted_consumers)?;
+            format!("{} and get nothing", unlisted_are_cancelled(count))
+        }
         (Some([one]), None) => format!("1 consumer is cancelled once ({one}) and gets nothing"),
         (Some(several), None) => {
             format!("{} are cancelled once and get nothing", count(several.len() as u64, "consumer"))

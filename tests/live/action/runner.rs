@@ -63,7 +63,8 @@ impl Job {
             ("TOPO_URL", vhost.node().url()),
             ("TOPO_USERNAME", "guest".to_owned()),
         ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value)).into();
+        let environment = environment.into_iter().chain(vhost.node().intervals());
+        let environment = environment.map(|(name, value)| (name.to_owned(), value)).collect();
         let job =
             Self { folder, action, github: github.clone(), environment, has_topo: true, repository: "people/topo" };
         job.event(&json!({ "pull_request": {"number": 7, "head": {"sha": "badcafe111111111"}} }));

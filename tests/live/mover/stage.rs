@@ -43,7 +43,8 @@ pub(crate) fn of_type(name: &str) -> [(&'static str, Argument); 1] {
 
 pub(crate) fn http_options(node: &Node, user: &str, password: &str) -> ConnectionOptions {
     let url = BaseUrl::parse(&node.url()).unwrap().url;
-    ConnectionOptions::new(url, user, SecretString::from(password))
+    let intervals = node.known_intervals();
+    ConnectionOptions { intervals, ..ConnectionOptions::new(url, user, SecretString::from(password)) }
 }
 
 pub(crate) fn options_of(vhost: &Vhost<'_>, user: &str, password: &str) -> AmqpOptions {

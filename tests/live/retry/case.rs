@@ -370,7 +370,7 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
         let mine = listed.iter().filter(|queue| names.iter().any(|name| queue["name"] == *name));
         let counts: Vec<Option<u64>> = mine.map(|queue| queue["messages"].as_u64()).collect();
         let is_empty = counts.len() == names.len() && counts.iter().all(|count| *count == Some(0));
-        (is_empty && began.elapsed() > Duration::from_secs(6)).then_some(())
+        (is_empty && began.elapsed() > Duration::from_secs(2)).then_some(())
     });
 }
 

@@ -41,7 +41,8 @@ impl Moving<'_> {
         back: &Return<'_>,
         tell: impl Fn(Option<u64>, Option<u64>),
     ) -> Result<(), Setback> {
-        let mut pace = Pace::new(self.means.patience.max(LONG_ENOUGH));
+        let intervals = self.broker.broker().intervals();
+        let mut pace = Pace::new(self.patience(back.has_ticks).max(LONG_ENOUGH), intervals);
         let mut before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
             self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
@@ -110,10 +111,10 @@ impl Moving<'_> {
             let is_consumed = target.consumers.is_none_or(|consumers| !consumers.is_empty());
             return Ok(Some(reason).filter(|_| !is_consumed || pace.has_not_fallen_for(LONGEST_RETURN)));
         }
-        if !pace.has_not_fallen_for(self.means.patience.max(LONGEST_RETURN)) {
+        if !pace.has_not_fallen_for(self.patience(back.has_ticks).max(LONGEST_RETURN)) {
             return Ok(None);
         }
         let reason = takes_none(self.broker, back.into).await;
-        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused, back.has_ticks))))
+        Ok(Some(reason.unwrap_or_else(|| held_by(live, &[], refused, self.tick(back.has_ticks)))))
     }
 }
