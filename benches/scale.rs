@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench scale                       # all of it: 10,000 queues, 3 rounds
+//! cargo bench --bench scale -- goals              # only the figures that have a goal, each beside it
 //! cargo bench --bench scale -- offline            # no broker: CPU time and memory at 1,000, 3,000 and 10,000 queues
 //! cargo bench --bench scale -- plan               # `topo plan` beside curl, at the three sizes
 //! cargo bench --bench scale -- apply              # `topo apply` from empty beside POST /api/definitions
@@ -24,6 +25,8 @@
 
 #[path = "scale/compared.rs"]
 mod compared;
+#[path = "scale/goals.rs"]
+mod goals;
 #[path = "scale/live.rs"]
 mod live;
 #[path = "scale/offline.rs"]
@@ -50,10 +53,13 @@ fn main() {
     let largest = sizes.last().copied().unwrap_or(1);
     let parts: Vec<&str> = words.iter().map(String::as_str).filter(|word| word.parse::<usize>().is_err()).collect();
     let is_asked = |part: &str| parts.is_empty() || parts.contains(&part);
-    if let Some(unknown) = parts.iter().find(|part| !["offline", "plan", "apply", "vhosts"].contains(part)) {
-        panic!("{unknown} is none of offline, plan, apply, vhosts");
+    if let Some(unknown) = parts.iter().find(|part| !["goals", "offline", "plan", "apply", "vhosts"].contains(part)) {
+        panic!("{unknown} is none of goals, offline, plan, apply, vhosts");
     }
     run::machine();
+    if is_asked("goals") {
+        goals::goals(rounds);
+    }
     if is_asked("offline") {
         offline::offline(&sizes, rounds);
     }

@@ -11,14 +11,14 @@ use super::support::{Node, Options};
 use super::topology::{definitions, requests, shown, spec};
 
 /// A node, and files for it. No vhost is deleted: with ten thousand queues that takes minutes, and a node a moment.
-struct Stage {
+pub(crate) struct Stage {
     node: Node,
     folder: tempfile::TempDir,
     rabbitmqadmin: Option<String>,
 }
 
 impl Stage {
-    fn set() -> Self {
+    pub(crate) fn set() -> Self {
         let node = Node::start(Options::default());
         let rabbitmqadmin = std::env::var("RABBITMQADMIN").ok();
         Self { node, folder: tempfile::tempdir().unwrap(), rabbitmqadmin }
@@ -31,18 +31,18 @@ impl Stage {
     }
 
     /// An empty vhost.
-    fn vhost<'a>(&self, name: &'a str) -> &'a str {
+    pub(crate) fn vhost<'a>(&self, name: &'a str) -> &'a str {
         self.node.http().put(&format!("/api/vhosts/{name}"), &json!({})).expect_status(201);
         name
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn topo(&self, words: &[&str]) -> Taken {
+    pub(crate) fn topo(&self, words: &[&str]) -> Taken {
         let url = self.node.url();
         let words = [words, &["--url", &url, "--username", "guest"]].concat();
         // As the rest of the environment, it is inherited.
@@ -61,7 +61,7 @@ impl Stage {
         run("curl", &[&["--silent", "--show-error", "--user", "guest:guest"], words].concat())
     }
 
-    fn post(&self, vhost: &str, file: &Path) -> Taken {
+    pub(crate) fn post(&self, vhost: &str, file: &Path) -> Taken {
         let url = format!("{}/api/definitions/{vhost}", self.node.url());
         let body = format!("@{}", file.display());
         let header = "content-type: application/json";
@@ -70,18 +70,28 @@ impl Stage {
 
     /// A request for each object, so many at once, one kind after another.
     fn put_each(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
-        let at_once = at_once.to_string();
         let kinds = requests(&self.node.url(), vhost, queues);
-        let parts = kinds.iter().enumerate().map(|(index, requests)| {
-            let file = self.file(&format!("requests-{index}"), requests);
-            let words = ["--parallel", "--parallel-immediate", "--parallel-max", &at_once, "--config"];
-            run("curl", &[&["--silent", "--show-error"], &words[..], &[file.to_str().unwrap()]].concat())
-        });
+        let parts = kinds
+            .iter()
+            .enumerate()
+            .map(|(index, requests)| self.put(&self.file(&format!("requests-{index}"), requests), at_once));
         parts.reduce(Taken::and).unwrap()
     }
 
+    /// A request for each queue, so many at once.
+    pub(crate) fn put_queues(&self, vhost: &str, queues: usize, at_once: usize) -> Taken {
+        let [_, of_queues, _] = requests(&self.node.url(), vhost, queues);
+        self.put(&self.file("requests", &of_queues), at_once)
+    }
+
+    fn put(&self, requests: &Path, at_once: usize) -> Taken {
+        let at_once = at_once.to_string();
+        let words = ["--parallel", "--parallel-immediate", "--parallel-max", &at_once, "--config"];
+        run("curl", &[&["--silent", "--show-error"], &words[..], &[requests.to_str().unwrap()]].concat())
+    }
+
     /// The lists of a vhost that a plan is made of, all at once.
-    fn download(&self, vhost: &str, of_queues: &str) -> Taken {
+    pub(crate) fn download(&self, vhost: &str, of_queues: &str) -> Taken {
         let base = self.node.url();
         let in_vhost = |kind: &str| format!("{base}/api/{kind}/{vhost}");
         let urls = [
@@ -100,6 +110,11 @@ impl Stage {
         }
         self.curl(&words)
     }
+}
+
+/// `topo` without a broker.
+pub(crate) fn run_topo(words: &[&str]) -> Taken {
+    run(TOPO, words)
 }
 
 const LISTS: &str = "curl, all lists at once";

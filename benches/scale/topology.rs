@@ -25,6 +25,14 @@ pub(crate) fn shown(queues: usize) -> String {
 
 /// As a spec.
 pub(crate) fn spec(vhost: &str, queues: usize) -> String {
+    spec_with(vhost, queues, "")
+}
+
+/// A line of a queue that makes a second lint rule fire: `ttl-without-dead-letter` beside `no-dead-letter`.
+pub(crate) const SECOND_FINDING: &str = "    messageTtl: 7d\n";
+
+/// As a spec, each queue with more lines.
+pub(crate) fn spec_with(vhost: &str, queues: usize, more: &str) -> String {
     let mut text = format!("version: 1\nvhost: {vhost}\nexchanges:\n");
     for number in 0..exchanges(queues) {
         let _ = writeln!(text, "  {}: {{type: topic}}", exchange(number * QUEUES_OF_AN_EXCHANGE));
@@ -33,7 +41,7 @@ pub(crate) fn spec(vhost: &str, queues: usize) -> String {
     for number in 0..queues {
         let _ = write!(
             text,
-            "  {}:\n    type: classic\n    maxLength: 100000\n    bindings:\n      - exchange: {}\n        routingKey: \"order.{number}.#\"\n",
+            "  {}:\n    type: classic\n    maxLength: 100000\n{more}    bindings:\n      - exchange: {}\n        routingKey: \"order.{number}.#\"\n",
             queue(number),
             exchange(number),
         );
@@ -67,16 +75,25 @@ pub(crate) fn requests(base: &str, vhost: &str, queues: usize) -> [String; 3] {
     [all(exchanges(queues), &exchange_of), all(queues, &queue_of), all(queues, &binding_of)]
 }
 
+/// Queues alone, as a spec.
+pub(crate) fn queues_alone(vhost: &str, queues: usize) -> String {
+    let each = (0..queues).map(|number| format!("  {}: {{type: classic, maxLength: 100000}}\n", queue(number)));
+    format!("version: 1\nvhost: {vhost}\nqueues:\n{}", each.collect::<String>())
+}
+
 /// As a definitions file of one vhost.
 pub(crate) fn definitions(queues: usize) -> Value {
+    definitions_with(queues, &json!({"x-queue-type": "classic", "x-max-length": 100_000}))
+}
+
+/// As a definitions file of one vhost, each queue with these arguments.
+pub(crate) fn definitions_with(queues: usize, arguments: &Value) -> Value {
     let exchange_of = |number: usize| {
         json!({"name": exchange(number * QUEUES_OF_AN_EXCHANGE), "type": "topic", "durable": true, "auto_delete": false,
             "internal": false, "arguments": {}})
     };
-    let queue_of = |number: usize| {
-        json!({"name": queue(number), "durable": true, "auto_delete": false,
-            "arguments": {"x-queue-type": "classic", "x-max-length": 100_000}})
-    };
+    let queue_of =
+        |number: usize| json!({"name": queue(number), "durable": true, "auto_delete": false, "arguments": arguments});
     let binding_of = |number: usize| {
         json!({"source": exchange(number), "destination": queue(number), "destination_type": "queue",
             "routing_key": format!("order.{number}.#"), "arguments": {}})
