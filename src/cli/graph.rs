@@ -10,7 +10,7 @@ use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
 use crate::picture::{Focus, Options, Picture, of_plan, of_spec};
 use crate::plan::{Plan, PlannedChange, Wanted};
-use crate::render::graph::{dot, mermaid, svg};
+use crate::render::graph::{dot, json, mermaid, svg};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -36,6 +36,7 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
         GraphFormat::Mermaid => in_mermaid(&picture, arguments.out.as_deref()),
         GraphFormat::Dot => dot::dot(&picture),
         GraphFormat::Svg => svg::svg(&picture),
+        GraphFormat::Json => json::json(&picture),
     };
     match &arguments.out {
         Some(path) => output::write_public_file(path, &text)?,
@@ -45,10 +46,11 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
 }
 
 /// How every picture begins.
-const BEGINNINGS: [&str; 4] = [
+const BEGINNINGS: [&str; 5] = [
     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topo\"",
     "digraph topology {",
     "flowchart LR\n  accTitle: RabbitMQ topology\n",
+    "{\n  \"formatVersion\": 1,\n  \"isPlan\": ",
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
@@ -73,6 +75,7 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     match extension.as_deref() {
         Some("svg") => Ok(GraphFormat::Svg),
         Some("dot" | "gv") => Ok(GraphFormat::Dot),
+        Some("json") => Ok(GraphFormat::Json),
         Some("mmd" | "mermaid" | "md" | "markdown") | None => Ok(GraphFormat::Mermaid),
         // The name of a pipe or a device says nothing of what goes through it.
         Some(_) if arguments.out.as_deref().is_some_and(|path| path.exists() && !path.is_file()) => {
@@ -84,7 +87,7 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
                 "png" | "pdf" | "ps" | "eps" => failure.hint(format!(
                     "draw an SVG, and let another program make it one: topo graph --format svg | rsvg-convert -f {other} -o FILE"
                 )),
-                _ => failure.hint("name it .svg, .dot, .mmd or .md, or say --format svg, dot or mermaid"),
+                _ => failure.hint("name it .svg, .dot, .mmd, .md or .json, or use --format svg, dot, mermaid or json"),
             })
         }
     }

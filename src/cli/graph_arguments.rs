@@ -47,4 +47,6 @@ pub(super) enum GraphFormat {
     Dot,
     /// As it is; no other program is needed
     Svg,
+    /// For programs: the boxes, the arrows, and where dead-lettered messages arrive
+    Json,
 }

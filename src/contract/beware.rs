@@ -1,13 +1,17 @@
 //! What goes wrong where a worker does something else than its contract says: measured, see `tests/live`.
 
+use super::document::DeadLetters;
 use super::in_force::InForce;
 use crate::expand::{Republish, Retry};
-use crate::model::QueueType;
+use crate::model::{QueueType, Reach};
+
+/// This many keys fit a sentence.
+const MOST_KEYS: usize = 3;
 
 const NO_RETRY: &str = "requeue=true, or a crash, is no retry";
 
 /// The sentences, most important first; without full stops.
-pub(super) fn beware(it: &InForce<'_>) -> Vec<String> {
+pub(super) fn beware(it: &InForce<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
         Some(Retry::Ladder(_)) => {
@@ -48,28 +52,57 @@ pub(super) fn beware(it: &InForce<'_>) -> Vec<String> {
         };
         sentences.push(format!("{expiration}: a shorter one would wait behind the messages before it all the same"));
     }
-    if it.dead_letters.is_none() {
-        sentences.push(dropped(it));
+    match &it.dead_letters {
+        None => sentences.push(dropped(it, None)),
+        Some(to) if to.reach == Reach::Never => sentences.push(dropped(it, Some(to))),
+        Some(to) if !to.dropped_keys.is_empty() => sentences.push(dropped_keys(it, to)),
+        Some(_) => {}
     }
     sentences
 }
 
-/// What is lost where no dead-letter exchange takes it, and whether that is meant.
-fn dropped(it: &InForce<'_>) -> String {
+/// Names an exchange.
+fn exchange(to: &DeadLetters) -> String {
+    match to.exchange.as_str() {
+        "" => "the default exchange".to_owned(),
+        name => format!("exchange {name}"),
+    }
+}
+
+/// The messages that the dead-letter exchange routes to no queue because of their keys.
+fn dropped_keys(it: &InForce<'_, '_>, to: &DeadLetters) -> String {
+    let shown: Vec<String> = to.dropped_keys.iter().take(MOST_KEYS).map(|key| format!("{key:?}")).collect();
+    let more = if to.dropped_keys.len() > MOST_KEYS { ", …" } else { "" };
+    let fate = if it.keeps_what_is_not_routed() { "stays in the queue" } else { "is dropped" };
+    format!("what is given up with key {}{more} {fate}: {} routes it to no queue", shown.join(", "), exchange(to))
+}
+
+/// What is lost where no queue gets it, and whether that is meant.
+fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["what is given up"];
     what.extend(it.number("message-ttl").map(|_| "what expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
     what.extend((is_limited && !it.rejects_when_full()).then_some("the oldest of a full queue"));
-    let why = if it.is_drop_meant() { "`deadLetter: none` says so" } else { "there is no dead-letter exchange" };
+    let why = match to {
+        Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
+        None if it.is_drop_meant() => "`deadLetter: none` says so".to_owned(),
+        None => "there is no dead-letter exchange".to_owned(),
+    };
     let (last, before) = what.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
     let what = if before.is_empty() { last.to_owned() } else { format!("{} and {last}", before.join(", ")) };
     let verb = if before.is_empty() { "is" } else { "are" };
-    format!("{what} {verb} dropped: {why}")
+    match to {
+        Some(_) if it.keeps_what_is_not_routed() => {
+            let stays = if before.is_empty() { "stays" } else { "stay" };
+            format!("{what} {stays} in the queue and {verb} not delivered again: {why}")
+        }
+        Some(_) | None => format!("{what} {verb} dropped: {why}"),
+    }
 }
 
 /// What becomes of a message that is always requeued.
-fn requeued(it: &InForce<'_>) -> String {
-    let end = if it.dead_letters.is_some() { "a dead letter" } else { "dropped" };
+fn requeued(it: &InForce<'_, '_>) -> String {
+    let end = if it.arriving().is_some() { "a dead letter" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
         (QueueType::Quorum, Some(limit)) if it.dialect.version.is_at_least(4, 3) => {
             format!("with basic.nack for ever, else {limit} times, and is {end} then")

@@ -1,9 +1,9 @@
 //! Contracts as the document that workers and tools read: its shape is stable within a format version.
 
-use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, Strategy, VhostName};
+use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType, Reach, Strategy, VhostName};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the document's shape. What is added does not change it; what is renamed or means something else does.
 pub const FORMAT_VERSION: u32 = 1;
@@ -54,11 +54,11 @@ pub struct Contract {
     pub retry_arrives: Option<Arrival>,
     /// Where the message's first exchange and key are found then.
     pub original: Option<Original>,
-    /// Where a message goes that is given up; null: it is dropped.
+    /// Where a message goes that is given up; null: the queue has no dead-letter exchange, and it is dropped.
     pub dead_letters: Option<DeadLetters>,
     /// Whether the spec says that what is given up is dropped: `deadLetter: none`.
     pub is_drop_meant: bool,
-    /// What a good dead letter says of itself; null where there are none.
+    /// What a good dead letter says of itself; null where none arrives.
     pub letter: Option<Letter>,
     /// What goes wrong otherwise, in sentences.
     pub beware: Vec<String>,
@@ -165,16 +165,24 @@ pub struct Original {
     pub routing_key: String,
 }
 
-/// Where messages go that are given up.
+/// Where dead-lettered messages go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetters {
-    /// The queue in which they end; null where the spec does not know it.
+    /// The queue where they end; null where it is not exactly one, or where the spec does not know it.
     pub queue: Option<QueueName>,
     /// The exchange that takes them there; empty is the default one.
     pub exchange: ExchangeName,
     /// The key that they get; null: the one that they have.
     pub routing_key: Option<String>,
+    /// Whether they arrive in any queue.
+    pub reach: Reach,
+    /// The queues that get all of them.
+    pub queues: BTreeSet<QueueName>,
+    /// Other queues, which get some of them, or of which the spec does not say enough.
+    pub possible_queues: BTreeSet<QueueName>,
+    /// The keys, and the topic patterns of keys, with which the broker drops them; some of several.
+    pub dropped_keys: Vec<String>,
 }
 
 /// What a good dead letter says of itself. The broker adds `x-death`; the rest only the worker knows.

@@ -1,49 +1,56 @@
 //! What is in force for one queue, once arguments, policies and retries are put together as the broker would.
 
+use super::context::Context;
 use super::document::DeadLetters;
-use crate::behaviour::{Dialect, Effective, Governed, Policies, effective};
-use crate::expand::{Because, Expansion, Retry};
-use crate::model::{Binding, Destination, ExchangeName, ObjectId, Queue, QueueName, QueueType};
-use crate::spec::{DeadLetter, QueueSpec, Spec};
+use crate::behaviour::{Dialect, Effective, Governed, effective};
+use crate::expand::Retry;
+use crate::model::{Queue, QueueName, QueueType, Reach};
+use crate::spec::{DeadLetter, QueueSpec};
 use std::collections::BTreeMap;
 
 /// A declared queue that is worked off, or that keeps dead letters.
-#[derive(Debug)]
-pub(crate) struct InForce<'a> {
-    pub(crate) name: &'a QueueName,
-    pub(crate) written: &'a QueueSpec,
+pub(crate) struct InForce<'c, 'a> {
+    pub(crate) name: &'c QueueName,
+    pub(crate) written: &'c QueueSpec,
     pub(crate) queue_type: QueueType,
     /// How it retries, if it does.
-    pub(crate) retry: Option<&'a Retry>,
+    pub(crate) retry: Option<&'c Retry>,
     /// What holds, by policy key.
     pub(crate) holds: BTreeMap<String, Effective>,
-    /// Where its dead letters go in the end, if they go anywhere.
+    /// Where its dead-lettered messages go; `None` where it has no dead-letter exchange.
     pub(crate) dead_letters: Option<DeadLetters>,
     /// Whether a client cannot publish to the exchange of the dead letters.
     pub(crate) is_internal: bool,
-    pub(crate) dialect: &'a Dialect,
+    pub(crate) dialect: &'c Dialect,
+    pub(super) context: &'c Context<'a>,
 }
 
-impl<'a> InForce<'a> {
+impl<'c, 'a> InForce<'c, 'a> {
     /// Of a queue that the spec declares; `None` for others, and for queues of which the spec says nothing more.
-    pub(crate) fn of(
-        name: &'a QueueName,
-        spec: &'a Spec,
-        expansion: &'a Expansion,
-        dialect: &'a Dialect,
-    ) -> Option<Self> {
+    pub(crate) fn of(name: &'c QueueName, context: &'c Context<'a>) -> Option<Self> {
+        let Context { spec, expansion, dialect, routing, .. } = context;
         let of_dead_letters = || spec.dead_letter_queues.get(name).map(|it| &it.queue);
         let written = spec.queues.get(name).or_else(of_dead_letters)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
-        let policies = Policies::new(&expansion.topology.policies, dialect.version);
-        let governing = policies.governing(name.as_str(), Governed::from(queue));
+        let governing = routing.policies().governing(name.as_str(), Governed::from(queue));
         let holds = effective(queue, governing.likely(), None, dialect);
-        let retry = expansion.retries.get(name);
-        let dead_letters = dead_letters(written, expansion, retry, &holds);
+        let dead_letters = context.dead_letters(name, written, &holds);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
-        Some(Self { name, written, queue_type, retry, holds, dead_letters, is_internal, dialect })
+        let retry = expansion.retries.get(name);
+        Some(Self { name, written, queue_type, retry, holds, dead_letters, is_internal, dialect, context })
+    }
+
+    /// Where its dead-lettered messages go, unless the broker drops all of them.
+    pub(crate) fn arriving(&self) -> Option<&DeadLetters> {
+        self.dead_letters.as_ref().filter(|it| it.reach != Reach::Never)
+    }
+
+    /// Whether the queue keeps dead-lettered messages that no queue takes, instead of dropping them.
+    pub(crate) fn keeps_what_is_not_routed(&self) -> bool {
+        let strategy = self.holds.get("dead-letter-strategy").and_then(|it| it.value.as_text());
+        strategy == Some("at-least-once") && self.rejects_when_full()
     }
 
     /// How often a message is tried again after the first attempt.
@@ -77,66 +84,5 @@ impl<'a> InForce<'a> {
     pub(crate) fn rejects_when_full(&self) -> bool {
         let overflow = self.holds.get("overflow").and_then(|it| it.value.as_text());
         overflow.is_some_and(|overflow| overflow.starts_with("reject-publish"))
-    }
-}
-
-fn dead_letters(
-    written: &QueueSpec,
-    expansion: &Expansion,
-    retry: Option<&Retry>,
-    holds: &BTreeMap<String, Effective>,
-) -> Option<DeadLetters> {
-    let text = |key: &str| holds.get(key).and_then(|it| it.value.as_text());
-    let (exchange, routing_key) = match retry.and_then(|retry| retry.end().zip(Some(retry))) {
-        // The ladder's own keys lead to the exchange, and stay.
-        Some((end, Retry::Ladder(_))) => (end.exchange.clone(), None),
-        Some((end, Retry::Republish(_) | Retry::Redeliver(_) | Retry::Delayed(_))) => {
-            (end.exchange.clone(), end.routing_key.clone())
-        }
-        None => {
-            let exchange = ExchangeName::new(text("dead-letter-exchange")?);
-            (exchange, text("dead-letter-routing-key").map(str::to_owned))
-        }
-    };
-    let named = match written.dead_letter.as_ref().map(|it| &it.value) {
-        Some(DeadLetter::Queue { name, .. }) => Some(name.clone()),
-        Some(DeadLetter::Nowhere | DeadLetter::Exchange { .. }) | None => None,
-    };
-    let queue = named.or_else(|| queue_behind(expansion, &exchange, routing_key.as_deref()));
-    Some(DeadLetters { queue, exchange, routing_key })
-}
-
-/// Whether more than one of these bindings were made for dead-letter queues.
-fn are_of_several<'a>(bound: impl Iterator<Item = &'a Binding>, expansion: &Expansion) -> bool {
-    let because = bound.filter_map(|binding| expansion.origins.get(&ObjectId::Binding(binding.clone())));
-    because.filter(|origin| matches!(origin.because, Because::DeadLetterBinding(_))).nth(1).is_some()
-}
-
-/// The one queue that these bindings lead to.
-fn only_queue<'a>(mut bound: impl Iterator<Item = &'a Binding>) -> Option<QueueName> {
-    match (bound.next().map(|binding| &binding.destination), bound.next()) {
-        (Some(Destination::Queue(queue)), None) => Some(queue.clone()),
-        (Some(_) | None, _) => None,
-    }
-}
-
-/// The one queue to which an exchange leads, as far as that is plain.
-fn queue_behind(expansion: &Expansion, exchange: &ExchangeName, routing_key: Option<&str>) -> Option<QueueName> {
-    if exchange.as_str().is_empty() {
-        return routing_key.map(QueueName::new);
-    }
-    let topology = &expansion.topology;
-    let bound = || topology.bindings.iter().filter(|binding| binding.source == *exchange);
-    match expansion.origins.get(&ObjectId::Exchange(exchange.clone())).map(|origin| &origin.because) {
-        // Several can share one; then the key says which is meant.
-        Some(Because::DeadLetterExchange(_)) if are_of_several(bound(), expansion) => {
-            routing_key.and_then(|key| only_queue(bound().filter(|binding| binding.routing_key == key)))
-        }
-        Some(Because::DeadLetterExchange(queue)) => Some(queue.clone()),
-        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
-        | None => {
-            topology.exchanges.get(exchange).filter(|it| it.kind == "fanout")?;
-            only_queue(bound())
-        }
     }
 }

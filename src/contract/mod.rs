@@ -4,6 +4,8 @@
 //! It is a promise about the broker: a test drives workers by nothing but these values.
 
 mod beware;
+mod context;
+mod dead_letters;
 mod document;
 mod in_force;
 pub mod schema;
@@ -12,6 +14,7 @@ mod terms;
 mod tests;
 mod variables;
 
+pub(crate) use context::Context;
 pub use document::{
     Answer, Arrival, Contract, Contracts, Counter, DeadLetters, FORMAT_VERSION, Keeper, Letter, LetterHeader, Method,
     Original, Publish, VhostContracts, Wait,
@@ -27,8 +30,9 @@ use crate::spec::Spec;
 
 /// The contracts of all queues of a vhost that retry, have dead letters, or mean to drop what fails.
 pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> VhostContracts {
+    let context = Context::new(spec, expansion, dialect);
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
-    let all = names.filter_map(|name| Some((name.clone(), contract(name, spec, expansion, dialect)?)));
+    let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
     let says_something =
         |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_meant;
     VhostContracts { queues: all.filter(|(_, contract)| says_something(contract)).collect() }
@@ -36,6 +40,10 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Vhost
 
 /// The contract of one queue; `None` where nothing is known of it, and for streams, which retry nothing.
 pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Option<Contract> {
-    let in_force = InForce::of(name, spec, expansion, dialect)?;
+    of_queue(name, &Context::new(spec, expansion, dialect))
+}
+
+fn of_queue(name: &QueueName, context: &Context<'_>) -> Option<Contract> {
+    let in_force = InForce::of(name, context)?;
     (in_force.queue_type != QueueType::Stream).then(|| contract_of(&in_force))
 }

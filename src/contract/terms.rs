@@ -24,7 +24,7 @@ const NACK_AWAY: Answer = Answer { publish: None, method: Method::Nack, requeue:
 const REJECT_BACK: Answer = Answer { publish: None, method: Method::Reject, requeue: Some(true) };
 
 /// The contract of a queue.
-pub(crate) fn contract_of(it: &InForce<'_>) -> Contract {
+pub(crate) fn contract_of(it: &InForce<'_, '_>) -> Contract {
     let retries = it.retries();
     let mut contract = Contract {
         queue_type: it.queue_type,
@@ -45,7 +45,7 @@ pub(crate) fn contract_of(it: &InForce<'_>) -> Contract {
     };
     match it.retry {
         None => {}
-        Some(Retry::Ladder(_)) => ladder(&mut contract, it.name),
+        Some(Retry::Ladder(_)) => ladder(&mut contract, it),
         Some(Retry::Republish(republish)) => self::republish(&mut contract, republish),
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => counted_by_the_queue(&mut contract),
     }
@@ -61,8 +61,12 @@ fn retry_keys(queue: &QueueName, retries: u32) -> Vec<String> {
     (1..=retries).map(|number| naming::retry_key(queue, number)).collect()
 }
 
-fn ladder(contract: &mut Contract, queue: &QueueName) {
-    contract.give_up = Answer { publish: Some(skip(queue)), method: Method::Ack, requeue: None };
+fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
+    let queue = it.name;
+    // What the end of the ladder drops is not published there and acknowledged: it is tried again like any failure.
+    if let Some(skip) = skip(it) {
+        contract.give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
+    }
     let text = format!(
         "on retry N the routing key is {}; any other key is the first attempt",
         format_args!("{queue}.retry.N")
@@ -82,8 +86,15 @@ fn ladder(contract: &mut Contract, queue: &QueueName) {
 }
 
 /// Past the ladder, to its end. Not with the last key: where there is one retry more, that leads to its tier.
-fn skip(queue: &QueueName) -> Publish {
-    Publish { exchange: naming::retry_exchange(queue), routing_keys: vec![naming::give_up_key(queue)] }
+/// `None` where the broker drops the message, or may drop it.
+fn skip(it: &InForce<'_, '_>) -> Option<Publish> {
+    let routing_keys = vec![naming::give_up_key(it.name)];
+    Some(Publish { exchange: naming::retry_exchange(it.name), routing_keys }).filter(|publish| is_taken(it, publish))
+}
+
+/// Whether a worker may publish there and acknowledge.
+fn is_taken(it: &InForce<'_, '_>, publish: &Publish) -> bool {
+    publish.routing_keys.iter().all(|key| it.context.takes(&publish.exchange, key))
 }
 
 fn republish(contract: &mut Contract, republish: &Republish) {
@@ -126,8 +137,8 @@ fn counted_by_the_queue(contract: &mut Contract) {
 }
 
 /// What a good dead letter says of itself, and where a worker that writes it publishes it.
-fn letter(it: &InForce<'_>) -> Option<Letter> {
-    let dead_letters = it.dead_letters.as_ref()?;
+fn letter(it: &InForce<'_, '_>) -> Option<Letter> {
+    let dead_letters = it.arriving()?;
     let header = |name: &str, meaning: &str, value: Option<String>| LetterHeader {
         name: name.to_owned(),
         meaning: meaning.to_owned(),
@@ -147,14 +158,15 @@ fn letter(it: &InForce<'_>) -> Option<Letter> {
     }
     let direct =
         |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
-    let publish = match it.retry {
-        Some(Retry::Ladder(_)) => Some(skip(it.name)),
-        // Who publishes to an internal exchange is refused.
-        Some(_) | None if it.is_internal => dead_letters.queue.as_ref().map(direct),
-        Some(_) | None => {
-            let key = dead_letters.routing_key.clone().unwrap_or_else(|| it.name.as_str().to_owned());
-            Some(Publish { exchange: dead_letters.exchange.clone(), routing_keys: vec![key] })
-        }
+    let by_exchange = || {
+        let key = dead_letters.routing_key.clone().unwrap_or_else(|| it.name.as_str().to_owned());
+        Publish { exchange: dead_letters.exchange.clone(), routing_keys: vec![key] }
     };
+    let publish = match it.retry {
+        Some(Retry::Ladder(_)) => skip(it),
+        // The broker refuses a publish to an internal exchange.
+        Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_taken(it, publish)),
+    };
+    let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));
     Some(Letter { publish, headers })
 }

@@ -8,7 +8,7 @@ use super::tiers::Tiers;
 use crate::behaviour::Dialect;
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination};
-use crate::spec::{Diagnostic, Location};
+use crate::spec::{Diagnostic, Location, Wiring};
 
 /// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
 /// the broker as a cycle (measured on 3.10, 4.0 and 4.3), so it must not enter a tier.
@@ -30,6 +30,7 @@ impl Ladder {
         let delays = case.delays()?;
         case.can_have_tiers()?;
         unguarded(case)?;
+        keeps_keys(case)?;
         let end = end(case)?;
         let Some(over) = naming::retry_key_pattern(case.name) else {
             let message = format!(
@@ -112,6 +113,24 @@ fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
                  would be dropped as a cycle, which is guarded against from 3.13 on"
             );
             Err(Refusal::of_strategy(said.error(message, case)))
+        }
+    }
+}
+
+/// A ladder tells retries apart by the key of a message, so no policy may replace it.
+fn keeps_keys(case: &Case<'_>) -> Result<(), Refusal> {
+    let is_by_policy = case.queue.dead_letter.as_ref().is_some_and(|it| it.value.wiring() == Some(Wiring::Policy));
+    match case.said("dead-letter-routing-key").filter(|_| !is_by_policy) {
+        None => Ok(()),
+        Some(said) => {
+            let message = format!(
+                "a dead-letter routing key replaces the keys by which the ladder of queue `{}` counts: every retry would \
+                 be the first",
+                case.name
+            );
+            let hint = "use `deadLetter: {…, wiring: policy}`, which displaces that policy; or a pattern that does not \
+                        match the queue";
+            Err(Refusal::of_setting(said.error(message, case).hint(hint)))
         }
     }
 }

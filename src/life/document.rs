@@ -28,7 +28,7 @@ pub struct Life {
     pub broker_version: BrokerVersion,
     /// Where it is declared.
     pub at: Place,
-    /// The queues whose dead letters end here.
+    /// The queues whose dead-lettered messages arrive here, all or some of them.
     pub letters_of: Vec<QueueName>,
     /// Whether it is declared as a dead-letter queue, which nobody consumes.
     pub is_dead_letter_queue: bool,

@@ -7,9 +7,9 @@ use crate::contract::Publish;
 use crate::expand::Retry;
 use crate::model::{ExchangeName, naming};
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     pub(super) fn letter(&self) -> Option<Carried> {
-        let dead_letters = self.in_force.dead_letters.as_ref()?;
+        let dead_letters = self.in_force.arriving()?;
         let queue = self.in_force.name;
         let death = |queue: &crate::model::QueueName, reason, count| Death { queue: queue.clone(), reason, count };
         let (mut exchange, mut routing_key) = (dead_letters.exchange.clone(), dead_letters.routing_key.clone());
@@ -42,7 +42,7 @@ impl Teller<'_> {
     }
 
     pub(super) fn replay(&self) -> Option<Replay> {
-        self.in_force.dead_letters.as_ref()?;
+        self.in_force.arriving()?;
         let contract = self.contract.as_ref()?;
         let queue = self.in_force.name;
         let mut without: Vec<String> = vec!["x-death".to_owned()];

@@ -12,41 +12,45 @@ mod ways_out;
 pub use document::{Carried, Death, Life, Place, Replay, Source, State, Step, Story, TierStory, WayOut};
 
 use crate::behaviour::Dialect;
-use crate::contract::{Contract, InForce, contract_of, wait};
+use crate::contract::{Context, Contract, DeadLetters, InForce, contract_of, wait};
 use crate::expand::Expansion;
 use crate::model::naming::{self, TierName};
 use crate::model::units::duration;
 use crate::model::{QueueName, QueueType};
 use crate::spec::{Location, Spec};
+use std::collections::BTreeSet;
+
+/// This many queues are named that may get a message.
+const MOST_NAMED: usize = 3;
 
 /// All that the parts of a story are told from.
-struct Teller<'a> {
-    spec: &'a Spec,
-    expansion: &'a Expansion,
-    in_force: InForce<'a>,
+struct Teller<'c, 'a> {
+    context: &'c Context<'a>,
+    in_force: InForce<'c, 'a>,
     /// None for streams.
     contract: Option<Contract>,
 }
 
 /// The story of a name; `None` where the spec declares no such queue, and where it is somebody else's.
 pub fn story(name: &QueueName, spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Option<Story> {
-    let Some(in_force) = InForce::of(name, spec, expansion, dialect) else {
+    let context = Context::new(spec, expansion, dialect);
+    let Some(in_force) = InForce::of(name, &context) else {
         return tier(name, spec, expansion).map(Story::Tier);
     };
     let contract = (in_force.queue_type != QueueType::Stream).then(|| contract_of(&in_force));
-    let teller = Teller { spec, expansion, in_force, contract };
+    let teller = Teller { context: &context, in_force, contract };
     Some(Story::Queue(Box::new(teller.life(name, dialect))))
 }
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     fn life(self, name: &QueueName, dialect: &Dialect) -> Life {
         Life {
-            vhost: self.spec.vhost.value.clone(),
+            vhost: self.context.spec.vhost.value.clone(),
             queue: name.clone(),
             queue_type: self.in_force.queue_type,
             broker_version: dialect.version,
-            at: place(self.spec, self.in_force.written.at),
-            letters_of: self.letters_of(name, dialect),
+            at: place(self.context.spec, self.in_force.written.at),
+            letters_of: self.letters_of(name),
             is_dead_letter_queue: self.is_dead_letter_queue(),
             steps: self.steps(),
             ways_out: self.ways_out(),
@@ -58,34 +62,61 @@ impl Teller<'_> {
     }
 
     fn is_dead_letter_queue(&self) -> bool {
-        self.spec.dead_letter_queues.contains_key(self.in_force.name)
+        self.context.spec.dead_letter_queues.contains_key(self.in_force.name)
     }
 
-    /// The queues whose dead letters end in this one.
-    fn letters_of(&self, name: &QueueName, dialect: &Dialect) -> Vec<QueueName> {
-        let all = self.spec.queues.keys().chain(self.spec.dead_letter_queues.keys());
-        let ends_here = |source: &&QueueName| {
-            let in_force = InForce::of(source, self.spec, self.expansion, dialect);
-            in_force.and_then(|it| it.dead_letters?.queue).is_some_and(|queue| queue == *name)
-        };
-        all.filter(ends_here).cloned().collect()
+    /// The queues whose dead-lettered messages arrive in this one, all or some of them.
+    fn letters_of(&self, name: &QueueName) -> Vec<QueueName> {
+        let spec = self.context.spec;
+        let all = spec.queues.keys().chain(spec.dead_letter_queues.keys());
+        let to = |source| InForce::of(source, self.context).and_then(|it| it.dead_letters);
+        let ends_here = |to: DeadLetters| to.queues.contains(name) || to.possible_queues.contains(name);
+        all.filter(|source| to(source).is_some_and(ends_here)).cloned().collect()
     }
 
     /// Where a message goes that dies, with the reason that it died of.
     fn end(&self, reason: &str) -> String {
+        match self.place_of_the_dead() {
+            Some(place) => format!("{place} ({reason})"),
+            None => self.dropped(),
+        }
+    }
+
+    /// The dead-letter queues, or the exchange, in words; `None` where the broker drops every dead-lettered message.
+    fn place_of_the_dead(&self) -> Option<String> {
+        self.in_force.arriving().map(arrival)
+    }
+
+    /// What becomes of a message that no queue takes.
+    fn dropped(&self) -> String {
         match &self.in_force.dead_letters {
-            Some(dead_letters) => format!("{} ({reason})", ended(dead_letters)),
+            Some(to) if self.in_force.keeps_what_is_not_routed() => {
+                format!("stays in the queue, not delivered again: {} routes it to no queue", exchange(to))
+            }
+            Some(to) => format!("dropped: {} routes it to no queue", exchange(to)),
             None => "dropped".to_owned(),
         }
     }
 }
 
-/// The dead-letter queue, or the exchange, in words.
-fn ended(dead_letters: &crate::contract::DeadLetters) -> String {
-    match (&dead_letters.queue, dead_letters.exchange.as_str()) {
-        (Some(queue), _) => queue.to_string(),
-        (None, "") => "the queue of its key".to_owned(),
-        (None, exchange) => format!("exchange {exchange}"),
+fn exchange(to: &DeadLetters) -> String {
+    match to.exchange.as_str() {
+        "" => "the default exchange".to_owned(),
+        name => format!("exchange {name}"),
+    }
+}
+
+/// Where dead-lettered messages arrive that are not all dropped.
+fn arrival(to: &DeadLetters) -> String {
+    let listed = |queues: &BTreeSet<QueueName>| queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ");
+    match (&to.queue, to.queues.is_empty(), to.possible_queues.len()) {
+        (Some(queue), _, _) => queue.to_string(),
+        (None, false, 0) => listed(&to.queues),
+        (None, false, 1..=MOST_NAMED) => format!("{}; perhaps {}", listed(&to.queues), listed(&to.possible_queues)),
+        (None, false, _) => format!("{}; perhaps others", listed(&to.queues)),
+        (None, true, _) if to.exchange.as_str().is_empty() => "the queue of its key".to_owned(),
+        (None, true, 1..=MOST_NAMED) => format!("{}, perhaps to {}", exchange(to), listed(&to.possible_queues)),
+        (None, true, _) => exchange(to),
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn table(arguments: &Arguments) -> String {
     ArgumentValue::Table(arguments.clone()).to_string()
 }
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     pub(super) fn settings(&self) -> Vec<Source> {
         let written = self.in_force.written;
         let mut all = Vec::new();
@@ -46,12 +46,12 @@ impl Teller<'_> {
             SaidBy::Defaults => format!("defaults.{default}"),
             SaidBy::Vhost => "vhost.defaultQueueType".to_owned(),
         };
-        Source { key: key.to_owned(), value, said_by, at: Some(place(self.spec, setting.at)) }
+        Source { key: key.to_owned(), value, said_by, at: Some(place(self.context.spec, setting.at)) }
     }
 
     /// The entry of `retryPolicies` that says what stands there.
     fn policy(&self, at: Location) -> String {
-        let entry = self.spec.retry_policies.iter().find(|(_, policy)| policy.says(at));
+        let entry = self.context.spec.retry_policies.iter().find(|(_, policy)| policy.says(at));
         format!("retryPolicies.{}", entry.map_or("", |(name, _)| name))
     }
 
@@ -102,8 +102,8 @@ impl Teller<'_> {
     }
 
     fn in_policy(&self, name: &PolicyName, key: &str) -> Option<super::Place> {
-        let policy = self.spec.policies.get(name)?;
-        Some(place(self.spec, policy.definition.get(key).map_or(policy.at, |it| it.key_at)))
+        let policy = self.context.spec.policies.get(name)?;
+        Some(place(self.context.spec, policy.definition.get(key).map_or(policy.at, |it| it.key_at)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of a message that always fails, state by state.
 
 use super::document::{State, Step};
-use super::{Teller, ended, time};
+use super::{Teller, time};
 use crate::contract::{Answer, Contract, wait};
 use crate::expand::{Republish, Retry, Tiers};
 use crate::model::{Destination, QueueName, QueueType};
@@ -12,7 +12,7 @@ const MOST_ATTEMPTS: u32 = 12;
 const BEFORE: u32 = 4;
 const BEHIND: u32 = 2;
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps = vec![self.published()];
         match &self.contract {
@@ -27,7 +27,7 @@ impl Teller<'_> {
 
     fn published(&self) -> Step {
         let into = Destination::Queue(self.in_force.name.clone());
-        let bindings = self.expansion.topology.bindings.iter().filter(|binding| binding.destination == into);
+        let bindings = self.context.expansion.topology.bindings.iter().filter(|binding| binding.destination == into);
         let is_own_way_back = |name: &str| {
             self.in_force.retry.is_some() && name == crate::model::naming::return_exchange(self.in_force.name).as_str()
         };
@@ -86,8 +86,11 @@ impl Teller<'_> {
             }
             number += 1;
         }
-        let state = match &self.in_force.dead_letters {
-            Some(dead_letters) => State::DeadLetter { place: ended(dead_letters) },
+        let state = match self.place_of_the_dead() {
+            Some(place) => State::DeadLetter { place },
+            None if self.in_force.dead_letters.is_some() && self.in_force.keeps_what_is_not_routed() => {
+                State::Kept { until: "until a queue is bound for it".to_owned() }
+            }
             None => State::Dropped,
         };
         let after = self.has_times(last).then(|| wait(elapsed));

@@ -7,7 +7,7 @@ use crate::expand::Retry;
 use crate::model::QueueType;
 use crate::model::units::size;
 
-impl Teller<'_> {
+impl Teller<'_, '_> {
     pub(super) fn ways_out(&self) -> Vec<WayOut> {
         let mut ways = Vec::new();
         let mut add = |way: &'static str, by: String, to: String| ways.push(WayOut { way, by, to });
@@ -41,7 +41,7 @@ impl Teller<'_> {
         };
         add("failed", method(&contract.on_failure), failed);
         if contract.give_up != contract.on_failure {
-            let end = self.in_force.dead_letters.as_ref().map(super::ended);
+            let end = self.place_of_the_dead();
             let to = match (&contract.give_up.publish, end) {
                 (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
                 (Some(_) | None, _) => self.end("rejected"),

@@ -5,8 +5,8 @@ use super::ruled::{self, Ruled};
 use super::settled::{self, Settled};
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys};
 use crate::behaviour::{Dialect, Ends, Refusal, Routing, refusals};
-use crate::expand::{Because, Expansion};
-use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType, Topology};
+use crate::expand::Expansion;
+use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::spec::{PolicySpec, Spec};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,28 +82,22 @@ impl<'a> Subject<'a> {
         self.refusals.get_or_init(all).get(queue).map_or(&[], Vec::as_slice)
     }
 
+    /// The messages that come to each queue.
+    pub(super) fn arrivals(&self) -> &Arrivals {
+        self.arrivals.get_or_init(|| Arrivals::new(self.routing(), &self.expansion.scope.families))
+    }
+
     /// With which keys messages come to a queue.
     pub(super) fn keys_at(&self, queue: &QueueName) -> &BTreeSet<Keys> {
-        let arrivals = self.arrivals.get_or_init(|| Arrivals::new(self.routing(), self.generated_exchanges()));
-        arrivals.at_queue(queue)
+        self.arrivals().at_queue(queue)
     }
 
-    /// With which keys messages come to a queue that may die there. Where dead letters get a key, it does not matter with which
-    /// they came, and whether topo sees how.
+    /// With which keys a queue dead-letters messages; none where no binding brings any, and the queue sets no key.
     pub(super) fn keys_of_dead_letters(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
-        let keys = self.keys_at(queue);
-        if keys.is_empty() && to.routing_key.is_some() { [Keys::any()].into() } else { keys.clone() }
-    }
-
-    /// The exchanges of retries: nobody publishes to them but queues and exchanges of the same family, and workers with
-    /// the keys of that family.
-    fn generated_exchanges(&self) -> BTreeSet<ExchangeName> {
-        let origins = self.expansion.origins.iter();
-        let generated = origins.filter_map(|(id, origin)| match (id, &origin.because) {
-            (ObjectId::Exchange(name), Because::Retry(_)) => Some(name.clone()),
-            (_, _) => None,
-        });
-        generated.collect()
+        if self.keys_at(queue).is_empty() && to.routing_key.is_none() {
+            return BTreeSet::new();
+        }
+        self.arrivals().dead_lettered(queue, to)
     }
 
     /// All that would be declared, generated objects among them, but for queues and bindings; copies, so one by one.

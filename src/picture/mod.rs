@@ -17,7 +17,7 @@ mod raw;
 mod tests;
 
 pub use focus::Focus;
-pub use parts::{Arrow, ArrowKind, Kind, Label, Mark, Node, Picture, Retries, Tier, VhostPicture};
+pub use parts::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, Picture, Retries, Tier, VhostPicture};
 
 use crate::behaviour::Dialect;
 use crate::model::ObjectId;
@@ -44,7 +44,8 @@ pub fn of_spec(wanted: &Wanted, dialect: &Dialect, options: &Options) -> Option<
 /// The picture of what a plan does: what it makes and deletes is in it, each marked.
 pub fn of_plan(plan: &VhostPlan, dialect: &Dialect, options: &Options) -> Option<VhostPicture> {
     let before = Wanted { topology: before::topology(plan), ..(*plan.wanted).clone() };
-    let mut raw = Raw::changed(&Raw::of(&before, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
+    let mut raw =
+        Raw::changed(&Raw::before(&before, &plan.wanted, dialect), Raw::of(&plan.wanted, dialect), &plan.changes);
     by_hand::tell_apart(&mut raw, &by_hand::queues(&plan.wanted, dialect), &by_hand::queues(&before, dialect));
     let mut picture = drawn(raw, &plan.wanted, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));

@@ -1,9 +1,13 @@
 //! What a picture is made of.
 
-use crate::model::VhostName;
+use crate::behaviour::routing::Fate;
+use crate::model::{QueueName, Reach, VhostName};
+use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Everything that is drawn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Picture {
     /// One a vhost, by name.
     pub vhosts: Vec<VhostPicture>,
@@ -12,7 +16,8 @@ pub struct Picture {
 }
 
 /// One vhost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct VhostPicture {
     /// Its name.
     pub vhost: VhostName,
@@ -25,7 +30,8 @@ pub struct VhostPicture {
 }
 
 /// A box.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Node {
     /// As the broker knows it, in full; of several that are alike, the first.
     pub name: String,
@@ -41,14 +47,35 @@ pub struct Node {
     pub mark: Option<Mark>,
     /// The tiers in which its failed messages wait, where they are not drawn as what they are.
     pub retries: Option<Retries>,
+    /// Where the dead-lettered messages of a queue arrive; `None` where it has no dead-letter exchange.
+    pub dead_letters: Option<DeadLetters>,
     /// The names of all for which it stands, itself among them; empty where it is one.
     pub alike: Vec<String>,
     /// Whether it is drawn elsewhere, too.
     pub is_copy: bool,
 }
 
+/// Where dead-lettered messages arrive, as the routing simulation says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetters {
+    /// Whether they arrive in any queue.
+    pub reach: Reach,
+    /// The queues that get all of them.
+    pub queues: BTreeSet<QueueName>,
+    /// Other queues, which get some of them, or of which the spec does not say enough.
+    pub possible_queues: BTreeSet<QueueName>,
+}
+
+impl From<Fate> for DeadLetters {
+    fn from(fate: Fate) -> Self {
+        Self { reach: fate.reach, queues: fate.queues, possible_queues: fate.possible }
+    }
+}
+
 /// What a box stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// An exchange of the spec.
     Exchange,
@@ -85,7 +112,8 @@ impl Kind {
 }
 
 /// What a plan does with something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Mark {
     /// It is made.
     Created,
@@ -138,7 +166,8 @@ impl Mark {
 }
 
 /// The tiers of a queue.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Retries {
     /// What leads into them: `rejected`, `republished`.
     pub out: String,
@@ -149,7 +178,8 @@ pub struct Retries {
 }
 
 /// One tier.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Tier {
     /// For which failure it is: 1 for the first.
     pub number: u32,
@@ -162,7 +192,8 @@ pub struct Tier {
 }
 
 /// An arrow. Of one kind there is one between two boxes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Arrow {
     /// The place of the node where it begins.
     pub from: usize,
@@ -177,7 +208,8 @@ pub struct Arrow {
 }
 
 /// The ways that messages take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ArrowKind {
     /// A binding.
     Binding,
@@ -205,7 +237,8 @@ impl ArrowKind {
 }
 
 /// What is said beside an arrow.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Label {
     /// A routing key, or what headers must be.
     pub text: String,

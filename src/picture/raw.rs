@@ -1,9 +1,12 @@
 //! A topology as boxes and arrows, one for each object, before anything is folded.
 
-use super::{Arrow, ArrowKind, Kind, Label, Mark, Node, VhostPicture, fold, label};
-use crate::behaviour::{Dialect, Governed, Policies, effective, effective::effective_alternate};
+use super::{Arrow, ArrowKind, DeadLetters, Kind, Label, Mark, Node, VhostPicture, fold, label};
+use crate::behaviour::routing::{Arrivals, Fate};
+use crate::behaviour::{Dialect, Governed, Policies, Routing, effective, effective::effective_alternate};
 use crate::model::units::duration;
-use crate::model::{ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Strategy, VhostName};
+use crate::model::{
+    ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Reach, Strategy, VhostName,
+};
 use crate::plan::{PlannedChange, Source, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +32,18 @@ pub(super) struct Link {
 impl Raw {
     /// Of what is wanted.
     pub(super) fn of(wanted: &Wanted, dialect: &Dialect) -> Self {
-        let mut drawing = Drawing::of(wanted, dialect);
+        Self::drawn(Drawing::of(wanted, dialect))
+    }
+
+    /// Of what a plan finds. The plan does not know where the messages of a queue go that it deletes: what the spec does not
+    /// declare may take them.
+    pub(super) fn before(before: &Wanted, after: &Wanted, dialect: &Dialect) -> Self {
+        let mut drawing = Drawing::of(before, dialect);
+        drawing.fates.retain(|queue, _| after.topology.queues.contains_key(*queue));
+        Self::drawn(drawing)
+    }
+
+    fn drawn(mut drawing: Drawing<'_>) -> Self {
         drawing.exchanges();
         drawing.queues();
         drawing.bindings();
@@ -120,6 +134,8 @@ struct Drawing<'a> {
     wanted: &'a Wanted,
     dialect: &'a Dialect,
     policies: Policies<'a>,
+    /// Where the dead-lettered messages of each queue arrive.
+    fates: BTreeMap<&'a QueueName, Fate>,
     /// The queue for whose retries an object was made.
     families: BTreeMap<&'a ObjectId, &'a QueueName>,
     sources: BTreeMap<&'a ObjectId, &'a Source>,
@@ -128,9 +144,13 @@ struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     fn of(wanted: &'a Wanted, dialect: &'a Dialect) -> Self {
+        let routing = Routing::new(&wanted.topology, [], &wanted.scope.external, dialect);
+        let arrivals = Arrivals::new(&routing, &wanted.scope.families);
+        let queues = wanted.topology.queues.keys();
         Self {
             wanted,
             dialect,
+            fates: queues.filter_map(|name| Some((name, routing.fate(name, &arrivals)?))).collect(),
             policies: Policies::new(&wanted.topology.policies, dialect.version),
             families: fold::members(wanted),
             sources: wanted.sources.iter().map(|(id, source)| (id, source)).collect(),
@@ -142,7 +162,12 @@ impl<'a> Drawing<'a> {
         let at = self.sources.get(&id).map(|source| format!("{}:{}", source.file, source.line));
         let name = id.name().unwrap_or_default().to_owned();
         let (mark, retries, alike, is_copy) = (None, None, Vec::new(), false);
-        self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, alike, is_copy });
+        let fate = match &id {
+            ObjectId::Queue(queue) => self.fates.get(queue).cloned(),
+            ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        };
+        let dead_letters = fate.map(DeadLetters::from);
+        self.raw.nodes.insert(id, Node { name, kind, words, notes, at, mark, retries, dead_letters, alike, is_copy });
     }
 
     fn link(&mut self, from: &ObjectId, to: &ObjectId, kind: ArrowKind, label: Option<String>) {
@@ -160,7 +185,17 @@ impl<'a> Drawing<'a> {
             ArrowKind::Binding if from_family.is_some() => ArrowKind::DeadLetter,
             ArrowKind::Binding | ArrowKind::DeadLetter | ArrowKind::Alternate | ArrowKind::Retry => kind,
         };
+        // An arrow would show messages arriving that the broker drops: a note at the queue says so.
+        let queue = from_family.as_ref().unwrap_or(from);
+        if kind == ArrowKind::DeadLetter && matches!(queue, ObjectId::Queue(queue) if self.drops(queue)) {
+            return;
+        }
         self.raw.links.insert(Link { from: from.clone(), to: to.clone(), kind, label, mark: None });
+    }
+
+    /// Whether no dead-lettered message of a queue arrives anywhere.
+    fn drops(&self, queue: &QueueName) -> bool {
+        self.fates.get(queue).is_some_and(|fate| fate.reach == Reach::Never)
     }
 
     fn exchanges(&mut self) {
@@ -208,6 +243,7 @@ impl<'a> Drawing<'a> {
             let ttl = holds.get("message-ttl").and_then(|it| it.value.as_integer()).filter(|ttl| *ttl >= 0);
             // With 0, only a consumer that is ready gets a message.
             notes.extend(ttl.map(|ttl| format!("ttl {}", duration(ttl).unwrap_or_else(|| "0".to_owned()))));
+            notes.extend(self.drops(name).then(|| "dead letters arrive nowhere".to_owned()));
             let (kind, words) = self.kind(&id, queue);
             self.add(id, kind, words, notes);
         }

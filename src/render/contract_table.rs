@@ -3,7 +3,8 @@
 use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, retries, wrap};
 use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
 use crate::model::count::count;
-use crate::model::{ExchangeName, QueueName, Strategy};
+use crate::model::{ExchangeName, QueueName, Reach, Strategy};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Where what stands behind the labels begins.
@@ -82,9 +83,10 @@ fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
 }
 
 fn letters_end(dead_letters: &DeadLetters) -> String {
-    match &dead_letters.queue {
-        Some(queue) => clean(queue.as_str()),
-        None => exchange(&dead_letters.exchange),
+    match (&dead_letters.queue, dead_letters.reach) {
+        (Some(queue), _) => clean(queue.as_str()),
+        (None, Reach::Never) => format!("none: {} routes to no queue", exchange(&dead_letters.exchange)),
+        (None, Reach::Always | Reach::Maybe) => exchange(&dead_letters.exchange),
     }
 }
 
@@ -236,8 +238,21 @@ fn letters(dead_letters: &DeadLetters) -> String {
     let by = exchange(&dead_letters.exchange);
     let key =
         dead_letters.routing_key.as_ref().map_or_else(String::new, |key| format!(" with key\u{a0}{}", clean(key)));
-    match &dead_letters.queue {
-        Some(queue) => format!("{}, through {by}{key}", clean(queue.as_str())),
-        None => format!("to {by}{key}"),
+    let listed = |queues: &BTreeSet<QueueName>| {
+        let mut shown: Vec<String> = queues.iter().take(MOST_LISTED).map(|queue| clean(queue.as_str())).collect();
+        shown.extend((queues.len() > MOST_LISTED).then(|| "…".to_owned()));
+        shown.join(", ")
+    };
+    let perhaps = match dead_letters.possible_queues.is_empty() {
+        true => String::new(),
+        false => format!("; perhaps {}", listed(&dead_letters.possible_queues)),
+    };
+    match (&dead_letters.queue, dead_letters.reach) {
+        (Some(queue), _) => format!("{}, through {by}{key}", clean(queue.as_str())),
+        (None, Reach::Never) => format!("none: {by} routes them to no queue{}", key.replace(" with", ", with")),
+        (None, Reach::Always | Reach::Maybe) if dead_letters.queues.is_empty() => format!("to {by}{key}{perhaps}"),
+        (None, Reach::Always | Reach::Maybe) => {
+            format!("{}, through {by}{key}{perhaps}", listed(&dead_letters.queues))
+        }
     }
 }

@@ -123,3 +123,59 @@ fn the_schema_is_printed() {
     let schema = Topo::offline().run(["schema", "--kind", "contract"]).expect_code(0);
     assert_eq!(schema.json()["title"], "topo contract");
 }
+
+/// The dead-letter exchange routes by the message's own key, and its only binding has another key.
+const NOWHERE: &str = "\
+version: 1
+vhost: shop
+exchanges: {orders.ex: {type: topic}}
+queues:
+  orders:
+    type: classic
+    deadLetter: {exchange: orders.dlx}
+    bindings: [{exchange: orders.ex, routingKey: order.created}]
+  bills:
+    type: classic
+    deadLetter: {exchange: orders.dlx}
+    bindings: [{exchange: orders.ex, routingKey: bill}]
+deadLetterQueues:
+  orders.dlq: {type: classic, exchange: {name: orders.dlx, type: direct, routingKey: bill}}
+";
+
+#[test]
+fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
+    let topo = Topo::offline().spec(NOWHERE);
+    let json = |line: &[&str]| topo.run(line.iter().copied().chain(["--format", "json"])).expect_code(0).json();
+    let contracts = json(&["contract"]);
+    valid_contract(&contracts);
+    let [dropped, kept] = ["orders", "bills"].map(|queue| &contracts["vhosts"]["shop"]["queues"][queue]);
+    assert_eq!(dropped["deadLetters"]["reach"], "never");
+    assert_eq!(dropped["deadLetters"]["queue"], Value::Null);
+    assert_eq!(dropped["deadLetters"]["droppedKeys"], serde_json::json!(["order.created"]));
+    assert_eq!(dropped["letter"], Value::Null);
+    let text = "what is given up is dropped: exchange orders.dlx routes dead-lettered messages to no queue";
+    assert!(dropped["beware"].as_array().unwrap().contains(&text.into()), "{dropped}");
+    assert_eq!(kept["deadLetters"]["reach"], "always");
+    assert_eq!(kept["deadLetters"]["queue"], "orders.dlq");
+    // The key of the queue's name would be dropped: the letter goes straight to the dead-letter queue.
+    assert_eq!(kept["letter"]["publish"], serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]}));
+    let story = &json(&["explain", "orders"])["stories"][0];
+    assert_eq!(story["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
+    assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["lettersOf"], serde_json::json!(["bills"]));
+    let graph = &json(&["graph"])["vhosts"][0];
+    let nodes = graph["nodes"].as_array().unwrap();
+    let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
+    let dead: Vec<_> = graph["arrows"].as_array().unwrap().iter().filter(|it| it["kind"] == "deadLetter").collect();
+    assert_eq!(dead.len(), 1, "{graph}");
+    assert_eq!((&dead[0]["from"], &dead[0]["to"]), (&place("bills").into(), &place("orders.dlq").into()));
+    assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead letters arrive nowhere"]));
+}
+
+#[test]
+fn a_policy_cannot_replace_the_keys_of_a_ladder() {
+    let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [5s]}}}\n\
+                deadLetterQueues: {dead: {type: classic}}\n\
+                policies: {p: {pattern: '^work$', definition: {deadLetterRoutingKey: failed}}}\n";
+    let output = Topo::offline().spec(spec).run(["validate"]).expect_code(65);
+    assert!(output.stderr.contains("error[retry-strategy]: a dead-letter routing key replaces the keys"), "{output}");
+}

@@ -388,11 +388,12 @@ fn retries_made_by_hand_are_retries_in_a_plan_too() {
     let made = dot_of(&format!("queues: {{{work}, {wait}}}\n"), &live_work);
     let made = made.expect_text("label=\"+ wait\\nclassic queue · ttl 5s\"");
     let made = made.expect_text("tooltip=\"wait → work\\nretry, out and back\\ncreated\"");
-    made.expect_text("tooltip=\"work → wait\\nretry, out and back\"");
+    // Before, the broker dropped what was rejected.
+    made.expect_text("tooltip=\"work → wait\\nretry, out and back\\ncreated\"");
     let gone =
         dot_of(&format!("queues: {{{work}}}\nremoved: {{queues: [wait]}}\n"), &[live_work, live_wait].join(", "));
     let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
     let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
-    // What is rejected then waits for nobody.
-    gone.expect_text("tooltip=\"work → wait\\ndead letters\"");
+    // The broker drops what is rejected then: the queue of that name is gone.
+    gone.expect_text("label=\"work\\nclassic queue · dead letters arrive nowhere\"");
 }

@@ -32,6 +32,7 @@ mod names;
 mod others;
 mod ownership;
 mod plugin_exchanges;
+mod poisoned;
 mod quickstart;
 mod recreated_exchanges;
 mod requests;

@@ -1,24 +1,31 @@
 //! With which keys messages come to a queue: those of the bindings that lead to it.
 
 use super::exchange::Kind;
-use super::{Certainty, Keys, Routing};
-use crate::model::{Binding, Destination, ExchangeName, QueueName};
+use super::{Certainty, DeadLettering, Keys, Reason, Routing};
+use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, Family, ObjectId, QueueName, Strategy, naming};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the keys of messages beside the bindings. It goes with one [`Routing`].
 pub struct Arrivals {
     queues: BTreeMap<QueueName, BTreeSet<Keys>>,
+    /// The queues with a retry ladder, and the number of their last retry.
+    ladders: BTreeMap<QueueName, u32>,
 }
 
 static NONE: BTreeSet<Keys> = BTreeSet::new();
 
 impl Arrivals {
-    /// Anybody publishes to every exchange with any key, but for internal ones and for those that are `closed`.
-    pub fn new(routing: &Routing<'_>, closed: BTreeSet<ExchangeName>) -> Self {
+    /// Publishers use every exchange with any key, except internal exchanges and those of retries. Only the queues and the
+    /// exchanges of a family, and workers with the keys of that family, publish to the exchanges of retries.
+    pub fn new(routing: &Routing<'_>, families: &[Family]) -> Self {
         let topology = routing.topology;
         let internal =
             topology.exchanges.iter().filter(|(_, exchange)| exchange.internal).map(|(name, _)| name.clone());
-        let closed = closed.into_iter().chain(internal).map(|name| (name, BTreeSet::new())).collect();
+        let of_retries = families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
+            ObjectId::Exchange(name) => Some(name.clone()),
+            ObjectId::Vhost | ObjectId::Queue(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
+        });
+        let closed = of_retries.chain(internal).map(|name| (name, BTreeSet::new())).collect();
         let mut found = Found { routing, closed, queues: BTreeMap::new(), todo: Vec::new() };
         let sources = routing.by_source.keys().copied().chain(topology.exchanges.keys());
         for open in sources.collect::<BTreeSet<_>>() {
@@ -44,15 +51,50 @@ impl Arrivals {
                 found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
             }
         }
+        // Without delays, a worker publishes the copy to the queue itself.
+        let to_the_back = |family: &&Family| family.strategy == Strategy::Republish && family.members.is_empty();
+        for queue in families.iter().filter(to_the_back).map(|family| &family.queue) {
+            found.at_queue(queue, Keys::One(queue.as_str().to_owned()));
+        }
         while let Some((exchange, keys)) = found.todo.pop() {
             found.leave(&exchange, &keys);
         }
-        Self { queues: found.queues }
+        let ladders = families.iter().filter(|family| family.strategy == Strategy::Ladder);
+        let ladders = ladders.map(|family| (family.queue.clone(), family.retries)).collect();
+        Self { queues: found.queues, ladders }
     }
 
     /// With which keys messages come to a queue.
     pub fn at_queue(&self, queue: &QueueName) -> &BTreeSet<Keys> {
         self.queues.get(queue).unwrap_or(&NONE)
+    }
+
+    /// The keys of the messages that a queue dead-letters. Where the queue sets a key, the key of the message does not
+    /// matter. A queue that no binding leads to gets its messages from the default exchange.
+    pub fn dead_lettered(&self, queue: &QueueName, to: &DeadLettering) -> BTreeSet<Keys> {
+        match (self.at_queue(queue), &to.routing_key) {
+            (keys, _) if !keys.is_empty() => keys.clone(),
+            (_, Some(_)) => [Keys::any()].into(),
+            (_, None) => [Keys::One(queue.as_str().to_owned())].into(),
+        }
+    }
+
+    /// The keys of those that leave the queue and its retries for a reason. On a ladder, a rejected message leaves with the
+    /// key of the last retry, or with the key to give up; from 3.13 on, a message that dies otherwise leaves at once.
+    pub(super) fn leaving(
+        &self,
+        queue: &QueueName,
+        to: &DeadLettering,
+        reason: Reason,
+        version: BrokerVersion,
+    ) -> BTreeSet<Keys> {
+        match (self.ladders.get(queue), reason) {
+            (Some(last), Reason::Rejected) => {
+                [naming::retry_key(queue, *last), naming::give_up_key(queue)].map(Keys::One).into()
+            }
+            (Some(_), _) if !version.is_at_least(3, 13) => BTreeSet::new(),
+            (Some(_) | None, _) => self.dead_lettered(queue, to),
+        }
     }
 }
 

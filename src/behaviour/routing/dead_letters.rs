@@ -21,6 +21,9 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
+
     /// RabbitMQ's word for it.
     pub fn as_str(self) -> &'static str {
         match self {

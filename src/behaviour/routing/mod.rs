@@ -6,6 +6,7 @@
 mod arrivals;
 mod dead_letters;
 mod exchange;
+mod fate;
 mod headers;
 mod keys;
 mod outgoing;
@@ -15,6 +16,7 @@ mod topic_index;
 pub use arrivals::Arrivals;
 pub use dead_letters::{DeadLettering, Deaths, Reason};
 pub use exchange::Kind;
+pub use fate::Fate;
 pub use headers::Headers;
 pub use keys::Keys;
 pub use route::{Answer, Route, Unclear};

@@ -40,7 +40,7 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
     }
     let nothing = BTreeSet::new();
     let routing = Routing::new(live.topology, live.operator_policies, &nothing, live.dialect);
-    let arrivals = Arrivals::new(&routing, BTreeSet::new());
+    let arrivals = Arrivals::new(&routing, &[]);
     let ways = Ways { routing: &routing, arrivals: &arrivals };
     let names: BTreeSet<&QueueName> = waiting.iter().map(|it| it.name).collect();
     let (rejected, sinks) = (ways.rejected(&names), sinks(&routing));

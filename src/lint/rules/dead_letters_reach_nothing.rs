@@ -1,8 +1,7 @@
 //! Dead letters that the broker drops because their exchange leads them to no queue: simulated, for every key with which
 //! messages come to the queue. What cannot be told is not said.
 
-use crate::behaviour::Routing;
-use crate::behaviour::routing::{Answer, DeadLettering, Keys, Message, Reason};
+use crate::behaviour::routing::{DeadLettering, Keys};
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -18,7 +17,6 @@ pub(super) static RULE: Rule = Rule {
     page: include_str!("dead_letters_reach_nothing.md"),
 };
 
-const REASONS: [Reason; 4] = [Reason::Rejected, Reason::Expired, Reason::Maxlen, Reason::DeliveryLimit];
 /// So many keys are shown.
 const MOST_KEYS: usize = 3;
 
@@ -31,28 +29,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let keys = subject.keys_of_dead_letters(queue.name, to);
-        let is_lost = |keys: &&Keys| {
-            let message = Message::with((*keys).clone());
-            // Whoever tells the reasons apart knows which of them they want.
-            REASONS.iter().all(|reason| reaches_nothing(routing, &message, queue, *reason, to))
-        };
-        let lost: Vec<&Keys> = keys.iter().filter(is_lost).collect();
+        // A filter on the death reason is intentional: a key counts only if no reason leads to a queue.
+        let lost = routing.fate_with(queue.name, |_, _| keys.clone()).lost;
         if !lost.is_empty() {
-            findings.push(finding(subject, queue, to, &lost, lost.len() == keys.len()));
+            let is_all = lost.len() == keys.len();
+            findings.push(finding(subject, queue, to, &lost.iter().collect::<Vec<_>>(), is_all));
         }
     }
     findings
-}
-
-fn reaches_nothing(
-    routing: &Routing<'_>,
-    message: &Message,
-    queue: &Settled<'_>,
-    reason: Reason,
-    to: &DeadLettering,
-) -> bool {
-    let letter = routing.as_dead_letter(message, queue.name, reason, to);
-    routing.route(&to.exchange, &letter).answer() == Answer::ReachesNothing
 }
 
 /// A generated exchange leads on to where its retries end: that is what nothing is bound to, and where to bind. What is

@@ -2,6 +2,7 @@
 //! here.
 
 pub mod dot;
+pub mod json;
 pub mod mermaid;
 mod palette;
 pub mod svg;
