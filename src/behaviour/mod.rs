@@ -23,4 +23,4 @@ pub use effective::{Effective, Precedence, Source, effective, effective_definiti
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use pattern::Pattern;
 pub use routing::Routing;
-pub use wiring::wiring_policy;
+pub use wiring::{dead_lettering, own_wiring, wiring_policy};

@@ -1,12 +1,16 @@
 //! Reads a definitions file (`rabbitmqctl export_definitions`, `GET /api/definitions`), or nothing, as if it were a live
 //! vhost. It says less than a live broker: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 no internal exchanges.
 
+use super::definitions_entries::{
+    self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES,
+};
 use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
 use crate::behaviour::Dialect;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +23,9 @@ pub enum DefinitionsError {
     /// It is of the whole cluster, or of a vhost, and has no lists at all.
     #[error("it has neither queues nor exchanges nor bindings nor vhosts")]
     Nothing,
+    /// An object that the broker of that version would not import.
+    #[error(transparent)]
+    Entry(#[from] EntryError),
     /// It is of a broker that is too old.
     #[error(
         "it is of RabbitMQ {version}; topo supports {} and later (--broker-version says what it shall stand for)",
@@ -30,18 +37,10 @@ pub enum DefinitionsError {
     },
 }
 
-#[derive(Deserialize)]
-struct File {
-    /// An export of the whole broker has both from 3.8 on, that of one vhost the first alone.
-    rabbit_version: Option<String>,
-    rabbitmq_version: Option<String>,
-    vhosts: Option<Vec<wire::Vhost>>,
-    queues: Option<Vec<Value>>,
-    exchanges: Option<Vec<Value>>,
-    bindings: Option<Vec<Value>>,
-    policies: Option<Vec<Value>>,
-    /// Operator policies, shovels, limits and whatever plugins keep.
-    parameters: Option<Vec<Value>>,
+/// The lists and versions of a file.
+struct File<'a> {
+    text: &'a str,
+    fields: Fields<'a>,
 }
 
 #[derive(Deserialize)]
@@ -51,15 +50,52 @@ struct Parameter {
     value: Value,
 }
 
-impl File {
+impl<'a> File<'a> {
     /// Of any JSON: one without any of the lists is something else. Editors and shells begin a file with a mark.
-    fn parse(text: &str) -> Result<Self, DefinitionsError> {
-        let file: Self = serde_json::from_str(text.trim_start_matches('\u{feff}'))?;
-        let lists = [&file.queues, &file.exchanges, &file.bindings];
-        if file.vhosts.is_none() && lists.iter().all(|list| list.is_none()) {
+    fn parse(text: &'a str) -> Result<Self, DefinitionsError> {
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        let file = Self { text, fields: entries::fields(text)? };
+        if ["vhosts", "queues", "exchanges", "bindings"].iter().all(|key| file.list(key).is_none()) {
             return Err(DefinitionsError::Nothing);
         }
         Ok(file)
+    }
+
+    /// A list, if the file has it.
+    fn list(&self, key: &str) -> Option<Part<'a>> {
+        self.fields.get(key).copied().filter(|part| part.text.starts_with('['))
+    }
+
+    fn entries(&self, key: &str) -> impl Iterator<Item = Part<'a>> {
+        self.list(key).into_iter().flat_map(Part::elements)
+    }
+
+    /// An export of the whole broker has both from 3.8 on, that of one vhost the first alone.
+    fn version(&self) -> Option<BrokerVersion> {
+        let named = ["rabbit_version", "rabbitmq_version"].into_iter().find_map(|key| self.fields.get(key));
+        serde_json::from_str::<String>(named?.text).ok()?.parse().ok()
+    }
+
+    /// The vhosts that it lists with their settings; `None` where it is an export of one vhost.
+    fn listed_vhosts(&self) -> Result<Option<Vec<wire::Vhost>>, serde_json::Error> {
+        self.list("vhosts").map(|list| serde_json::from_str(list.text)).transpose()
+    }
+
+    /// The vhosts that entries of the lists name.
+    fn named_vhosts(&self) -> impl Iterator<Item = String> {
+        let lists = [QUEUES.key, EXCHANGES.key, BINDINGS.key, POLICIES.key];
+        lists.into_iter().flat_map(|key| self.entries(key)).filter_map(Part::vhost)
+    }
+
+    /// The entries of one vhost; an entry that names none is of an export of that vhost.
+    fn of_vhost<T: DeserializeOwned>(
+        &self,
+        list: &List,
+        vhost: &VhostName,
+        version: BrokerVersion,
+    ) -> Result<Vec<T>, EntryError> {
+        let is_of_it = |entry: &Part<'_>| entry.vhost().is_none_or(|name| name == vhost.as_str());
+        self.entries(list.key).filter(is_of_it).map(|entry| list.read(self.text, entry, version)).collect()
     }
 }
 
@@ -71,42 +107,61 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
 /// The vhosts of a file, by name; none where it is an export of one vhost, which does not name it.
 pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     let file = File::parse(text)?;
-    let lists = [file.queues, file.exchanges, file.bindings, file.policies];
-    let of_entry = |entry: Value| entry.get("vhost").and_then(Value::as_str).map(VhostName::from);
-    let named = lists.into_iter().flatten().flatten().filter_map(of_entry);
-    let listed = file.vhosts.into_iter().flatten().map(|vhost| VhostName::new(vhost.name));
-    Ok(listed.chain(named).collect::<BTreeSet<_>>().into_iter().collect())
+    let listed = file.listed_vhosts()?.into_iter().flatten().map(|vhost| vhost.name);
+    let names: BTreeSet<String> = listed.chain(file.named_vhosts()).collect();
+    Ok(names.into_iter().map(VhostName::new).collect())
+}
+
+/// Objects of the whole cluster that no spec declares, by what they are (`user`), with their names.
+pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, DefinitionsError> {
+    let file = File::parse(text)?;
+    let kinds = [("users", "user"), ("global_parameters", "global parameter")];
+    let named = kinds.map(|(key, thing)| {
+        (thing.to_owned(), file.entries(key).map(|entry| entry.name("name")).collect::<Vec<String>>())
+    });
+    Ok(named.into_iter().filter(|(_, names)| !names.is_empty()).collect())
 }
 
 /// One vhost of a file. The version is the given one, else the file's, else the newest that is known. An export of one
 /// vhost does not name it: then everything in it is taken for that vhost's.
+///
+/// The broker imports objects of a vhost that the file does not list where that vhost exists: here, it has no settings.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     let file = File::parse(text)?;
-    let said = file.rabbit_version.or(file.rabbitmq_version).and_then(|version| version.parse().ok());
-    let version = version.or(said).unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let version = version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN);
     if !version.is_supported() {
         return Err(DefinitionsError::TooOld { version });
     }
     let cluster = cluster(version);
-    let settings = match file.vhosts {
+    let settings = match file.listed_vhosts()? {
         Some(vhosts) => match vhosts.into_iter().find(|known| known.name == vhost.as_str()) {
-            Some(settings) => Some(settings),
-            None => return Ok(Snapshot::missing(vhost.clone(), &cluster)),
+            None if file.named_vhosts().all(|name| name != vhost.as_str()) => {
+                return Ok(Snapshot::missing(vhost.clone(), &cluster));
+            }
+            settings => settings,
         },
         None => None,
     };
     let mut beside = BTreeMap::new();
-    let mut queues: Vec<wire::Queue> = of_vhost(file.queues, vhost)?;
+    let mut queues: Vec<wire::Queue> = file.of_vhost(&QUEUES, vhost, version)?;
     only_first(&mut queues, "repeated queue", |it| &it.name, &mut beside);
-    let mut exchanges: Vec<wire::Exchange> = of_vhost(file.exchanges, vhost)?;
+    let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
     only_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut beside);
+    let parameters = file.of_vhost(&PARAMETERS, vhost, version)?;
+    for (key, thing) in [("permissions", "permission"), ("topic_permissions", "topic permission")] {
+        let is_of_it = |entry: &Part<'_>| entry.vhost().is_none_or(|name| name == vhost.as_str());
+        let users: Vec<String> = file.entries(key).filter(is_of_it).map(|entry| entry.name("user")).collect();
+        if !users.is_empty() {
+            beside.insert(thing.to_owned(), users);
+        }
+    }
     let lists = Lists {
         settings,
         queues,
         exchanges,
-        bindings: of_vhost(file.bindings, vhost)?,
-        policies: of_vhost(file.policies, vhost)?,
-        operator_policies: operator_policies(of_vhost(file.parameters, vhost)?, &mut beside)?,
+        bindings: file.of_vhost(&BINDINGS, vhost, version)?,
+        policies: file.of_vhost(&POLICIES, vhost, version)?,
+        operator_policies: operator_policies(parameters, &mut beside)?,
     };
     Ok(Snapshot { beside, ..Snapshot::of(vhost.clone(), &cluster, lists) })
 }
@@ -160,30 +215,10 @@ fn cluster(version: BrokerVersion) -> Cluster {
     Cluster { name: String::new(), product: "RabbitMQ".to_owned(), dialect: Dialect::of(version) }
 }
 
-/// The entries of one vhost; an entry that names none is of an export of that vhost.
-fn of_vhost<T: serde::de::DeserializeOwned>(
-    entries: Option<Vec<Value>>,
-    vhost: &VhostName,
-) -> Result<Vec<T>, serde_json::Error> {
-    let of_it = |entry: &Value| entry.get("vhost").and_then(Value::as_str).is_none_or(|name| name == vhost.as_str());
-    entries
-        .unwrap_or_default()
-        .into_iter()
-        .filter(of_it)
-        .map(|mut entry| {
-            // Exports leave out what every live list has.
-            if let Value::Object(fields) = &mut entry {
-                fields.entry("properties_key").or_insert_with(|| Value::from("~"));
-                fields.entry("internal").or_insert_with(|| Value::from(false));
-            }
-            serde_json::from_value(entry)
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Vhost;
 
     const FILE: &str = r#"{"rabbit_version":"3.10.8","vhosts":[{"name":"shop"}],
         "queues":[{"name":"q","vhost":"shop","durable":true,"auto_delete":false,"arguments":{}},
@@ -245,5 +280,51 @@ mod tests {
         let old = FILE.replace("3.10.8", "3.7.28");
         assert!(matches!(read(&old, &"shop".into(), None), Err(DefinitionsError::TooOld { .. })));
         assert!(read(&old, &"shop".into(), Some(BrokerVersion::NEWEST_KNOWN)).is_ok());
+    }
+
+    #[test]
+    fn missing_fields_take_the_defaults_of_the_version() {
+        let bare = |list: &str| format!("{{\n \"vhosts\": [{{\"name\": \"/\"}}],\n {list}\n}}");
+        let imported = |list: &str, version: &str| {
+            read(&bare(list), &"/".into(), Some(version.parse().unwrap()))
+                .map(|snapshot| snapshot.topology)
+                .map_err(|error| error.to_string())
+        };
+        let queue = r#""queues": [{"name": "q", "vhost": "/"}]"#;
+        let missing = |field: &str, version: &str, since: &str| {
+            format!(
+                "queue `q` (line 3): missing field `{field}`, for which RabbitMQ {version} has no default ({since} has)"
+            )
+        };
+        assert_eq!(imported(queue, "3.8.9").unwrap_err(), missing("arguments", "3.8.9", "3.10"));
+        assert_eq!(imported(queue, "3.10.8").unwrap_err(), missing("durable", "3.10.8", "4.0"));
+        let read_queue = imported(queue, "4.0.5").unwrap().queues[&"q".into()].clone();
+        assert!(read_queue.durable && !read_queue.auto_delete && read_queue.arguments.is_empty());
+        let exchange =
+            r#""exchanges": [{"name": "e", "vhost": "/", "type": "topic", "durable": true, "arguments": {}}]"#;
+        assert!(!imported(exchange, "3.8.9").unwrap().exchanges[&"e".into()].auto_delete);
+        let binding = r#""bindings": [{"source": "e", "vhost": "/", "destination": "q", "destination_type": "queue"}]"#;
+        assert_eq!(imported(binding, "4.3.6").unwrap_err(), "binding `e → q` (line 3): missing field `routing_key`");
+        let odd = r#""queues": [{"name": "q", "vhost": "/", "durable": "yes"}]"#;
+        let expected = "queue `q` (line 3): invalid type: string \"yes\", expected a boolean";
+        assert_eq!(imported(odd, "4.3.6").unwrap_err(), expected);
+        assert_eq!(imported(r#""queues": [{}]"#, "4.3.6").unwrap_err(), "queue (line 3): missing field `name`");
+    }
+
+    #[test]
+    fn objects_of_a_vhost_that_is_not_listed_are_read() {
+        let names: Vec<String> = vhosts(FILE).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["/", "shop"]);
+        let snapshot = read(FILE, &"/".into(), None).unwrap();
+        assert_eq!(snapshot.topology.queues.len(), 1);
+        assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
+    }
+
+    #[test]
+    fn nested_values_of_any_depth_are_read() {
+        let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+        let file = FILE.replace("\"arguments\":{}}]", &format!("\"arguments\":{{\"x-deep\":{deep}}}}}]"));
+        let snapshot = read(&file, &"shop".into(), None).unwrap();
+        assert!(snapshot.topology.bindings.iter().all(|binding| binding.arguments["x-deep"].is_cut()));
     }
 }

@@ -17,6 +17,7 @@ pub mod snapshot;
 
 mod answer;
 pub mod definitions;
+mod definitions_entries;
 mod emptiness;
 mod guard;
 mod ini;

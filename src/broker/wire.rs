@@ -165,6 +165,7 @@ pub(super) struct Exchange {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) durable: bool,
+    #[serde(deserialize_with = "flag")]
     pub(super) auto_delete: bool,
     #[serde(default)]
     pub(super) internal: bool,
@@ -241,6 +242,17 @@ pub(super) struct Consumer {
 #[derive(Debug, Deserialize)]
 pub(super) struct QueueReference {
     pub(super) name: String,
+}
+
+/// `true`, `false`, or the text `undefined`. Up to 4.2, the broker stores the atom `undefined` for an exchange that was
+/// imported without `auto_delete`, and keeps that exchange when its last binding goes.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    match value.as_bool() {
+        Some(value) => Ok(value),
+        None if value == "undefined" => Ok(false),
+        None => Err(de::Error::custom(format_args!("invalid value: {value}, expected a boolean"))),
+    }
 }
 
 /// A table of arguments. Erlang cannot tell an empty table from an empty list, so `[]` is one, too.
@@ -324,6 +336,17 @@ mod tests {
         );
         let error = serde_json::from_str::<Queue>(r#"{"name":"q","durable":true,"arguments":{}}"#).unwrap_err();
         assert!(error.to_string().contains("auto_delete"));
+    }
+
+    #[test]
+    fn exchanges_imported_without_auto_delete() {
+        let exchange = |auto_delete: &str| {
+            let fields = r#""name":"e","type":"topic","durable":true,"arguments":{}"#;
+            serde_json::from_str(&format!(r#"{{{fields},"auto_delete":{auto_delete}}}"#))
+                .map(|it: Exchange| it.auto_delete)
+        };
+        assert!(exchange("true").unwrap() && !exchange("false").unwrap() && !exchange(r#""undefined""#).unwrap());
+        assert!(exchange(r#""yes""#).is_err() && exchange("null").is_err());
     }
 
     #[test]

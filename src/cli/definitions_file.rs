@@ -43,7 +43,7 @@ pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Fail
     match error {
         DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(wanted),
         DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(wanted),
-        DefinitionsError::TooOld { .. } => failure.because(error.to_string()),
+        DefinitionsError::Entry(_) | DefinitionsError::TooOld { .. } => failure.because(error.to_string()),
     }
 }
 

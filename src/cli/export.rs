@@ -10,13 +10,16 @@ use super::progress::Progress;
 use super::shell::quoted;
 use super::{connection, definitions_file, near, output};
 use crate::broker::{Snapshot, definitions};
-use crate::export::{Export, Live, export};
+use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::{Glob, Intervals, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
 use crate::spec::closest;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// Names of objects, by what they are.
+type NamesByKind = BTreeMap<String, Vec<String>>;
 
 /// So many vhosts are named where one is missing.
 const MOST_VHOSTS: usize = 8;
@@ -27,9 +30,9 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         return Err(stray_failure(stray));
     }
     let place = Place::of(arguments.out.as_deref())?;
-    let snapshots = match &arguments.definitions {
+    let (snapshots, cluster_wide) = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
-        None => live(arguments, global).await?,
+        None => (live(arguments, global).await?, NamesByKind::new()),
     };
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
@@ -49,6 +52,9 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     place.write(&texts, arguments.force)?;
     if !global.quiet {
         exported.iter().for_each(|(vhost, one)| output::tell(&summary(vhost, one)));
+        for (thing, names) in &cluster_wide {
+            output::tell(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
+        }
     }
     Ok(Exit::Done)
 }
@@ -169,7 +175,8 @@ fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure>
     Err(if shown.is_empty() { failure } else { failure.hint(format!("there is {}{more}", shown.join(", "))) })
 }
 
-fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Failure> {
+/// The vhosts of a file, and its objects of the whole cluster.
+fn of_file(path: &Path, arguments: &ExportArguments) -> Result<(Vec<Snapshot>, NamesByKind), Failure> {
     let text = definitions_file::text(path)?;
     let unusable = |error| definitions_file::failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
@@ -184,7 +191,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Vec<Snapshot>, Fa
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
     are_there(&snapshots, &known)?;
-    Ok(snapshots)
+    Ok((snapshots, definitions::cluster_wide(&text).map_err(unusable)?))
 }
 
 /// How much there is, and what is not in it.

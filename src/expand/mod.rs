@@ -160,6 +160,9 @@ impl Expander<'_> {
             let id = ObjectId::Exchange(name.clone());
             if written.is_external {
                 self.places.insert(id.clone(), written.at);
+                if written.is_optional {
+                    self.scope.optional_externals.insert(id.clone());
+                }
                 self.scope.external.insert(id);
                 continue;
             }

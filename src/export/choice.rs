@@ -28,9 +28,11 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
             Destination::Queue(name) => live.topology.queues.contains_key(name),
             Destination::Exchange(name) => name.is_predeclared() || live.topology.exchanges.contains_key(name),
         };
+        let has_source = binding.source.is_predeclared() || live.topology.exchanges.contains_key(&binding.source);
         let is_chosen = is_chosen(globs, binding.destination.name()) || is_chosen_exchange(globs, &binding.source);
-        if !is_there && is_chosen {
-            left_out.add(ObjectId::Binding(binding.clone()), Why::ToNothing);
+        if !(is_there && has_source) && is_chosen {
+            let why = if is_there { Why::FromNothing } else { Why::ToNothing };
+            left_out.add(ObjectId::Binding(binding.clone()), why);
         }
     }
     if globs.is_empty() {

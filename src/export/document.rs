@@ -2,11 +2,12 @@
 
 use super::Live;
 use super::defaults::factored;
-use super::recognise::{DeadLetterQueue, Recognised, dead_lettering};
+use super::recognise::{DeadLetterQueue, Recognised};
 use super::said::{Said, said};
 use super::shared::Shared;
 use super::value::{arguments, but, with_unit};
 use super::yaml::{Entry, Text, Tree, entry};
+use crate::behaviour::dead_lettering;
 use crate::behaviour::routing::DeadLettering;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
@@ -116,10 +117,13 @@ impl Document<'_> {
         let referred = self.referred();
         for (name, why) in &referred {
             let id = ObjectId::Exchange(name.clone());
-            let mut entry = self.object(id, name.as_str(), Tree::table([entry("external", Tree::plain(true))]));
-            if self.comments.is_some() && !self.live.topology.exchanges.contains_key(name) {
+            let is_missing = !self.live.topology.exchanges.contains_key(name);
+            let optional = is_missing.then(|| entry("optional", Tree::plain(true)));
+            let keys = [entry("external", Tree::plain(true))].into_iter().chain(optional);
+            let mut entry = self.object(id, name.as_str(), Tree::table(keys));
+            if self.comments.is_some() && is_missing {
                 entry = entry.comments(vec![format!(
-                    "there is no such exchange, and the broker drops {why}; to have it made, declare it here without \
+                    "this exchange does not exist, and the broker drops {why}; to create it, declare it here without \
                      `external`"
                 )]);
             }

@@ -28,6 +28,8 @@ pub enum Why {
     FromLeftOut,
     /// A binding to what is not there, as only a file can have it.
     ToNothing,
+    /// A binding from an exchange that does not exist, as only a file can have it.
+    FromNothing,
     /// No spec can say it; the sentence says why.
     Unsayable(String),
 }
@@ -86,8 +88,7 @@ impl LeftOut {
             let things = if operators.len() == 1 { "policy" } else { "policies" };
             format!("{} operator {things}: {}", number(operators.len() as u64), listed(&operators))
         });
-        let beside =
-            self.beside.iter().map(|(thing, names)| format!("{}: {}", count(names.len() as u64, thing), listed(names)));
+        let beside = self.beside.iter().map(|(thing, names)| counted(thing, names));
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
         let mut lines: Vec<String> = groups.chain(operators).chain(beside).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
@@ -101,6 +102,11 @@ impl LeftOut {
         }
         lines
     }
+}
+
+/// `2 shovels: a, b`.
+pub fn counted(thing: &str, names: &[String]) -> String {
+    format!("{}: {}", count(names.len() as u64, thing), listed(names))
 }
 
 fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
@@ -118,6 +124,7 @@ fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
         Why::Plugins => ("", " of a plugin's own"),
         Why::FromLeftOut => ("", " from what is left out"),
         Why::ToNothing => ("", " to what is not there"),
+        Why::FromNothing => ("", " from an exchange that does not exist"),
         Why::Unsayable(_) => ("", " that no spec can say"),
     };
     let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
@@ -130,6 +137,7 @@ fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
         | Why::Topos
         | Why::Plugins
         | Why::FromLeftOut
+        | Why::FromNothing
         | Why::ToNothing => line,
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod value;
 mod yaml;
 
-pub use left_out::{LeftOut, Why};
+pub use left_out::{LeftOut, Why, counted};
 
 use crate::behaviour::Dialect;
 use crate::model::{Binding, Glob, ObjectId, Policy, PolicyName, Topology};

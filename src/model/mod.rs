@@ -28,7 +28,7 @@ pub mod vhost;
 
 pub use address::Address;
 pub use age::age;
-pub use arguments::{ArgumentValue, Arguments, Float};
+pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS};
 pub use binding::{Binding, Destination};
 pub use exchange::Exchange;
 pub use intervals::Intervals;

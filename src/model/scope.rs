@@ -22,6 +22,9 @@ pub struct Scope {
     /// Somebody else's objects: they must exist and are never touched.
     #[serde(default)]
     pub external: BTreeSet<ObjectId>,
+    /// External objects that may be missing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub optional_externals: BTreeSet<ObjectId>,
     /// What to do when an object cannot change in place; absent means [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,

@@ -5,7 +5,7 @@ use super::situation::Situation;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
 /// Blocks the plan, for what a spec leans on must be there. Only a name alone, as that of a dead-letter exchange, may lead
-/// to nothing where it does so already: nothing is worse than it was then, and that is worth a note.
+/// to nothing: where it does so already, or where the spec calls the exchange optional. Both are worth a note.
 pub(super) fn missing(draft: &mut Draft, situation: &Situation<'_>) {
     for id in &situation.wanted.scope.external {
         let exists = match id {
@@ -17,6 +17,17 @@ pub(super) fn missing(draft: &mut Draft, situation: &Situation<'_>) {
             continue;
         }
         let address = situation.address(id);
+        if situation.wanted.scope.optional_externals.contains(id) {
+            let is_bound = situation.wanted.topology.bindings.iter().any(|binding| binding.touches(id));
+            let text = format!("{id} does not exist; the spec calls it optional");
+            if is_bound {
+                let lift = "remove its bindings from the spec, or have its owner create it first".to_owned();
+                draft.block(&address, format!("{text}, but the spec binds it"), Some(lift));
+            } else {
+                draft.note(&address, format!("{text}: the broker drops the messages that are sent to it"));
+            }
+            continue;
+        }
         match named_already(draft, situation, id) {
             Some(by) => draft.note(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
             None => draft.block(

@@ -10,8 +10,8 @@ use crate::diff::{DeleteReason, binding_reason};
 use crate::model::count::number;
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
-    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, ObjectKind, OnConflict,
-    Queue, QueueType, naming,
+    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, MOST_LEVELS, Object, ObjectId, ObjectKind,
+    OnConflict, Queue, QueueType, naming,
 };
 
 /// The argument of a keep that holds the bindings, as JSON.
@@ -61,6 +61,20 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
     if situation.untouchable.contains(&id) {
         let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
         return Refusal::never(text, "wait until it is gone, or use another name");
+    }
+    let is_cut = |arguments: &Arguments| arguments.values().any(ArgumentValue::is_cut);
+    let is_read = |object: &Object| match object {
+        Object::Exchange(_, exchange) => !is_cut(&exchange.arguments),
+        Object::Queue(_, queue) => !is_cut(&queue.arguments),
+        Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => true,
+    };
+    if !planned.before.as_ref().is_none_or(is_read) {
+        let text = format!("the arguments of {id} nest more than {MOST_LEVELS} levels: topo cannot recreate it");
+        return Refusal::never(text, "delete it by hand, or use another name");
+    }
+    if let Some(binding) = bindings_of(situation, &id).find(|binding| is_cut(&binding.arguments)) {
+        let text = format!("a recreate could not restore {binding}: its arguments nest more than {MOST_LEVELS} levels");
+        return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     // Refused by the new object, too: an exchange of another type takes other bindings.
     let refused = |binding: &Binding| situation.binding_refusals(binding).into_iter().next();

@@ -4,7 +4,7 @@
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints;
-use super::keys::POLICY_KEYS;
+use super::keys::{OPTIONAL, POLICY_KEYS};
 use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
 use super::shape::{Object, Shape};
@@ -99,6 +99,12 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
                 listed(kind.external.iter().copied())
             );
             diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
+            continue;
+        }
+        if !is_external && key.name == OPTIONAL {
+            let message = format!("`{OPTIONAL}` needs `external: true`");
+            let hint = format!("an exchange that the spec declares always exists: remove `{OPTIONAL}`");
+            diagnostics.push(Diagnostic::error("missing-key", message, entry.at).hint(hint));
             continue;
         }
         let subject = format!("`{}`", key.name);

@@ -40,6 +40,8 @@ pub(super) const EXTERNAL: Key = key(
     "Somebody else's: it must exist and is never touched. It may be bound; no other key may stand beside.",
 )
 .or("false");
+/// The key of an external exchange that may be missing.
+pub(super) const OPTIONAL: &str = "optional";
 
 /// The whole document.
 pub(crate) static DOCUMENT: Object = Object {
@@ -157,10 +159,16 @@ pub(crate) static EXCHANGE: Object = Object {
             key("arguments", Shape::Arguments(false), "Other arguments, as they stand.").like("{hash-header: user}"),
             CONFLICT,
             EXTERNAL,
+            key(
+                OPTIONAL,
+                Shape::Boolean,
+                "Whether an external exchange may be missing: the broker then drops what is dead-lettered or rerouted to it.",
+            )
+            .or("false"),
         ];
         KEYS
     },
-    external: &["bindings"],
+    external: &["bindings", OPTIONAL],
     is_queue: false,
 };
 

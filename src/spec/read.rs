@@ -223,6 +223,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let exchange = ExchangeSpec {
         at: entry.at,
         is_external: boolean(node, "external", false),
+        is_optional: boolean(node, "optional", false),
         kind: text_or(node.get("type"), "", entry.at),
         durable: boolean(node, "durable", true),
         auto_delete: boolean(node, "autoDelete", false),
@@ -232,8 +233,8 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         places,
         on_conflict: node.get("onConflict").and_then(Node::text).and_then(on_conflict),
     };
-    match spec.exchanges.get(&name) {
-        Some(first) if first.is_external && exchange.is_external => {}
+    match spec.exchanges.get_mut(&name) {
+        Some(first) if first.is_external && exchange.is_external => first.is_optional &= exchange.is_optional,
         Some(first) => diagnostics.push(declared_twice("exchange", &entry.key, entry.at, first.at)),
         None => {
             spec.exchanges.insert(name, exchange);

@@ -1,7 +1,7 @@
 //! The grammar as a JSON Schema (draft-07), for editors. Printed from the tables that the parser checks with, so that
 //! a key cannot be known to one of them alone; ranges of values with units and references are the parser's affair.
 
-use super::keys::{DOCUMENT, POLICY_KEYS};
+use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
 use super::shape::{Key, Object, Shape};
 use crate::model::QueueType;
@@ -139,7 +139,8 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let is_beside_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
     let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_beside_external).collect();
     let external = titled(table(external, definitions), " of somebody else");
-    let own = titled(table(object.keys_of(None), definitions), "");
+    let own = object.keys_of(None).into_iter().filter(|key| key.name != OPTIONAL).collect();
+    let own = titled(table(own, definitions), "");
     let typed: Vec<(QueueType, Value)> = QueueType::ALL
         .into_iter()
         .map(|queue_type| {

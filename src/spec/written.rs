@@ -83,6 +83,8 @@ pub struct ExchangeSpec {
     pub at: Location,
     /// Somebody else's.
     pub is_external: bool,
+    /// Whether an external one may be missing.
+    pub is_optional: bool,
     /// Its type; empty on an external one.
     pub kind: Sourced<String>,
     /// Whether it survives a restart.

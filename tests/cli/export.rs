@@ -231,3 +231,121 @@ fn what_a_spec_does_not_know_is_counted() {
     let plan = topo.run(["plan", "--against", "definitions.json", "more.yaml"]).expect_code(0);
     plan.expect_text("operator policy cap governs queue q2, created by this plan: max-length 5");
 }
+
+fn object(fields: serde_json::Value, arguments: serde_json::Value) -> serde_json::Value {
+    let mut object = json!({"vhost": "/", "durable": true, "auto_delete": false, "arguments": arguments});
+    object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    object
+}
+
+fn exchange(name: &str, kind: &str) -> serde_json::Value {
+    object(json!({"name": name, "type": kind, "internal": false}), json!({}))
+}
+
+fn binding(source: &str, queue: &str, key: &str) -> serde_json::Value {
+    json!({"source": source, "vhost": "/", "destination": queue, "destination_type": "queue", "routing_key": key, "arguments": {}})
+}
+
+/// The spec of a file, and what export reports.
+fn export_of(file: serde_json::Value) -> (String, String) {
+    let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
+    (output.stdout.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" "), output.stderr)
+}
+
+#[test]
+fn objects_of_a_vhost_that_the_file_does_not_list_are_exported() {
+    let queue = object(json!({"name": "work"}), json!({}));
+    let file = json!({"vhosts": [{"name": "shop"}], "queues": [queue]}).to_string();
+    let topo = Topo::offline().file("definitions.json", &file);
+    let output = topo.run(FROM).expect_code(0);
+    let root = "version: 1\nvhost: /\n\nqueues:\n  work: {type: classic}\n";
+    assert_eq!(output.stdout, format!("{root}---\nversion: 1\nvhost: shop\n"));
+    assert_eq!(topo.run(with(&["--vhost", "/", "-q"])).expect_code(0).stdout, root);
+    let topo = topo.file("topology.yaml", root);
+    topo.run(["plan", "--against", "definitions.json", "topology.yaml"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn retry_queue_that_queues_share_is_no_retry_of_one() {
+    let queue = |name: &str| object(json!({"name": name}), json!({}));
+    let wait = object(json!({"name": "wait"}), json!({"x-message-ttl": 5000, "x-dead-letter-exchange": "ev"}));
+    let bindings = [
+        binding("ev", "a", "order.*"),
+        binding("ev", "b", "order.created"),
+        binding("ev", "c", "#"),
+        binding("retry", "wait", "#"),
+    ];
+    let exchanges = [exchange("ev", "topic"), exchange("retry", "topic")];
+    let file = |queues: Vec<serde_json::Value>| json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": exchanges, "bindings": bindings});
+    let (spec, _) = export_of(file(vec![queue("a"), queue("b"), queue("c"), wait.clone()]));
+    assert!(spec.contains("messages wait here 5s, and then go on to exchange `ev`"), "{spec}");
+    assert!(!spec.contains("made by hand") && !spec.contains("delays"), "{spec}");
+    // The workers' queues dead-letter to it.
+    let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
+    let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
+    let shared = "a retry made by hand that queues share: what `a`, `b` reject waits here 5s, and then goes on to exchange \
+                  `ev`, which routes it to every queue with a matching binding";
+    assert!(spec.contains(shared) && !spec.contains("delays"), "{spec}");
+}
+
+#[test]
+fn work_queue_behind_a_retry_queue_without_a_ttl_is_no_dead_letter_queue() {
+    let queues = [
+        object(json!({"name": "orders"}), json!({})),
+        object(json!({"name": "orders.retry"}), json!({"x-dead-letter-exchange": "orders.x"})),
+    ];
+    let exchanges = [exchange("orders.x", "direct"), exchange("orders.r", "direct")];
+    let bindings = [binding("orders.x", "orders", "orders"), binding("orders.r", "orders.retry", "orders")];
+    let (spec, _) =
+        export_of(json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": exchanges, "bindings": bindings}));
+    assert!(!spec.contains("deadLetterQueues") && spec.contains("orders: {type: classic, bindings: ["), "{spec}");
+}
+
+#[test]
+fn binding_from_a_missing_exchange_is_left_out_for_that() {
+    let queues = [object(json!({"name": "orders"}), json!({}))];
+    let (spec, told) = export_of(
+        json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": [], "bindings": [binding("nope", "orders", "k")]}),
+    );
+    let line = "1 binding from an exchange that does not exist: nope ─ k → orders";
+    assert!(spec.contains(line) && told.contains(line) && !told.contains("external"), "{spec}\n{told}");
+}
+
+#[test]
+fn users_permissions_and_global_parameters_are_counted() {
+    let file = json!({
+        "vhosts": [{"name": "/"}, {"name": "shop"}], "queues": [], "exchanges": [], "bindings": [],
+        "users": [{"name": "ann", "password_hash": "c2VjcmV0", "tags": []}, {"name": "bob", "password_hash": "", "tags": []}],
+        "permissions": [
+            {"user": "ann", "vhost": "/", "configure": "", "write": ".*", "read": ".*"},
+            {"user": "bob", "vhost": "/", "configure": "", "write": "", "read": ".*"},
+            {"user": "bob", "vhost": "shop", "configure": "", "write": "", "read": ""}],
+        "topic_permissions": [{"user": "ann", "vhost": "/", "exchange": "amq.topic", "write": "^a", "read": ""}],
+        "global_parameters": [{"name": "cluster_name", "value": "prod"}],
+    });
+    let output = Topo::offline().file("definitions.json", &file.to_string()).run(FROM).expect_code(0);
+    let told = "vhost /: 0 exchanges, 0 queues, 0 bindings, 0 policies
+  not in the spec: 2 permissions: ann, bob
+  not in the spec: 1 topic permission: ann
+vhost shop: 0 exchanges, 0 queues, 0 bindings, 0 policies
+  not in the spec: 1 permission: bob
+not in any spec: 1 global parameter: cluster_name
+not in any spec: 2 users: ann, bob
+";
+    assert_eq!(output.stderr, told);
+    assert!(output.stdout.contains("#   2 permissions: ann, bob\n") && !output.stdout.contains("c2VjcmV0"), "{output}");
+}
+
+#[test]
+fn entry_that_the_broker_would_refuse_is_named_with_its_line() {
+    let file = "{\n  \"rabbit_version\": \"3.10.8\",\n  \"queues\": [\n    {\"name\": \"ok\", \"vhost\": \"/\", \"durable\": true, \
+                \"auto_delete\": false},\n    {\"name\": \"work\", \"vhost\": \"/\"}\n  ]\n}\n";
+    let topo = Topo::offline().file("definitions.json", file);
+    topo.run(FROM)
+        .expect_code(65)
+        .expect_error("definitions.json is not a definitions file that can be used")
+        .expect_text(
+            "queue `work` (line 5): missing field `durable`, for which RabbitMQ 3.10.8 has no default (4.0 has)",
+        );
+    topo.run(with(&["--broker-version", "4.0.5"])).expect_code(0).expect_text("work");
+}

@@ -1,5 +1,6 @@
 //! What a plan says to write is written, and then the broker is as it was promised: no conflict, applied, in force.
 
+mod dead_letters;
 mod places;
 mod retries;
 

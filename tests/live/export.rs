@@ -2,5 +2,5 @@
 
 mod odd;
 mod random;
-mod round;
+pub(super) mod round;
 mod written;

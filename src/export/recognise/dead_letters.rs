@@ -1,6 +1,8 @@
 //! Dead-letter queues: an exchange that dead letters are sent to, and the queue behind it, that nothing comes back from.
 
-use super::{GivenUp, Recognised, dead_lettering};
+use super::waits::is_called_waiting;
+use super::{GivenUp, Recognised};
+use crate::behaviour::dead_lettering;
 use crate::behaviour::routing::DeadLettering;
 use crate::export::Live;
 use crate::export::choice::why_queue;
@@ -139,11 +141,15 @@ fn told_apart<'a>(
 fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sink> {
     let Live { topology, .. } = live;
     let lasting = topology.queues.iter().filter(|(name, queue)| why_queue(live, name, queue).is_none());
-    let by_queues = lasting.filter_map(|(_, queue)| {
-        let is_certain = !queue.arguments.contains_key("x-message-ttl");
+    // A retry queue may have no TTL of its own: then publishers set one for each message.
+    let by_queues = lasting.filter_map(|(name, queue)| {
+        let is_certain = !queue.arguments.contains_key("x-message-ttl") && !is_called_waiting(name.as_str());
         dead_lettering(&queue.arguments, "x-").map(|it| (it, is_certain))
     });
-    let by_policies = topology.policies.values().filter_map(|policy| dead_lettering(&policy.definition, ""));
+    let by_policies = topology.policies.values().filter_map(|policy| {
+        let is_certain = !policy.definition.contains_key("message-ttl") && !is_called_waiting(&policy.pattern);
+        dead_lettering(&policy.definition, "").map(|it| (it, is_certain))
+    });
     let ends = recognised.tiered.values().filter_map(|tiered| tiered.end.clone());
     // Also those of queues that were not asked for.
     let ends_of_retries = topology.bindings.iter().filter_map(|binding| match &binding.destination {
@@ -153,8 +159,8 @@ fn sinks(recognised: &Recognised, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
         Destination::Queue(_) => None,
     });
     let mut sinks: BTreeMap<ExchangeName, Sink> = BTreeMap::new();
-    let certain = by_policies.chain(ends).chain(ends_of_retries).map(|it| (it, true));
-    for (DeadLettering { exchange, routing_key }, is_certain) in by_queues.chain(certain) {
+    let certain = ends.chain(ends_of_retries).map(|it| (it, true));
+    for (DeadLettering { exchange, routing_key }, is_certain) in by_queues.chain(by_policies).chain(certain) {
         if !exchange.is_predeclared() {
             let sink = sinks.entry(exchange).or_default();
             sink.is_certain |= is_certain;

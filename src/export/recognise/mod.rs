@@ -11,11 +11,9 @@ pub(super) mod waits;
 pub(super) use dead_letters::DeadLetterQueue;
 
 use super::Live;
+use crate::behaviour::own_wiring;
 use crate::behaviour::routing::DeadLettering;
-use crate::model::naming;
-use crate::model::{
-    ArgumentValue, Arguments, ExchangeName, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology,
-};
+use crate::model::{ArgumentValue, ObjectId, PolicyName, Queue, QueueName, QueueType, Strategy, Topology};
 use crate::spec::Wiring;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,8 +60,7 @@ pub(super) struct Recognised {
 pub(super) fn recognise(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) -> Recognised {
     let mut recognised = Recognised::default();
     for name in kept.queues.keys().filter(|name| !given_up.wirings.contains(*name)) {
-        let policy = naming::dead_letter_policy(name);
-        if is_wired_by_policy(kept, name) {
+        if let Some((_, Some(policy))) = own_wiring(kept, name) {
             recognised.made.insert(ObjectId::Policy(policy.clone()), name.clone());
             recognised.wirings.insert(name.clone(), policy);
         }
@@ -81,30 +78,14 @@ pub(super) fn recognise(live: &Live<'_>, kept: &Topology, given_up: &GivenUp) ->
     recognised
 }
 
-/// Whether the policy that topo would generate is there and says where the dead letters go, and the queue does not.
-fn is_wired_by_policy(kept: &Topology, name: &QueueName) -> bool {
-    let is_silent = kept.queues.get(name).is_some_and(|it| !it.arguments.contains_key("x-dead-letter-exchange"));
-    let policy = kept.policies.get(&naming::dead_letter_policy(name));
-    is_silent && policy.is_some_and(|it| dead_lettering(&it.definition, "").is_some())
-}
-
 impl Recognised {
     /// Where a queue sends its dead letters by its own arguments, or by a policy of its own.
     pub(super) fn dead_lettering(&self, kept: &Topology, name: &QueueName) -> Option<(DeadLettering, Wiring)> {
-        let by_policy = || {
-            let policy = kept.policies.get(self.wirings.get(name)?)?;
-            dead_lettering(&policy.definition, "").map(|it| (it, Wiring::Policy))
-        };
-        let queue = kept.queues.get(name)?;
-        dead_lettering(&queue.arguments, "x-").map(|it| (it, Wiring::Arguments)).or_else(by_policy)
+        match own_wiring(kept, name)? {
+            (to, None) => Some((to, Wiring::Arguments)),
+            (to, Some(_)) => self.wirings.contains_key(name).then_some((to, Wiring::Policy)),
+        }
     }
-}
-
-/// Of arguments (`x-…`), or of a policy's definition. What is no text is nothing that a spec says so.
-pub(super) fn dead_lettering(arguments: &Arguments, prefix: &str) -> Option<DeadLettering> {
-    let text = |name: &str| arguments.get(&format!("{prefix}{name}")).and_then(ArgumentValue::as_text);
-    let exchange = ExchangeName::new(text("dead-letter-exchange")?);
-    Some(DeadLettering { exchange, routing_key: text("dead-letter-routing-key").map(str::to_owned) })
 }
 
 impl Recognised {

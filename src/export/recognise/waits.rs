@@ -1,9 +1,9 @@
 //! Queues in which messages wait and go on by themselves: retries that somebody made by hand. No key of a spec makes those
 //! exactly so, and they stay the queues that they are; a comment says what they are for.
 
-use super::{Recognised, dead_lettering};
-use crate::behaviour::Routing;
-use crate::behaviour::routing::{Arrivals, DeadLettering, Keys, Message, Reason};
+use super::Recognised;
+use crate::behaviour::routing::{Arrivals, DeadLettering, Keys, Message, Reason, Route};
+use crate::behaviour::{Routing, dead_lettering};
 use crate::export::Live;
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ObjectId, Queue, QueueName, QueueType, Topology};
@@ -52,19 +52,26 @@ pub(in crate::export) fn notes(recognised: &Recognised, live: &Live<'_>, kept: &
             // Nobody means that, and a rule says so.
             continue;
         }
-        let comes = rejected.get(it.name).into_iter().flatten();
-        let mut goes_back = comes.filter(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
-        let back_to = goes_back.next();
+        let comes: &[(QueueName, Message)] = rejected.get(it.name).map_or(&[], Vec::as_slice);
+        let back_to = comes.iter().find(|(from, letter)| ways.goes_back(it, from, letter)).map(|(from, _)| from);
+        let is_shared = ways.is_shared(it, comes);
         let is_for_waiting = back_to.is_some() || is_for_waiting(it.name, &routing, &sinks);
         // What waits elsewhere may be work that was to be done later.
         let is_retry = back_to.is_some() || is_called_retry(it.name, &routing);
         if is_for_waiting
             && is_retry
+            && !is_shared
             && let [only] = ways.only_after(it).as_slice()
         {
             ladders.entry(only.clone()).or_default().insert((it.milliseconds, it.name));
         }
         let text = match back_to {
+            Some(_) if is_shared => format!(
+                "a retry made by hand that queues share: what {} waits here {wait}, and then goes on to {}, which routes \
+                 it to every queue with a matching binding",
+                rejecting(comes),
+                shown(&it.on)
+            ),
             Some(target) => format!(
                 "a retry made by hand: what `{target}` rejects waits here {wait} and goes back, for ever unless the worker counts"
             ),
@@ -99,6 +106,14 @@ fn ladder(waits: &BTreeSet<(i64, &QueueName)>) -> Option<String> {
     ))
 }
 
+/// `` `a` rejects``, `` `a`, `b` reject``.
+fn rejecting(comes: &[(QueueName, Message)]) -> String {
+    let names: BTreeSet<&QueueName> = comes.iter().map(|(from, _)| from).collect();
+    let verb = if names.len() == 1 { "rejects" } else { "reject" };
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {verb}", listed(&names))
+}
+
 fn age(queue: &Queue) -> Option<i64> {
     queue.arguments.get("x-message-ttl").and_then(ArgumentValue::as_integer).filter(|age| *age > 0)
 }
@@ -114,15 +129,34 @@ impl Ways<'_, '_> {
         self.keys(it.name, &it.on).into_iter().map(|keys| self.on(it, &Message::with(keys)))
     }
 
-    /// The queues that surely get what has waited, if they are the same for all that comes.
+    /// The queues that get what has waited, if they are the same for all that comes, and no other queue may get it.
     fn only_after(&self, it: &Waiting<'_>) -> Vec<QueueName> {
-        let mut all: BTreeSet<BTreeSet<QueueName>> = self.after(it).collect();
+        let routes = self.keys(it.name, &it.on).into_iter().map(|keys| self.route(it, &Message::with(keys)));
+        let mut all = BTreeSet::new();
+        for route in routes {
+            if !route.perhaps.is_empty() {
+                return Vec::new();
+            }
+            all.insert(route.surely);
+        }
         if all.len() == 1 { all.pop_first().into_iter().flatten().collect() } else { Vec::new() }
     }
 
-    fn on(&self, it: &Waiting<'_>, message: &Message) -> BTreeSet<QueueName> {
+    /// Whether several queues reject to this one, or what one rejected may also go to others afterwards.
+    fn is_shared(&self, it: &Waiting<'_>, comes: &[(QueueName, Message)]) -> bool {
+        comes.iter().any(|(from, letter)| {
+            let Route { surely, perhaps, .. } = self.route(it, letter);
+            comes[0].0 != *from || surely.iter().chain(&perhaps).any(|queue| queue != from)
+        })
+    }
+
+    fn route(&self, it: &Waiting<'_>, message: &Message) -> Route {
         let letter = self.routing.as_dead_letter(message, it.name, Reason::Expired, &it.on);
-        self.routing.route(&it.on.exchange, &letter).surely
+        self.routing.route(&it.on.exchange, &letter)
+    }
+
+    fn on(&self, it: &Waiting<'_>, message: &Message) -> BTreeSet<QueueName> {
+        self.route(it, message).surely
     }
 
     /// What surely comes to each of these queues when others reject it, and from which: asked once for all of them.
@@ -170,10 +204,10 @@ fn sinks<'a>(routing: &'a Routing<'_>) -> BTreeSet<(&'a str, Option<&'a str>)> {
 /// Whether nothing comes to a queue but dead letters and what is to wait, as far as that can be seen: others may hold work.
 fn is_for_waiting(name: &QueueName, routing: &Routing<'_>, sinks: &BTreeSet<(&str, Option<&str>)>) -> bool {
     let mut sources = routing.bindings_to(&Destination::Queue(name.clone())).iter().map(|binding| &binding.source);
-    if is_called_so(name.as_str()) || sinks.contains(&("", Some(name.as_str()))) && sources.len() == 0 {
+    if is_called_waiting(name.as_str()) || sinks.contains(&("", Some(name.as_str()))) && sources.len() == 0 {
         return true;
     }
-    sources.len() > 0 && sources.all(|it| is_called_so(it.as_str()) || sinks.contains(&(it.as_str(), None)))
+    sources.len() > 0 && sources.all(|it| is_called_waiting(it.as_str()) || sinks.contains(&(it.as_str(), None)))
 }
 
 /// Whether it, or an exchange that leads to it, has a name that says that messages are tried again.
@@ -187,7 +221,7 @@ fn is_called_retry(name: &QueueName, routing: &Routing<'_>) -> bool {
 }
 
 /// Whether a name says that messages are to wait.
-fn is_called_so(name: &str) -> bool {
+pub(super) fn is_called_waiting(name: &str) -> bool {
     let words = ["retry", "retri", "delay", "wait", "backoff", "later", "schedul"];
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))

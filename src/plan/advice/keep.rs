@@ -2,9 +2,11 @@
 
 use super::places::{self, Default};
 use super::{Subject, exchange_named, retries, yaml};
+use crate::behaviour::routing::DeadLettering;
+use crate::behaviour::{Governed, Policies, dead_lettering, own_wiring};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
-use crate::model::{Arguments, Exchange, ExchangeName, Object, Queue};
+use crate::model::{Arguments, Exchange, ExchangeName, Object, ObjectId, Queue};
 use crate::plan::document::FieldVerdict;
 use crate::plan::way_out::{FieldAdvice, Helps, WayKind, WayOut};
 use yaml::Fragment;
@@ -142,6 +144,20 @@ fn live_queue(subject: &Subject<'_>, queue: &Queue, fields: &[&FieldVerdict]) ->
 fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: bool, field: &str) {
     let exchange = queue.arguments.get("x-dead-letter-exchange");
     let key = queue.arguments.get("x-dead-letter-routing-key");
+    match (exchange, key, by_policy(subject, queue)) {
+        (None, None, Some(by_policy)) if is_taken => {
+            let is_moved = places::move_dead_letter(subject, said);
+            if by_policy.is_own || places::is_default(subject, "x-dead-letter-exchange") {
+                said.keys.push((DEAD_LETTER.to_owned(), by_policy.yaml()));
+                said.exchanges.push(by_policy.to.exchange);
+            } else if !is_moved {
+                // The policy says it already, as it does in an export.
+                said.take_out.push(DEAD_LETTER.to_owned());
+            }
+            return;
+        }
+        (_, _, _) => {}
+    }
     match (exchange, key) {
         // Said on purpose: it holds against `defaults.deadLetter`, too.
         (None, None) if is_taken => {
@@ -166,6 +182,37 @@ fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: 
                 said.exchanges.extend(named);
             }
             said.key(DEAD_LETTER, yaml, field);
+        }
+    }
+}
+
+/// A policy that says where the dead letters of a queue go.
+pub(super) struct ByPolicy {
+    pub(super) to: DeadLettering,
+    /// Whether it is the policy that `wiring: policy` stands for.
+    is_own: bool,
+}
+
+impl ByPolicy {
+    pub(super) fn yaml(&self) -> String {
+        dead_letter_yaml(&self.to.exchange, self.to.routing_key.as_deref(), true)
+    }
+}
+
+/// The live policy that wires a queue without dead-letter arguments.
+pub(super) fn by_policy(subject: &Subject<'_>, queue: &Queue) -> Option<ByPolicy> {
+    let situation = subject.situation;
+    let ObjectId::Queue(name) = subject.before.id() else { return None };
+    match own_wiring(situation.current, &name) {
+        Some((_, None)) => None,
+        Some((to, Some(_))) => Some(ByPolicy { to, is_own: true }),
+        None => {
+            let governed = Governed::from(queue);
+            let to = [&situation.current.policies, situation.operator_policies].into_iter().find_map(|policies| {
+                let policies = Policies::new(policies, situation.dialect.version);
+                dead_lettering(&policies.governing(name.as_str(), governed).likely()?.policy.definition, "")
+            })?;
+            Some(ByPolicy { to, is_own: false })
         }
     }
 }

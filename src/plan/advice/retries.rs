@@ -1,7 +1,7 @@
 //! Keeping the retries that are live. What they need on a queue is generated, so it is not the arguments that a spec has to
 //! say, but the retries.
 
-use super::keep::{DEAD_LETTER, Said, dead_letter_yaml};
+use super::keep::{DEAD_LETTER, Said, by_policy, dead_letter_yaml};
 use super::{Subject, exchange_named, places, yaml};
 use crate::model::units::duration;
 use crate::model::{ArgumentValue, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, Strategy, naming};
@@ -109,6 +109,12 @@ fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, 
             said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, key.as_deref(), false)));
             said.exchanges.push(exchange);
         }
-        (None, _) => said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned())),
+        (None, _) => match by_policy(subject, queue) {
+            Some(by_policy) => {
+                said.keys.push((DEAD_LETTER.to_owned(), by_policy.yaml()));
+                said.exchanges.push(by_policy.to.exchange);
+            }
+            None => said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned())),
+        },
     }
 }

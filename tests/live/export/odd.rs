@@ -57,6 +57,8 @@ const NAMES: [&str; 44] = [
     "x-y",
 ];
 
+const DROPPED: &str = "does not exist; the spec calls it optional: the broker drops the messages that are sent to it";
+
 fn left_out(text: &str) -> Vec<&str> {
     text.lines().take_while(|line| line.starts_with('#')).skip(1).map(|line| line[1..].trim()).collect()
 }
@@ -207,23 +209,33 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let text = exported(&vhost);
     assert!(
         text.contains(
-            "# there is no such exchange, and the broker drops the dead letters of `work`; to have it made,\n  #   declare it here without \
-             `external`\n  gone: {external: true}"
+            "# this exchange does not exist, and the broker drops the dead letters of `work`; to create it,\n  #   declare it here without \
+             `external`\n  gone: {external: true, optional: true}"
         ),
         "{text}"
     );
     plans_to_nothing(&vhost, &text);
     let topo = Topo::new(&vhost).file("topology.yaml", &text);
-    topo.run(["plan"]).expect_text("exchange gone does not exist: the broker drops what queue work sends there");
-    // Elsewhere, where it is not so yet, it is not made so.
+    topo.run(["plan"]).expect_text(&format!("exchange gone {DROPPED}"));
+    // The broker takes such a queue, and so does a fresh vhost.
     let fresh = Node::shared().vhost("fresh");
     let elsewhere = text.replacen(vhost.name(), fresh.name(), 1);
     let topo = Topo::new(&fresh).file("topology.yaml", &elsewhere);
+    topo.run(["apply", "--yes"]).expect_code(0).expect_text(&format!("exchange gone {DROPPED}"));
+    assert_eq!(fresh.queue("work")["arguments"]["x-dead-letter-exchange"], "gone");
+    assert_eq!(exported(&fresh), elsewhere);
+    // Without `optional`, the exchange must exist; nothing can be bound to a missing one.
+    let strict = elsewhere.replace(", optional: true", "");
+    let other = Node::shared().vhost("strict");
+    let topo = Topo::new(&other).file("topology.yaml", &strict.replacen(fresh.name(), other.name(), 1));
     topo.run(["apply", "--yes"])
         .expect_code(3)
         .expect_text("exchange gone is marked `external: true`, and it does not exist");
+    let bound = elsewhere.replacen(fresh.name(), other.name(), 1) + "bindings: [{source: gone, destination: work}]\n";
+    topo.rewrite(&bound);
+    topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec calls it optional, but the spec binds it");
     // As the comment says.
-    topo.rewrite(&elsewhere.replace("gone: {external: true}", "gone: {type: fanout}"));
+    topo.rewrite(&bound.replace("gone: {external: true, optional: true}", "gone: {type: fanout}"));
     topo.run(["apply", "--yes"]).expect_code(0);
 }
 

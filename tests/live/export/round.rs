@@ -7,32 +7,37 @@ use serde_json::{Value, json};
 use crate::support::{Topo, Vhost};
 
 /// A vhost's spec, as `topo export` writes it.
-pub(super) fn exported(vhost: &Vhost<'_>) -> String {
+pub(crate) fn exported(vhost: &Vhost<'_>) -> String {
     let output = Topo::new(vhost).run(["export", "--vhost", "{vhost}", "--quiet"]).expect_code(0);
     assert_eq!(output.stderr, "", "{output}");
     output.stdout
 }
 
 /// Without the comments, for which somebody else's objects matter.
-pub(super) fn said(text: &str) -> Vec<&str> {
+pub(crate) fn said(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()).collect()
 }
 
 /// A plan of the text changes nothing.
-pub(super) fn plans_to_nothing(vhost: &Vhost<'_>, text: &str) {
+pub(crate) fn plans_to_nothing(vhost: &Vhost<'_>, text: &str) {
     let topo = Topo::new(vhost).file("topology.yaml", text);
     let plan = topo.run(["plan", "--detailed-exitcode"]);
     assert!(plan.code == Some(0) && plan.stdout.contains("No changes."), "{text}\n{plan}");
 }
 
 /// All of it: returns the text.
-pub(super) fn round(vhost: &Vhost<'_>) -> String {
+pub(crate) fn round(vhost: &Vhost<'_>) -> String {
     let text = exported(vhost);
     plans_to_nothing(vhost, &text);
     let fresh = vhost.node().vhost("fresh");
     // What is somebody else's has to be there first.
     let spec: Value = serde_yaml::from_str(&text).unwrap();
-    for (name, _) in spec["exchanges"].as_object().into_iter().flatten().filter(|(_, it)| it["external"] == true) {
+    for (name, _) in spec["exchanges"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, it)| it["external"] == true && it["optional"] != true)
+    {
         let live = vhost.exchange(name);
         let fields =
             ["type", "durable", "auto_delete", "internal", "arguments"].map(|key| (key.to_owned(), live[key].clone()));

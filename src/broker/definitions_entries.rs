@@ -1,0 +1,197 @@
+//! Splits a definitions file into the entries of its lists, and completes an entry with the broker's defaults.
+//!
+//! People write such files by hand and leave fields out. What the broker makes of a missing field depends on the list, the
+//! field and the version (`rabbit_definitions`, measured by imports into 3.8.9, 3.10.8, 4.0.5 and 4.3.6).
+
+use crate::model::BrokerVersion;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The fields of the file, as they are written.
+pub(super) type Fields<'a> = BTreeMap<String, Part<'a>>;
+
+/// A part of the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    /// The JSON text.
+    pub(super) text: &'a str,
+    /// Its offset in the file.
+    at: usize,
+}
+
+/// Why an entry cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{object} (line {line}): {problem}")]
+pub struct EntryError {
+    object: String,
+    line: usize,
+    problem: String,
+}
+
+/// A list of the file, and how its entries are named and completed.
+pub(super) struct List {
+    /// Its key in the file.
+    pub(super) key: &'static str,
+    /// One of its objects.
+    noun: &'static str,
+    /// The fields that make up the name of an object.
+    names: &'static [&'static str],
+    required: &'static [&'static str],
+    /// Fields with a default, and the first version that has it.
+    defaults: &'static [(&'static str, &'static str, BrokerVersion)],
+}
+
+/// A default of every version that topo supports.
+const ALWAYS: BrokerVersion = BrokerVersion::OLDEST_SUPPORTED;
+const V3_10: BrokerVersion = BrokerVersion::new(3, 10, 0);
+const V4_0: BrokerVersion = BrokerVersion::new(4, 0, 0);
+const V4_3: BrokerVersion = BrokerVersion::new(4, 3, 0);
+
+pub(super) const QUEUES: List = List {
+    key: "queues",
+    noun: "queue",
+    names: &["name"],
+    required: &["name"],
+    defaults: &[("arguments", "{}", V3_10), ("durable", "true", V4_0), ("auto_delete", "false", V4_0)],
+};
+
+/// Without `auto_delete`, 3.8 to 4.2 store `undefined`: such an exchange is not deleted with its last binding.
+pub(super) const EXCHANGES: List = List {
+    key: "exchanges",
+    noun: "exchange",
+    names: &["name"],
+    required: &["name", "type"],
+    defaults: &[
+        ("internal", "false", ALWAYS),
+        ("auto_delete", "false", ALWAYS),
+        ("arguments", "{}", V3_10),
+        ("durable", "true", V4_3),
+    ],
+};
+
+/// No file has the key by which a binding is deleted.
+pub(super) const BINDINGS: List = List {
+    key: "bindings",
+    noun: "binding",
+    names: &["source", "destination"],
+    required: &["source", "destination", "destination_type", "routing_key"],
+    defaults: &[("arguments", "{}", V3_10), ("properties_key", "\"~\"", ALWAYS)],
+};
+
+pub(super) const POLICIES: List = List {
+    key: "policies",
+    noun: "policy",
+    names: &["name"],
+    required: &["name", "pattern", "definition"],
+    defaults: &[],
+};
+
+pub(super) const PARAMETERS: List = List {
+    key: "parameters",
+    noun: "parameter",
+    names: &["component", "name"],
+    required: &["component", "name", "value"],
+    defaults: &[],
+};
+
+/// The fields of a JSON object.
+///
+/// # Errors
+/// Whatever makes the text no JSON object. Nesting of any depth is read.
+pub(super) fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
+    serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text)?;
+    let mut fields = Fields::new();
+    let mut key: Option<String> = None;
+    for part in parts(Part { text, at: 0 }) {
+        match key.take() {
+            Some(name) => drop(fields.insert(name, part)),
+            None => key = Some(serde_json::from_str(part.text)?),
+        }
+    }
+    Ok(fields)
+}
+
+impl<'a> Part<'a> {
+    /// The elements of a JSON list; none of anything else.
+    pub(super) fn elements(self) -> impl Iterator<Item = Self> {
+        let is_list = self.text.starts_with('[');
+        parts(self).filter(move |_| is_list)
+    }
+
+    /// The text of a field, or `?`.
+    pub(super) fn name(self, field: &str) -> String {
+        let fields = fields(self.text).unwrap_or_default();
+        let text = fields.get(field).and_then(|part| serde_json::from_str(part.text).ok());
+        text.unwrap_or_else(|| "?".to_owned())
+    }
+
+    /// The vhost that an entry names.
+    pub(super) fn vhost(self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Entry {
+            vhost: Option<String>,
+        }
+        serde_json::from_str::<Entry>(self.text).ok()?.vhost
+    }
+}
+
+/// The parts of a JSON list, or the keys and values of an object. The text is known to be JSON.
+fn parts(whole: Part<'_>) -> impl Iterator<Item = Part<'_>> {
+    let mut at = 1;
+    std::iter::from_fn(move || {
+        let rest = whole.text.get(at..)?;
+        let start = at + (rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', ',', ':']).len());
+        let mut stream = serde_json::Deserializer::from_str(whole.text.get(start..)?).into_iter::<IgnoredAny>();
+        stream.next()?.ok()?;
+        at = start + stream.byte_offset();
+        Some(Part { text: whole.text.get(start..at)?, at: whole.at + start })
+    })
+}
+
+impl List {
+    /// An entry with the defaults of that version.
+    ///
+    /// # Errors
+    /// A field is missing that has no default there, or a value has another type.
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        file: &str,
+        entry: Part<'_>,
+        version: BrokerVersion,
+    ) -> Result<T, EntryError> {
+        let fields = fields(entry.text).map_err(|error| self.error(file, entry, &error))?;
+        let is_missing = |field: &&&str| !fields.contains_key(**field);
+        if let Some(field) = self.required.iter().find(is_missing) {
+            return Err(self.error(file, entry, &format_args!("missing field `{field}`")));
+        }
+        let mut completed = Cow::Borrowed(entry.text);
+        for (field, value, since) in self.defaults.iter().filter(|(field, ..)| is_missing(&field)) {
+            if version < *since {
+                let problem = format_args!(
+                    "missing field `{field}`, for which RabbitMQ {version} has no default ({} has)",
+                    since.series()
+                );
+                return Err(self.error(file, entry, &problem));
+            }
+            // Every list has required fields: there is a field behind the comma.
+            completed = Cow::Owned(format!("{{\"{field}\":{value},{}", completed.get(1..).unwrap_or_default()));
+        }
+        serde_json::from_str(&completed).map_err(|error| {
+            let text = error.to_string();
+            let problem = text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem);
+            self.error(file, entry, &problem)
+        })
+    }
+
+    fn error(&self, file: &str, entry: Part<'_>, problem: &dyn std::fmt::Display) -> EntryError {
+        let fields = fields(entry.text).unwrap_or_default();
+        let name = |field: &&str| fields.get(*field).and_then(|part| serde_json::from_str::<String>(part.text).ok());
+        let names: Option<Vec<String>> = self.names.iter().map(name).collect();
+        let named = names.map_or_else(String::new, |names| format!(" `{}`", names.join(" → ")));
+        let before = file.get(..entry.at).unwrap_or_default();
+        let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
+        EntryError { object: format!("{}{named}", self.noun), line, problem: problem.to_string() }
+    }
+}

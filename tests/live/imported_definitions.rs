@@ -1,0 +1,134 @@
+//! Objects that a definitions import creates and no client can declare.
+
+use serde_json::{Value, json};
+
+use super::export::round::{exported, plans_to_nothing};
+use crate::support::{Node, Topo, Vhost};
+
+/// Imports objects into a vhost, exactly as they are given.
+fn import(vhost: &Vhost<'_>, mut definitions: Value) {
+    for list in definitions.as_object_mut().unwrap().values_mut() {
+        for object in list.as_array_mut().unwrap() {
+            object["vhost"] = vhost.name().into();
+        }
+    }
+    vhost.http().post("/api/definitions", &definitions).expect_status(204);
+}
+
+/// Up to 4.0, the broker stores `undefined` for the missing field, and never deletes such an exchange by itself.
+#[test]
+fn exchange_without_auto_delete_is_read() {
+    let vhost = Node::shared().vhost("undefined");
+    import(&vhost, json!({"exchanges": [{"name": "events", "type": "topic", "durable": true, "arguments": {}}]}));
+    let queue = json!({"durable": true, "arguments": {"x-queue-type": "classic"}});
+    vhost.http().put(&vhost.path("queues", &["work"]), &queue).expect_status(201);
+    let binding = vhost.path("bindings", &["e", "events", "q", "work"]);
+    vhost.http().post(&binding, &json!({"routing_key": "a"})).expect_status(201);
+    println!("auto_delete is listed as {}", vhost.exchange("events")["auto_delete"]);
+
+    let text = exported(&vhost);
+    assert!(text.contains("events: {type: topic}"), "{text}");
+    plans_to_nothing(&vhost, &text);
+    let topo = Topo::new(&vhost).spec("exchanges: {events: {type: fanout}}\nqueues: {work: {type: classic}}");
+    topo.run(["plan"]).expect_text("inequivalent arg 'type' for exchange 'events'");
+    let recreate = format!("exchanges/{}/events=discard", vhost.name());
+    topo.run(["apply", "--yes", "--recreate", &recreate, "--allow", "routing-gap"]).expect_code(0);
+    assert_eq!(vhost.exchange("events")["auto_delete"], false);
+}
+
+/// A field that the broker has no default for is refused by both; of all others, both make the same.
+#[test]
+fn defaults_of_missing_fields_are_those_of_the_broker() {
+    let vhost = Node::shared().vhost("defaults");
+    let version = vhost.node().version();
+    let whole = [
+        ("queues", json!({"name": "q", "durable": true, "auto_delete": false, "arguments": {}})),
+        (
+            "exchanges",
+            json!({"name": "e", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}),
+        ),
+        (
+            "bindings",
+            json!({"source": "amq.topic", "destination": "to", "destination_type": "queue", "routing_key": "k", "arguments": {}}),
+        ),
+    ];
+    for (list, whole) in whole {
+        for missing in whole.as_object().unwrap().keys() {
+            vhost.recreate(&json!({}));
+            let to = json!({"durable": true, "arguments": {"x-queue-type": "classic"}});
+            vhost.http().put(&vhost.path("queues", &["to"]), &to).expect_status(201);
+            let mut object = whole.clone();
+            object.as_object_mut().unwrap().remove(missing);
+            let file = |vhost: &str| {
+                let mut object = object.clone();
+                object["vhost"] = vhost.into();
+                let to = json!({"name": "to", "vhost": vhost, "durable": true, "auto_delete": false, "arguments": to["arguments"]});
+                let mut file = json!({"vhosts": [{"name": vhost}], "queues": [to], "exchanges": [], "bindings": []});
+                file[list].as_array_mut().unwrap().push(object);
+                file
+            };
+            let imported = vhost.http().post("/api/definitions", &file(vhost.name()));
+            let topo = Topo::new(&vhost).file("definitions.json", &file(vhost.name()).to_string());
+            let flags = ["export", "--definitions", "definitions.json", "--broker-version", version, "--quiet"];
+            let read = topo.run(flags);
+            let what = format!("{list} without {missing} on {version}: {imported:?}\n{read}");
+            assert_eq!(imported.is_success(), read.code == Some(0), "{what}");
+            if imported.is_success() {
+                // From 4.0 on, the broker adds the type of a queue, as the spec does.
+                assert_eq!(exported(&vhost), read.stdout, "{what}");
+                plans_to_nothing(&vhost, &read.stdout);
+            } else {
+                let names = ["name", "source", "destination"].map(|field| object[field].as_str().unwrap_or("line 1"));
+                read.expect_code(65)
+                    .expect_text(&format!("missing field `{missing}`"))
+                    .expect_text("(line 1)")
+                    .expect_text(names.iter().find(|name| **name != "line 1").unwrap());
+            }
+        }
+    }
+}
+
+/// Any client can declare them: a request or a frame holds thousands of levels.
+#[test]
+fn deeply_nested_arguments_do_not_stop_a_vhost() {
+    let vhost = Node::shared().vhost("deep");
+    let nested = |levels: usize| {
+        let mut value = json!("end");
+        for _ in 0..levels {
+            value = json!([value]);
+        }
+        value
+    };
+    let http = vhost.http();
+    for (name, levels) in [("shallow", 10), ("deep", 65), ("abyss", 120)] {
+        let arguments = json!({"x-queue-type": "classic", "x-nested": nested(levels)});
+        http.put(&vhost.path("queues", &[name]), &json!({"durable": true, "arguments": arguments})).expect_status(201);
+    }
+    let brackets = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let body = format!(r#"{{"durable":true,"arguments":{{"x-nested":{}}}}}"#, brackets(20_000));
+    http.send_text("PUT", &vhost.path("queues", &["bottomless"]), &body).expect_status(201);
+    // With 20,000 levels in a binding, 3.10.8 ends with a segmentation fault.
+    let body = format!(r#"{{"routing_key":"k","arguments":{{"x-nested":{}}}}}"#, brackets(200));
+    http.send_text("POST", &vhost.path("bindings", &["e", "amq.topic", "q", "shallow"]), &body).expect_status(201);
+    let output = Topo::new(&vhost).run(["export", "--vhost", "{vhost}"]).expect_code(0);
+    plans_to_nothing(&vhost, &output.stdout);
+    assert!(output.stdout.contains("shallow:"), "{output}");
+    for name in ["abyss", "deep", "bottomless"] {
+        assert!(output.says(name), "{output}");
+        assert!(!output.stdout.contains(&format!("  {name}:")), "{output}");
+    }
+    // A conflict shows them, and a recreate that would lose what is too deep is refused.
+    let topo =
+        Topo::new(&vhost).spec("queues: {deep: {type: classic, maxLength: 5}, shallow: {type: classic, maxLength: 5}}");
+    topo.run(["plan"]).expect_code(0).expect_text("inequivalent arg 'x-max-length' for queue 'deep'");
+    for (name, why) in [
+        ("deep", "the arguments of queue deep nest more than 64 levels: topo cannot recreate it"),
+        ("shallow", "its arguments nest more than 64 levels"),
+    ] {
+        let recreate = format!("queues/{}/{name}=discard", vhost.name());
+        topo.run(["plan", "--recreate", &recreate]).expect_text(why);
+    }
+    topo.rewrite("owns: ['*']\nqueues: {shallow: {type: classic, arguments: {x-nested: [[[[[[[[[[end]]]]]]]]]]}}}");
+    topo.run(["apply", "--yes", "--prune", "--allow", "routing-gap"]).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["shallow"]);
+}
