@@ -53,7 +53,7 @@ fn limit_of_an_allowance_that_is_too_small_is_reported() {
     amqp.declare_queue("old", NONE).unwrap();
     amqp.fill("old", 3);
     vhost.until_counted("old", 3);
-    let topo = Topo::new(&vhost).spec("removed: {queues: [old]}\n");
+    let topo = Topo::new(&vhost).spec("queues: {new: {type: classic}}\nremoved: {queues: [old]}\n");
     let flag = |limit: u32| format!("--allow=message-loss@queues/{}/old:{limit}", vhost.name());
     let refused = topo.run(["apply", "-y", &flag(2)]).expect_code(3);
     refused.expect_text(&format!(
