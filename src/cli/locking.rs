@@ -7,11 +7,14 @@ use super::progress::Progress;
 use super::shell::quoted;
 use super::{connection, output};
 use crate::apply::{Interrupt, Report, StepDone};
+use crate::broker::lock::holder_in;
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
 use crate::model::names::pattern_of;
-use crate::model::{BrokerVersion, QueueName, VhostName};
+use crate::model::printable::clean;
+use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
 use crate::plan::{Action, Plan, Step};
 use futures_util::stream::{self, StreamExt};
+use std::path::Path;
 
 /// Locks that are freed at once. They are taken one after another, by name, so that no two runs wait for each other.
 const RELEASES_AT_ONCE: usize = 8;
@@ -68,6 +71,25 @@ impl Locks {
         };
         stream::iter(self.held).for_each_concurrent(RELEASES_AT_ONCE, release).await;
     }
+}
+
+/// The holder of a lock in that vhost: another apply. This run is none, and neither is a process of this machine that has
+/// ended, though its lock has not expired yet.
+pub(super) fn applying(topology: &Topology) -> Option<String> {
+    let words = holder_in(topology)?;
+    let own = connection::holder();
+    // `me@host, pid 4711, since …`
+    let process = |words: &str| {
+        let (machine, rest) = words.split_once(", pid ")?;
+        let (_, machine) = machine.split_once('@')?;
+        Some((machine.to_owned(), rest.split(',').next()?.parse::<u32>().ok()?))
+    };
+    let (Some((machine, pid)), Some((here, own_pid))) = (process(words), process(&own)) else {
+        return Some(clean(words));
+    };
+    let has_ended = || Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists();
+    let is_over = machine == here && (pid == own_pid || has_ended());
+    (!is_over).then(|| clean(words))
 }
 
 /// Locks every vhost that is changed, in the order of their names. A vhost that does not exist is made first: nothing

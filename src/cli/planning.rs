@@ -141,6 +141,7 @@ async fn of(
         } else {
             Activity::default()
         };
+        activity.applying = super::locking::applying(&snapshot.topology);
         let mut part = one(snapshot, wanted, &activity, options);
         if deletes_queues(&part) {
             activity.shovels = broker.shovels(&wanted.topology.vhost).await?;

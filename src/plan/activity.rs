@@ -16,6 +16,9 @@ pub struct Activity {
     /// How many queues the vhost may have, if there is such a limit; only asked where messages are to be moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
+    /// The holder of the vhost's lock: another apply that runs now. Only asked where a migration is not finished.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub applying: Option<String>,
     /// Queues of migrations that were cut short from which a shovel still moves messages, and this user may not remove it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub out_of_reach: BTreeSet<QueueName>,

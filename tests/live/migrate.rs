@@ -34,3 +34,4 @@ mod policies;
 mod rivals;
 mod stage;
 mod traffic;
+mod under_way;

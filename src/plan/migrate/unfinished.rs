@@ -128,14 +128,18 @@ pub(in crate::plan) fn finish(draft: &mut Draft, situation: &Situation<'_>, opti
             let lift = format!("first let it finish, with the spec that it was begun with{way_back}");
             draft.block(&address, text, Some(lift));
         }
-        draft.unfinished.push(Note {
-            address,
-            text: format!(
+        let text = match &situation.activity.applying {
+            Some(holder) => format!(
+                "a migration of {id} is under way: {holder} holds the lock of the vhost. Wait for the end of that apply, \
+                 then plan again. If its process was killed, the lock expires within a minute"
+            ),
+            None => format!(
                 "a migration of {id} was cut short; {held}: {text}{nothing}",
                 held = held(situation, &name),
                 nothing = nothing_leads_to_it(situation, &name)
             ),
-        });
+        };
+        draft.unfinished.push(Note { address, text });
         if let (Some(wanted), true, false) = (wanted, goes_on, is_planned) {
             let mut holding = holding.clone();
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);

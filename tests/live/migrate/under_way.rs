@@ -1,0 +1,28 @@
+//! A plan that is made while another process migrates.
+
+use super::stage::{Stage, TTL};
+use super::traffic::Publisher;
+use crate::support::{Gate, Topo, deletes, until};
+
+#[test]
+fn a_plan_beside_a_running_migration_names_the_holder_of_the_lock() {
+    let (stage, proxy) = Stage::new("under-way", TTL).through();
+    let mut publisher = Publisher::new(&stage.vhost);
+    publisher.fill(20);
+    let gate = Gate::default();
+    proxy.add(deletes().path("/q.topo.drained"), gate.fault());
+    let words = Stage::apply("amqp");
+    let running = stage.topo.start(words.iter().map(String::as_str));
+    let other = Topo::new(&stage.vhost).spec(&stage.conversion.spec());
+    until("the end of the migration", || (proxy.count(&deletes().path("/q.topo.drained")) > 0).then_some(()));
+    for format in ["text", "markdown", "github", "json"] {
+        let plan = other.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", format]);
+        let plan = plan.expect_text("a migration of queue q is under way: ");
+        let plan =
+            plan.expect_text(&format!("pid {}, since ", running.pid())).expect_text("Wait for the end of that apply");
+        plan.expect_no_text("was cut short").expect_no_text("--abort");
+    }
+    gate.open();
+    stage.expect_migrated(&running.wait().expect_code(0));
+    other.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
+}
