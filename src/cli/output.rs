@@ -39,7 +39,9 @@ fn guarded(text: &str) -> Cow<'_, str> {
         if c == '\u{1b}' {
             color = at + length_of_color(&text[at..]);
         }
-        if at < color || !is_foreign(c) {
+        // Markdown parts an `@` from a name so: it is no mention then.
+        let is_parted = c == '\u{200b}' && guarded.ends_with('@');
+        if at < color || is_parted || !is_foreign(c) {
             guarded.push(c);
         } else {
             guarded.extend(c.escape_unicode());
