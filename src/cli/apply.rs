@@ -118,12 +118,22 @@ async fn intent(
         let (again, too_bad) = (again(arguments, &loaded.specs), beside.too_bad());
         return Ok(Intent { wanted, seen, specs: loaded.specs, again, too_bad });
     };
+    let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
+    if made_for != here && !arguments.allow_other_broker {
+        return Err(Failure::usage(format!(
+            "the plan was made for {made_for}, and this is {here}; nothing was changed"
+        ))
+        .hint(format!("apply it there: --url {}", shell::quoted(made_for)))
+        .hint("where both lead to the same broker, as a tunnel does: --allow-other-broker"));
+    }
     let wanted: Vec<Arc<Wanted>> = saved.vhosts.iter().map(|part| Arc::clone(&part.wanted)).collect();
     let now = planning::plan(access, &wanted, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
-    let again = format!("topo apply --plan {}{connection}{}", shell::path(Path::new(&path)), lock_flag(arguments));
+    let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
+    let again =
+        format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), lock_flag(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 

@@ -39,7 +39,8 @@ Exit codes:
 Environment:
   TOPO_VAR_NAME is a value for ${NAME} in the specs. No other variable is.
   Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
-  --allow, --prune, --abort, --no-backup, --yes, and --broker-version of plan.
+  --allow, --allow-other-broker, --prune, --abort, --no-backup, --yes, and
+  --broker-version of plan.
   What is typed goes first; an empty one is none.
   RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
   _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
@@ -267,6 +268,9 @@ pub(super) struct ApplyArguments {
     /// Apply exactly this saved plan; stop when the broker no longer matches it
     #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) plan: Option<PathBuf>,
+    /// Apply a saved plan that was made for another --url, such as that of a tunnel to the same broker
+    #[arg(long, requires = "plan", help_heading = "Applying")]
+    pub(super) allow_other_broker: bool,
     /// Stop unless the plan has this fingerprint
     #[arg(long, value_name = "FINGERPRINT", env = "TOPO_EXPECT", help_heading = "Applying")]
     pub(super) expect: Option<String>,

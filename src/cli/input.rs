@@ -10,6 +10,7 @@ use crate::expand::{Because, Expansion, Origin, expand};
 use crate::lint::Mistaken;
 use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
+use crate::plan::fingerprint::inconsistency;
 use crate::plan::{Plan, Source, Wanted};
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
@@ -175,7 +176,13 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
         }
         Some(_) | None => {}
     }
-    serde_json::from_str(&text).map_err(wrong)
+    let plan: Plan = serde_json::from_str(&text).map_err(wrong)?;
+    match inconsistency(&plan) {
+        Some(why) => Err(Failure::spec(format!("{} was edited after topo wrote it", path.display()))
+            .because(why)
+            .hint("plan again: topo plan --out plan.json")),
+        None => Ok(plan),
+    }
 }
 
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

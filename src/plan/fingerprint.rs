@@ -1,6 +1,8 @@
 //! The fingerprint of a plan, and whether one plan is what is left of another.
 
 use super::document::{Plan, PlannedChange, Step, VhostPlan};
+use super::planner::summary;
+use super::request::request;
 use super::{Action, Guard, HazardKind};
 use crate::model::{Address, ObjectId};
 use sha2::{Digest, Sha256};
@@ -33,6 +35,24 @@ pub fn fingerprint(plan: &Plan) -> String {
     }
     let digest = hash.finalize();
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares a plan that was read from a file with itself: its fingerprint, its numbers and the requests that it shows must
+/// follow from its content. Returns the first difference, as of a plan that was edited.
+///
+/// A fingerprint is no signature: the author of an edited plan can compute its fingerprint, too.
+pub fn inconsistency(plan: &Plan) -> Option<String> {
+    let content = fingerprint(plan);
+    if content != plan.fingerprint {
+        return Some(format!("the fingerprint of its content is {content}, not {}", plan.fingerprint));
+    }
+    if summary(&plan.vhosts) != plan.summary {
+        return Some("its summary does not count its changes".to_owned());
+    }
+    let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
+    let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
+    let (part, step) = steps.into_iter().find(is_other)?;
+    Some(format!("step {} of vhost {} shows another request than its action sends", step.id, part.vhost))
 }
 
 /// What the same steps do to more than they did when they were reviewed: a policy that meanwhile governs one more queue
@@ -112,6 +132,7 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
             .filter(|block| !known.contains(&(&block.address, &block.text)))
             .map(|block| format!("{}: {}", block.address, block.text)),
     );
+    news.extend(shown_otherwise(saved, now, steps == saved_steps));
     // What is changed or deleted must be what the reviewed plan saw; what is done already is not there any more.
     let seen: BTreeMap<_, _> = changes(saved).map(|change| (&change.address, &change.before)).collect();
     news.extend(changes(now).filter_map(|change| {
@@ -129,6 +150,36 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     } else {
         Staleness::Rest
     }
+}
+
+/// The changes that the saved plan shows otherwise than they are planned now. After a part of the steps, a recreated object is
+/// yet to be created, and what is done is no change any more: then only the results are compared.
+fn shown_otherwise(saved: &Plan, now: &Plan, is_whole: bool) -> Vec<String> {
+    let by_address = |plan| -> BTreeMap<&Address, &PlannedChange> {
+        changes(plan).map(|change: &PlannedChange| (&change.address, change)).collect()
+    };
+    let (shown, planned) = (by_address(saved), by_address(now));
+    let mut news = Vec::new();
+    for (address, change) in &planned {
+        let is_same = match shown.get(address) {
+            Some(shown) if is_whole => {
+                (shown.kind, &shown.after, &shown.fields) == (change.kind, &change.after, &change.fields)
+            }
+            Some(shown) => shown.after == change.after,
+            None => !is_whole,
+        };
+        if !is_same {
+            news.push(format!("{address}: the saved plan shows another change of it"));
+        }
+    }
+    let is_gone = |address: &&&Address| is_whole && !planned.contains_key(**address);
+    news.extend(
+        shown
+            .keys()
+            .filter(is_gone)
+            .map(|address| format!("{address}: the saved plan shows a change, and there is none")),
+    );
+    news
 }
 
 fn changes(plan: &Plan) -> impl Iterator<Item = &PlannedChange> {

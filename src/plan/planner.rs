@@ -118,6 +118,15 @@ fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
 
 /// Joins the plans of all vhosts into one document, with its summary and fingerprint.
 pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
+    let summary = summary(&vhosts);
+    let mut plan =
+        Plan { format_version: document::FORMAT_VERSION, target, options, fingerprint: String::new(), summary, vhosts };
+    plan.fingerprint = fingerprint::fingerprint(&plan);
+    plan
+}
+
+/// Counts the changes of all vhosts.
+pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
     let mut summary = document::Summary::default();
     for change in vhosts.iter().flat_map(|part| &part.changes) {
         let binding = matches!(change.id(), Some(ObjectId::Binding(_)));
@@ -132,10 +141,7 @@ pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
         };
         *count += 1;
     }
-    let mut plan =
-        Plan { format_version: document::FORMAT_VERSION, target, options, fingerprint: String::new(), summary, vhosts };
-    plan.fingerprint = fingerprint::fingerprint(&plan);
-    plan
+    summary
 }
 
 /// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application

@@ -135,10 +135,86 @@ fn a_plan_for_another_cluster_is_refused() {
     let vhost = Node::shared().vhost("cluster");
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
-    let mut plan = saved(&topo);
-    plan["target"]["cluster"] = json!("rabbit@elsewhere");
-    topo.write("plan.json", &plan.to_string());
-    topo.run(["apply", "--plan", "plan.json"]).expect_code(5).expect_text("the plan is for cluster rabbit@elsewhere");
+    let cluster = saved(&topo)["target"]["cluster"].as_str().unwrap().to_owned();
+    let mut overview = vhost.http().get("/api/overview").expect_status(200);
+    overview["cluster_name"] = json!("rabbit@elsewhere");
+    let other = Fault::Instead(Box::new(move || overview.clone()));
+    let proxy = Proxy::to(Node::shared()).on(gets().path("/api/overview"), other);
+    let topo = topo.through(&proxy);
+    let refused = topo.run(["apply", "--plan", "plan.json", "--allow-other-broker"]).expect_code(5);
+    refused.expect_text(&format!("the plan is for cluster {cluster}, this is rabbit@elsewhere"));
+}
+
+#[test]
+fn a_plan_for_another_url_needs_consent() {
+    let vhost = Node::shared().vhost("other-url");
+    let proxy = Proxy::to(Node::shared());
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let topo = topo.through(&proxy);
+    let refused = topo.run(["apply", "--plan", "plan.json"]).expect_code(64);
+    let words = format!("the plan was made for {}, and this is {}", vhost.node().url(), proxy.url());
+    refused.expect_text(&words).expect_text("--allow-other-broker");
+    assert_eq!((vhost.names("queues"), proxy.count(&any())), (Vec::new(), 0));
+    topo.run(["apply", "--plan", "plan.json", "--allow-other-broker"]).expect_code(0);
+    assert_eq!(vhost.names("queues").len(), 2);
+    topo.run(["apply", "-y", "--allow-other-broker"]).expect_code(64);
+}
+
+/// Each part of a plan that a reviewer reads, or that decides what is done.
+#[test]
+fn an_edited_plan_is_refused() {
+    let vhost = Node::shared().vhost("edited");
+    let topo = Topo::new(&vhost).spec(SPEC);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let plan = saved(&topo);
+    let edits: [(&str, Value); 6] = [
+        ("/fingerprint", json!("0123456789abcdef0123456789abcdef")),
+        ("/summary/create", json!(1)),
+        ("/target/cluster", json!("rabbit@elsewhere")),
+        ("/options/prune", json!(["queue"])),
+        ("/vhosts/0/changes/0/kind", json!("delete")),
+        ("/vhosts/0/steps/0/request/path", json!("/api/queues/x/other")),
+    ];
+    for (place, value) in edits {
+        let mut edited = plan.clone();
+        match edited.pointer_mut(place) {
+            Some(old) => *old = value,
+            None => edited["options"]["prune"] = value,
+        }
+        assert_ne!(edited, plan, "{place}");
+        topo.write("edited.json", &edited.to_string());
+        for command in [&["apply", "--plan", "edited.json"][..], &["graph", "--plan", "edited.json"]] {
+            let refused = topo.run(command.iter().copied()).expect_code(65);
+            refused.expect_error("edited.json was edited after topo wrote it").expect_text("caused by: ");
+        }
+    }
+    assert_eq!(vhost.names("queues"), [""; 0]);
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
+}
+
+/// What the fingerprint does not pin: the fields of a change that a reviewer reads, and what the plan wants.
+#[test]
+fn a_plan_must_show_what_is_planned_again() {
+    let vhost = Node::shared().vhost("shown");
+    vhost
+        .http()
+        .put(
+            &vhost.path("policies", &["p"]),
+            &json!({"pattern": "^x", "definition": {"max-length": 5}, "apply-to": "queues"}),
+        )
+        .expect_status(201);
+    let topo = Topo::new(&vhost).spec("policies: {p: {pattern: ^x, applyTo: queues, definition: {maxLength: 6}}}\n");
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    let plan = saved(&topo);
+    let mut edited = plan.clone();
+    let shown = edited.pointer_mut("/vhosts/0/changes/0/fields/0/after").unwrap();
+    assert_eq!(*shown, json!(6));
+    *shown = json!(5_000_000);
+    topo.write("edited.json", &edited.to_string());
+    let refused = topo.run(["apply", "--plan", "edited.json"]).expect_code(5);
+    refused.expect_text(&format!("policies/{}/p", vhost.name())).expect_text("shows another change");
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
 /// A plan with a bit of everything: creates, a conflict, a recreate, hazards, prunes, notes.
