@@ -145,6 +145,7 @@ fn temporary_files_follow_no_link() {
         ran(&topo, &format!("ln -sf victim {file}.$$.tmp; exec {} > /dev/null", writer(one, &file)));
         assert_eq!(topo.read("victim"), "untouched", "{one}");
         assert!(topo.read(&file).contains("orders"), "{one}");
+        fs::remove_file(topo.path(&file)).unwrap();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
 
 mod back;
+mod fallback;
 mod full;
 mod meanwhile;
 mod switch;
@@ -8,7 +9,6 @@ mod switch;
 pub(super) use back::Return;
 pub(super) use full::Limit;
 
-use super::fault::setback;
 use super::held::held_by;
 use super::pace::{Pace, prefetch};
 use super::{Means, Missing, Setback};
@@ -204,27 +204,6 @@ impl<'a> Moving<'a> {
     /// The mover over AMQP, if it is that one.
     pub(super) fn amqp(&self) -> Option<&AmqpMover> {
         self.means.mover.and_then(Mover::amqp)
-    }
-
-    /// What a fault means. Where AMQP cannot carry a message, a shovel takes over, if it may.
-    pub(super) async fn refused(&mut self, from: &QueueName, fault: Fault) -> Result<Fault, Setback> {
-        let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
-        let advice = match self.means.mover {
-            Some(Mover::AmqpOrShovel(_, shovel)) => match shovel.check().await {
-                Ok(()) => {
-                    self.fallback = Some(reason.clone());
-                    return Ok(fault);
-                }
-                Err(why) => format!("a shovel cannot take over: {why}"),
-            },
-            Some(Mover::Amqp(_) | Mover::Shovel(_)) | None => "use `--mover shovel`".to_owned(),
-        };
-        setback(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
-    }
-
-    /// Why a shovel took over from AMQP, if it did.
-    pub(super) fn fallback(&self) -> Option<&str> {
-        self.fallback.as_deref()
     }
 
     /// Whether nobody but our own mover consumes from a queue, as far as that is certain. A quorum queue without a leader

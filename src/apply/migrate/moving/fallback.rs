@@ -1,0 +1,34 @@
+//! Lets a shovel take over where AMQP cannot carry a message.
+
+use super::Moving;
+use crate::apply::migrate::Setback;
+use crate::apply::migrate::fault::setback;
+use crate::broker::mover::{Fault, Mover};
+use crate::model::QueueName;
+
+impl Moving<'_> {
+    /// What a fault means. Where AMQP cannot carry a message, a shovel takes over, if it may.
+    pub(in crate::apply::migrate) async fn refused(
+        &mut self,
+        from: &QueueName,
+        fault: Fault,
+    ) -> Result<Fault, Setback> {
+        let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
+        let advice = match self.means.mover {
+            Some(Mover::AmqpOrShovel(_, shovel)) => match shovel.check().await {
+                Ok(()) => {
+                    self.fallback = Some(reason.clone());
+                    return Ok(fault);
+                }
+                Err(why) => format!("a shovel cannot take over: {why}"),
+            },
+            Some(Mover::Amqp(_) | Mover::Shovel(_)) | None => "use `--mover shovel`".to_owned(),
+        };
+        setback(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
+    }
+
+    /// Why a shovel took over from AMQP, if it did.
+    pub(in crate::apply::migrate) fn fallback(&self) -> Option<&str> {
+        self.fallback.as_deref()
+    }
+}
