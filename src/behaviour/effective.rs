@@ -209,6 +209,36 @@ pub fn effective(
     holds
 }
 
+/// What a full queue does when a message is published to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest message is dropped or dead-lettered.
+    DropsOldest,
+    /// The new message is refused: the publisher gets `basic.nack`.
+    Refuses,
+    /// The new message is dead-lettered, and the publisher gets `basic.nack`.
+    RefusesAndDeadLetters,
+}
+
+impl WhenFull {
+    /// Returns what the effective `overflow` of a queue means for its type; `None` is a type of a plugin.
+    ///
+    /// A quorum queue accepts `reject-publish-dlx` and drops the oldest message (`rabbit_quorum_queue:overflow/3`, 3.8 to
+    /// 4.3).
+    pub fn of(overflow: Option<&ArgumentValue>, kind: Option<QueueType>) -> Self {
+        match overflow.and_then(ArgumentValue::as_text) {
+            Some("reject-publish") => Self::Refuses,
+            Some("reject-publish-dlx") if kind != Some(QueueType::Quorum) => Self::RefusesAndDeadLetters,
+            Some(_) | None => Self::DropsOldest,
+        }
+    }
+
+    /// Whether the publisher is refused.
+    pub fn refuses(self) -> bool {
+        self != Self::DropsOldest
+    }
+}
+
 /// The alternate exchange of an exchange: its argument, else the policy's (`rabbit_policy:get_arg`, all versions). No
 /// operator policy can have the key.
 pub fn effective_alternate(exchange: &Exchange, policy: Option<Named<'_>>) -> Option<Effective> {

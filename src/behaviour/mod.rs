@@ -19,7 +19,7 @@ pub use declare::{
     Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
 };
 pub use dialect::Dialect;
-pub use effective::{Effective, Precedence, Source, effective, effective_definition, precedence};
+pub use effective::{Effective, Precedence, Source, WhenFull, effective, effective_definition, precedence};
 pub use governing::{Fit, Governed, Governing, Named, Policies};
 pub use pattern::Pattern;
 pub use routing::Routing;

@@ -82,7 +82,7 @@ fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
     let mut what = vec!["what is given up"];
     what.extend(it.number("message-ttl").map(|_| "what expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
-    what.extend((is_limited && !it.rejects_when_full()).then_some("the oldest of a full queue"));
+    what.extend((is_limited && !it.when_full().refuses()).then_some("the oldest of a full queue"));
     let why = match to {
         Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
         None if it.is_drop_meant() => "`deadLetter: none` says so".to_owned(),

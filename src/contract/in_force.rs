@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::document::DeadLetters;
-use crate::behaviour::{Dialect, Effective, Governed, effective};
+use crate::behaviour::{Dialect, Effective, Governed, WhenFull, effective};
 use crate::expand::Retry;
 use crate::model::{Queue, QueueName, QueueType, Reach};
 use crate::spec::{DeadLetter, QueueSpec};
@@ -50,7 +50,7 @@ impl<'c, 'a> InForce<'c, 'a> {
     /// Whether the queue keeps dead-lettered messages that no queue takes, instead of dropping them.
     pub(crate) fn keeps_what_is_not_routed(&self) -> bool {
         let strategy = self.holds.get("dead-letter-strategy").and_then(|it| it.value.as_text());
-        strategy == Some("at-least-once") && self.rejects_when_full()
+        strategy == Some("at-least-once") && self.when_full().refuses()
     }
 
     /// How often a message is tried again after the first attempt.
@@ -80,9 +80,8 @@ impl<'c, 'a> InForce<'c, 'a> {
         self.dead_letters.is_none() && said == Some(&DeadLetter::Nowhere)
     }
 
-    /// Whether a full queue refuses messages instead of dropping its oldest.
-    pub(crate) fn rejects_when_full(&self) -> bool {
-        let overflow = self.holds.get("overflow").and_then(|it| it.value.as_text());
-        overflow.is_some_and(|overflow| overflow.starts_with("reject-publish"))
+    /// What a full queue does when a message is published to it.
+    pub(crate) fn when_full(&self) -> WhenFull {
+        WhenFull::of(self.holds.get("overflow").map(|it| &it.value), Some(self.queue_type))
     }
 }

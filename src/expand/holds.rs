@@ -2,8 +2,8 @@
 
 use super::Expander;
 use super::case::Case;
-use crate::behaviour::{Effective, Governed, Policies, Source, effective};
-use crate::model::{ArgumentValue, QueueName, QueueType};
+use crate::behaviour::{Effective, Governed, Policies, Source, WhenFull, effective};
+use crate::model::{ArgumentValue, QueueName};
 use crate::spec::{Diagnostic, Location, QueueSpec};
 use std::collections::BTreeMap;
 
@@ -36,14 +36,10 @@ impl Case<'_> {
         each?.into_iter().next()
     }
 
-    /// Whether the queue refuses what is new when it is full; else it drops the oldest.
+    /// The `overflow` that makes a full queue refuse publishers, if it does.
     pub(super) fn rejects(&self) -> Option<Said<'_>> {
-        self.said("overflow").filter(|said| match said.value.as_text() {
-            Some("reject-publish") => true,
-            // A quorum queue takes the word, and drops.
-            Some("reject-publish-dlx") => self.queue_type.value == QueueType::Classic,
-            Some(_) | None => false,
-        })
+        let kind = Some(self.queue_type.value);
+        self.said("overflow").filter(|said| WhenFull::of(Some(said.value), kind).refuses())
     }
 
     fn said_by<'s>(&'s self, key: &str, holds: &'s Effective) -> Option<Said<'s>> {

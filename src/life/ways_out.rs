@@ -2,6 +2,7 @@
 
 use super::document::WayOut;
 use super::{Teller, time};
+use crate::behaviour::WhenFull;
 use crate::contract::{Answer, Contract};
 use crate::expand::Retry;
 use crate::model::QueueType;
@@ -107,10 +108,13 @@ impl Teller<'_, '_> {
         ];
         let longest: Vec<String> = longest.into_iter().flatten().collect();
         if !longest.is_empty() {
-            let to = match (it.queue_type, it.rejects_when_full()) {
+            let to = match (it.queue_type, it.when_full()) {
                 (QueueType::Stream, _) => "the oldest segment is deleted".to_owned(),
-                (_, true) => "what is published is refused: the publisher gets basic.nack".to_owned(),
-                (_, false) => format!("the oldest message goes: {}", self.end("maxlen")),
+                (_, WhenFull::DropsOldest) => format!("the oldest message goes: {}", self.end("maxlen")),
+                (_, WhenFull::Refuses) => "what is published is refused: the publisher gets basic.nack".to_owned(),
+                (_, WhenFull::RefusesAndDeadLetters) => {
+                    format!("what is published goes: {}; the publisher gets basic.nack", self.end("maxlen"))
+                }
             };
             add("overflow", longest.join(", "), to);
         }

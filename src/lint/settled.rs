@@ -1,7 +1,7 @@
 //! What holds for a queue in the end: its arguments, and the policy of the spec that governs it.
 
 use super::{Finding, Rule, Subject};
-use crate::behaviour::{Effective, Governed, Source, effective};
+use crate::behaviour::{Effective, Governed, Source, WhenFull, effective};
 use crate::expand::Because;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
 use crate::spec::{DeadLetter, Location, QueueSpec};
@@ -53,14 +53,9 @@ impl Settled<'_> {
         ["max-length", "max-length-bytes"].into_iter().find(|key| self.get(key).is_some())
     }
 
-    /// Whether it refuses new messages when it is full, instead of dropping the oldest.
+    /// Whether a full queue refuses publishers instead of dropping its oldest message.
     pub(super) fn rejects(&self) -> bool {
-        match self.text("overflow") {
-            Some("reject-publish") => true,
-            // A quorum queue takes the word, and drops.
-            Some("reject-publish-dlx") => !self.is_quorum(),
-            Some(_) | None => false,
-        }
+        WhenFull::of(self.get("overflow").map(|it| &it.value), self.kind).refuses()
     }
 
     /// After how many redeliveries it lets go of a message.

@@ -2,7 +2,7 @@
 //! of the spec itself are refused when it is expanded (`expand::ladder`, `expand::case`), by the same rules.
 
 use super::{Sides, Values};
-use crate::behaviour::Governed;
+use crate::behaviour::{Governed, WhenFull};
 use crate::model::units::with_unit;
 use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
 use crate::plan::HazardKind;
@@ -59,12 +59,7 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
 /// What a setting that holds for a queue does to its retries, if it loses any.
 fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, values: &Values, key: &str) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
-    let rejects = match values.get("overflow").and_then(|it| it.value.as_text()) {
-        Some("reject-publish") => true,
-        // A quorum queue takes the word, and drops.
-        Some("reject-publish-dlx") => is_classic,
-        Some(_) | None => false,
-    };
+    let rejects = WhenFull::of(values.get("overflow").map(|it| &it.value), queue.queue_type()).refuses();
     let version = sides.situation.dialect.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {

@@ -1,6 +1,7 @@
 //! What a live queue loses, or does to its publishers, when other values hold for it. Looser limits are no threat.
 
 use super::Values;
+use crate::behaviour::WhenFull;
 use crate::model::count::{count, number};
 use crate::model::intervals::in_words;
 use crate::model::units::with_unit;
@@ -103,13 +104,9 @@ impl<'a> Difference<'a> {
         values.get(key).and_then(|it| it.value.as_text())
     }
 
-    /// Whether a full queue refuses publishers. A quorum queue knows `reject-publish-dlx` only to ignore it.
+    /// Whether a full queue refuses publishers.
     fn rejects(&self, values: &Values) -> bool {
-        match Self::text(values, "overflow") {
-            Some("reject-publish") => true,
-            Some("reject-publish-dlx") => self.queue_type != Some(QueueType::Quorum),
-            _ => false,
-        }
+        WhenFull::of(values.get("overflow").map(|it| &it.value), self.queue_type).refuses()
     }
 
     /// The count of a quorum queue comes with a tick: 0 may stand for

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use topo::behaviour::{Dialect, Effective, Governed, Policies, Source, effective};
+use topo::behaviour::{Dialect, Effective, Governed, Policies, Source, WhenFull, effective};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
 
 use super::version;
@@ -159,6 +159,53 @@ fn overflow_is_settled_by_type() {
             }
         }
     }
+}
+
+/// What each value of `overflow` does to a full queue, by type, as an argument and as a policy.
+#[test]
+fn full_queue_behaves_as_predicted() {
+    let node = Node::shared();
+    let vhost = node.vhost("when-full");
+    let amqp = vhost.amqp();
+    let mut compared = 0;
+    for kind in [QueueType::Classic, QueueType::Quorum] {
+        for overflow in ["drop-head", "reject-publish", "reject-publish-dlx"] {
+            for by_policy in [false, true] {
+                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy.
+                if !node.at_least(3, 9) && (kind == QueueType::Quorum || by_policy) {
+                    continue;
+                }
+                let name = format!("{kind}-{overflow}-{by_policy}");
+                let dead = format!("{name}.dead");
+                amqp.declare_exchange(&dead, "fanout", &[]).unwrap();
+                amqp.declare_queue(&dead, &[]).unwrap();
+                amqp.bind_queue(&dead, &dead, "", &[]);
+                let mut arguments =
+                    json!({"x-queue-type": kind.as_str(), "x-max-length": 2, "x-dead-letter-exchange": dead});
+                if by_policy {
+                    let definition = json!({"overflow": overflow});
+                    let body = json!({"pattern": format!("^{name}$"), "apply-to": "queues", "definition": definition});
+                    vhost.http().put(&vhost.path("policies", &[&name]), &body).expect_status(201);
+                } else {
+                    arguments["x-overflow"] = json!(overflow);
+                }
+                let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
+                vhost.http().put(&vhost.path("queues", &[&name]), &body).expect_status(201);
+                // A quorum queue begins to refuse some messages after it is full.
+                let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
+                let is_refused = outcomes.contains(&Outcome::Refused);
+                let predicted = WhenFull::of(Some(&overflow.into()), Some(kind));
+                assert_eq!(predicted.refuses(), is_refused, "{name}: {outcomes:?}");
+                if predicted == WhenFull::Refuses {
+                    assert_eq!(amqp.ready(&dead), 0, "{name}");
+                } else {
+                    until(&format!("dead-lettered messages of {name}"), || (amqp.ready(&dead) > 0).then_some(()));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, if node.at_least(3, 9) { 12 } else { 3 });
 }
 
 /// The smaller one holds, but for quorum queues before 4.0: there the policy.
