@@ -1,14 +1,17 @@
-//! A pattern that leaves some names out, to be written in the place of one that takes them in.
+//! Narrows a policy's pattern, so that it leaves some names out.
 
 use crate::behaviour::Pattern;
 use crate::model::names::pattern_of;
+use std::collections::BTreeSet;
 
-/// So many names can stand in a pattern that people read.
+/// The most names in a pattern that people read.
 const MOST_NAMES: usize = 4;
 
-/// One that still matches what is kept and nothing of what is avoided; tried, not guessed. The first that is right, the
-/// plainest first: its end, the names that are kept, the names that are left out, and tiers by what their names look like.
-pub(super) fn narrower(pattern: &str, kept: &[&str], avoided: &[&str]) -> Option<String> {
+/// Returns a pattern that still matches each name in `kept` and none in `avoided`, if there is one of a few words.
+///
+/// It only excludes: a list of the names that are kept would drop the objects that topo does not know of. Each candidate
+/// is checked with the broker's own kind of pattern; the shortest goes first.
+pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
     if kept.is_empty() {
         return None;
     }
@@ -18,12 +21,10 @@ pub(super) fn narrower(pattern: &str, kept: &[&str], avoided: &[&str]) -> Option
         Some(rest) if !pattern.contains('|') => rest.to_owned(),
         Some(_) | None => format!(".*(?:{pattern})"),
     };
-    let without = |what: &str| format!("^(?!{what}){rest}");
+    let without = |excluded: &str| format!("^(?!{excluded}){rest}");
     let candidates = [
-        (!pattern.ends_with('$')).then(|| format!("{pattern}$")),
-        any_of(kept).map(|names| format!("^{names}$")),
-        any_of(avoided).filter(|_| tiers.is_empty()).map(|names| without(&format!("{names}$"))),
-        // Their names say delays, which change.
+        any_of(&others).filter(|_| tiers.is_empty()).map(|names| without(&format!("{names}$"))),
+        // The names of tiers contain delays, which change.
         others.is_empty().then(|| without(TIER)),
         any_of(&others).filter(|_| !tiers.is_empty()).map(|names| without(&format!("{names}$|{TIER}"))),
     ];
@@ -40,7 +41,11 @@ const TIER: &str = r".*\.retry\.\d+\.\w+$";
 
 /// Some names as a part of a pattern; `None` where they are too many, or none.
 fn any_of(names: &[&str]) -> Option<String> {
-    let escaped = |name: &&str| pattern_of(name).trim_start_matches('^').trim_end_matches('$').to_owned();
+    let escaped = |name: &&str| {
+        let pattern = pattern_of(name);
+        let bare = pattern.strip_prefix('^').unwrap_or(&pattern);
+        bare.strip_suffix('$').unwrap_or(bare).to_owned()
+    };
     match names {
         [] => None,
         [one] => Some(escaped(one)),
@@ -54,25 +59,49 @@ fn any_of(names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn of(pattern: &str, kept: &[&str], avoided: &[&str]) -> String {
+        let (kept, avoided) = (kept.iter().copied().collect(), avoided.iter().copied().collect());
+        narrower(pattern, &kept, &avoided).unwrap_or_default()
+    }
 
     #[test]
-    fn the_plainest_that_is_right() {
+    fn excludes_names_and_tiers() {
         let work = &["orders.work"][..];
-        fn of(pattern: &str, kept: &[&str], avoided: &[&str]) -> String {
-            narrower(pattern, kept, avoided).unwrap_or_default()
-        }
-        assert_eq!(of(r"^orders\.work", work, &["orders.work.retry.1.5s"]), r"^orders\.work$");
-        assert_eq!(of(r"^orders\.", work, &["orders.dead"]), r"^orders\.work$");
-        assert_eq!(of(r"^o", &["o.a", "o.b"], &["o.dead"]), r"^(?:o\.a|o\.b)$");
-        let many = &["o.a", "o.b", "o.c", "o.d", "o.e"][..];
-        assert_eq!(of("^o", many, &["o.dead"]), r"^(?!o\.dead$)o");
-        assert_eq!(of("o|q", many, &["o.dead", "q.dead"]), r"^(?!(?:o\.dead|q\.dead)$).*(?:o|q)");
+        assert_eq!(of(r"^orders\.work", work, &["orders.work.retry.1.5s"]), r"^(?!.*\.retry\.\d+\.\w+$)orders\.work");
+        assert_eq!(of(r"^orders\.", work, &["orders.dead"]), r"^(?!orders\.dead$)orders\.");
+        assert_eq!(of("o|q", work, &["o.dead", "q.dead"]), r"^(?!(?:o\.dead|q\.dead)$).*(?:o|q)");
         let tiers: Vec<String> = (1..9).map(|number| format!("o.a.retry.{number}.5s")).collect();
         let mut avoided: Vec<&str> = tiers.iter().map(String::as_str).collect();
-        assert_eq!(of("^o", many, &avoided), r"^(?!.*\.retry\.\d+\.\w+$)o");
+        assert_eq!(of("^o", work, &avoided), r"^(?!.*\.retry\.\d+\.\w+$)o");
         avoided.push("o.dead");
-        assert_eq!(of("^o", many, &avoided), r"^(?!o\.dead$|.*\.retry\.\d+\.\w+$)o");
-        assert_eq!(narrower("^o", &[], &["o.dead"]), None);
-        assert_eq!(narrower("^o", &["o.dead"], &["o.dead"]), None);
+        assert_eq!(of("^o", work, &avoided), r"^(?!o\.dead$|.*\.retry\.\d+\.\w+$)o");
+        assert_eq!(of("^o", &[], &["o.dead"]), "");
+        assert_eq!(of("^o", &["o.dead"], &["o.dead"]), "");
+    }
+
+    proptest! {
+        /// Also names that neither list holds stay matched: a broker may have them.
+        #[test]
+        fn every_other_name_stays_matched(
+            pattern in prop::sample::select(vec!["^o", "o", r"^o\.", "o|q", "", ".*", "^(?:o|q)", r"\.a"]),
+            names in prop::collection::btree_set("[oq][.|$+(]?[ab]{0,2}", 2..9),
+            dead in 1_usize..4,
+        ) {
+            let governed = |name: &&str| Pattern::new(pattern).matches(name) == Some(true);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let avoided: BTreeSet<&str> = names.iter().copied().filter(governed).take(dead).collect();
+            let others: Vec<&str> = names.iter().copied().filter(|name| governed(name) && !avoided.contains(name)).collect();
+            let Some(known) = others.first() else { return Ok(()) };
+            let narrowed = narrower(pattern, &BTreeSet::from([*known]), &avoided);
+            let narrowed = Pattern::new(&narrowed.expect("there is always one"));
+            for name in &others {
+                prop_assert_eq!(narrowed.matches(name), Some(true), "{}", name);
+            }
+            for name in &avoided {
+                prop_assert_eq!(narrowed.matches(name), Some(false), "{}", name);
+            }
+        }
     }
 }

@@ -66,6 +66,11 @@ impl<'a> Subject<'a> {
         self.routing.get_or_init(|| Routing::new(topology, [], external, self.dialect))
     }
 
+    /// The topology of the spec, and the broker's, if there is one.
+    pub(super) fn topologies(&self) -> impl Iterator<Item = &'a Topology> {
+        std::iter::once(&self.expansion.topology).chain(self.live)
+    }
+
     /// Bindings that are live, and that the spec does not say.
     pub(super) fn other_bindings(&self) -> impl Iterator<Item = &'a Binding> {
         let said = &self.expansion.topology.bindings;

@@ -125,7 +125,11 @@ fn the_pattern_of_the_hint_leaves_generated_queues_out_and_no_other() {
     }
     assert_eq!(
         followed.into_iter().collect::<Vec<_>>(),
-        [r"^(?!orders\.dead$|.*\.retry\.\d+\.\w+$)orders\.", r"^orders\.work$"]
+        [
+            r"^(?!.*\.retry\.\d+\.\w+$)orders\.work",
+            r"^(?!orders\.dead$)orders\.",
+            r"^(?!orders\.dead$|.*\.retry\.\d+\.\w+$)orders\."
+        ]
     );
 }
 

@@ -1,7 +1,7 @@
 //! Policies that reach further than they were meant to: onto tiers, which keep a message for their own time and no other,
 //! and onto dead-letter queues.
 
-use crate::behaviour::Effective;
+use crate::behaviour::{Effective, Governed};
 use crate::lint::narrower::narrower;
 use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
@@ -95,13 +95,24 @@ fn finding(
     finding
 }
 
-/// What to write: a pattern for the queues that the policy is meant for, and for none that is generated.
+/// The pattern to write instead: it leaves out the tiers and dead-letter queues, and still matches all else that the policy
+/// governs today.
 fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
-    let is_by = |queue: &&Settled<'_>| KEYS.iter().any(|key| queue.by_policy(key).is_some_and(|(by, _)| by == policy));
-    let (mut kept, mut avoided) = (Vec::new(), Vec::new());
-    for queue in subject.settled().iter().filter(is_by) {
-        let is_generated = queue.is_dead_letter_queue || queue.retries_of.is_some();
-        if is_generated { &mut avoided } else { &mut kept }.push(queue.name.as_str());
+    let policies = subject.routing().policies();
+    let is_governed = |name: &str, governed: Governed| {
+        policies.governing(name, governed).possible().iter().flatten().any(|it| it.name == policy)
+    };
+    let (mut kept, mut avoided) = (BTreeSet::new(), BTreeSet::new());
+    for topology in subject.topologies() {
+        for (name, queue) in &topology.queues {
+            if is_governed(name.as_str(), Governed::from(queue)) {
+                let is_tier = subject.retries_of(&ObjectId::Queue(name.clone())).is_some();
+                let is_generated = is_tier || subject.spec.dead_letter_queues.contains_key(name);
+                if is_generated { &mut avoided } else { &mut kept }.insert(name.as_str());
+            }
+        }
+        let exchanges = topology.exchanges.keys().map(|name| name.as_str());
+        kept.extend(exchanges.filter(|name| is_governed(name, Governed::Exchange)));
     }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
     match narrower(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
