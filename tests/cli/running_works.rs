@@ -63,7 +63,7 @@ fn a_run_can_be_interrupted() {
 fn a_run_can_be_interrupted_where_the_tests_ignore_the_signal() {
     let suite = std::env::current_exe().unwrap();
     let output = Command::new("/bin/sh")
-        .args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""])
+        .args(["-c", "trap '' INT QUIT HUP; exec \"$0\" \"$@\""])
         .arg(suite)
         .args(["--exact", "cli::running_works::a_run_can_be_interrupted"])
         .output()

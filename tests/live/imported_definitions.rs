@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::export::round::{exported, plans_to_nothing};
-use crate::support::{Node, Topo, Vhost};
+use crate::support::{Node, Options, Topo, Vhost};
 
 /// Imports objects into a vhost, exactly as they are given.
 fn import(vhost: &Vhost<'_>, mut definitions: Value) {
@@ -13,6 +13,11 @@ fn import(vhost: &Vhost<'_>, mut definitions: Value) {
         }
     }
     vhost.http().post("/api/definitions", &definitions).expect_status(204);
+}
+
+/// A spec without its comments, which depend on where it was read from.
+fn without_comments(spec: &str) -> String {
+    spec.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
 /// Up to 4.0, the broker stores `undefined` for the missing field, and never deletes such an exchange by itself.
@@ -39,22 +44,20 @@ fn exchange_without_auto_delete_is_read() {
 /// A field that the broker has no default for is refused by both; of all others, both make the same.
 #[test]
 fn defaults_of_missing_fields_are_those_of_the_broker() {
-    let vhost = Node::shared().vhost("defaults");
-    let version = vhost.node().version();
+    // A node of its own: some of these objects cannot be deleted again, and the vhost neither.
+    let node = Node::start(Options::default());
+    let version = node.version();
     let whole = [
         ("queues", json!({"name": "q", "durable": true, "auto_delete": false, "arguments": {}})),
         (
             "exchanges",
             json!({"name": "e", "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}),
         ),
-        (
-            "bindings",
-            json!({"source": "amq.topic", "destination": "to", "destination_type": "queue", "routing_key": "k", "arguments": {}}),
-        ),
     ];
     for (list, whole) in whole {
-        for missing in whole.as_object().unwrap().keys() {
-            vhost.recreate(&json!({}));
+        // Without a name, the broker stores an exchange that breaks its vhost; topo refuses the file.
+        for missing in whole.as_object().unwrap().keys().filter(|missing| *missing != "name") {
+            let vhost = node.vhost("defaults");
             let to = json!({"durable": true, "arguments": {"x-queue-type": "classic"}});
             vhost.http().put(&vhost.path("queues", &["to"]), &to).expect_status(201);
             let mut object = whole.clone();
@@ -75,14 +78,13 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
             assert_eq!(imported.is_success(), read.code == Some(0), "{what}");
             if imported.is_success() {
                 // From 4.0 on, the broker adds the type of a queue, as the spec does.
-                assert_eq!(exported(&vhost), read.stdout, "{what}");
+                assert_eq!(without_comments(&exported(&vhost)), without_comments(&read.stdout), "{what}");
                 plans_to_nothing(&vhost, &read.stdout);
             } else {
-                let names = ["name", "source", "destination"].map(|field| object[field].as_str().unwrap_or("line 1"));
                 read.expect_code(65)
                     .expect_text(&format!("missing field `{missing}`"))
                     .expect_text("(line 1)")
-                    .expect_text(names.iter().find(|name| **name != "line 1").unwrap());
+                    .expect_text(object["name"].as_str().unwrap());
             }
         }
     }

@@ -289,7 +289,7 @@ fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
                     // Once, when half of the wait is over. The first two looks are those of the plans.
                     let (mut first, mut is_done) = (None, false);
                     let late = move || {
-                        let is_late = first.get_or_insert_with(Instant::now).elapsed() >= Duration::from_secs(1);
+                        let is_late = first.get_or_insert_with(Instant::now).elapsed() >= Duration::from_secs(6);
                         if is_late && !std::mem::replace(&mut is_done, true) {
                             publish();
                         }
@@ -336,7 +336,7 @@ fn an_empty_quorum_queue_is_recreated() {
     let scene = Scene::of("quorum");
     let started = Instant::now();
     scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
-    assert!(started.elapsed() >= Duration::from_secs(2), "two looks, two ticks of 500 ms apart");
+    assert!(started.elapsed() >= Duration::from_secs(12), "two looks, two ticks apart");
     assert!(scene.is_recreated());
 }
 

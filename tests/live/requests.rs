@@ -47,7 +47,7 @@ fn deletions_of_quorum_queues_wait_for_their_ticks_together() {
     topo.run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(0);
     let took = started.elapsed();
     assert_eq!(vhost.names("queues"), ["other"]);
-    assert!(took >= Duration::from_secs(2), "two ticks of 500 ms must pass: {took:?}");
+    assert!(took >= Duration::from_secs(12), "two ticks must pass: {took:?}");
     println!("five empty quorum queues were deleted in {took:.1?}");
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Node, Output, Topo, Vhost};
+use crate::support::{Node, Output, Topo, Vhost, until};
 
 const QUEUE: &str = "queues: {orders: {type: classic}}\n";
 
@@ -68,13 +68,30 @@ fn signals_end_topo_as_the_first_process() {
     for signal in ["TERM", "INT", "HUP"] {
         let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&url).spec(QUEUE);
         let running = topo.start(namespace.into_iter().chain([env!("CARGO_BIN_EXE_topo"), "plan"]));
-        // The connection shows that topo runs; it gets no answer.
+        // The connection gets no answer. It may be one of the run before, so the child is waited for.
         let (_connection, _) = silent.accept().unwrap();
         let children = format!("/proc/{0}/task/{0}/children", running.pid());
-        let child = fs::read_to_string(children).unwrap();
-        assert!(Command::new("kill").args(["-s", signal, child.trim()]).status().unwrap().success());
+        let child = until("topo as a child of unshare", || {
+            let children = fs::read_to_string(&children).unwrap();
+            let child = children.trim().to_owned();
+            let is_topo = fs::read_link(format!("/proc/{child}/exe")).is_ok_and(|it| it.ends_with("topo"));
+            (is_topo && handles(&child, signal)).then_some(child)
+        });
+        assert!(Command::new("kill").args(["-s", signal, &child]).status().unwrap().success());
         running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
     }
+}
+
+/// Whether a process has a handler for a signal.
+fn handles(process: &str, signal: &str) -> bool {
+    let number = match signal {
+        "HUP" => 1,
+        "INT" => 2,
+        _ => 15,
+    };
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & (1 << (number - 1)) != 0)
 }
 
 #[test]

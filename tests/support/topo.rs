@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use super::{Node, Proxy, User, Vhost, scratch, until};
 
-/// A shell starts a command in the background with these two signals ignored, and every child inherits that. `env` of
-/// coreutils restores the default before it becomes the program. SIGHUP stays as it is: `nohup` has set it.
+/// A shell starts a command in the background with SIGINT and SIGQUIT ignored, `nohup` with SIGHUP ignored, and every child
+/// inherits that. `env` of coreutils restores the default before it becomes the program.
 const ENV: &str = "/usr/bin/env";
-const DEFAULT_SIGNALS: &str = "--default-signal=INT,QUIT";
+const DEFAULT_SIGNALS: &str = "--default-signal=INT,QUIT,HUP";
 
 /// A folder, an environment and a connection in which `topo` is run, once or several times.
 pub(crate) struct Topo {

@@ -24,7 +24,7 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         let peer = until("the consumer's address", || stage.addresses().into_iter().flatten().next());
         // The counts of a quorum queue are up to a tick old. A mover beside a consumer begins after a third of the patience.
         let (patience, counted) =
-            if conversion.is_slow() { ("20s", " (as the queue counted up to 500 ms ago)") } else { ("15s", "") };
+            if conversion.is_slow() { ("20s", " (as the queue counted up to 5 s ago)") } else { ("15s", "") };
         let output = stage.migrate(mover, &[&format!("--drain-timeout={patience}")]);
         let context = format!("{} by {mover}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
