@@ -209,7 +209,7 @@ pub fn effective(
     holds
 }
 
-/// What a full queue does when a message is published to it.
+/// The behavior of a full queue when a message is published to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// The oldest message is dropped or dead-lettered.

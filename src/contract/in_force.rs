@@ -80,7 +80,7 @@ impl<'c, 'a> InForce<'c, 'a> {
         self.dead_letters.is_none() && said == Some(&DeadLetter::Nowhere)
     }
 
-    /// What a full queue does when a message is published to it.
+    /// Returns the behavior of the queue when it is full.
     pub(crate) fn when_full(&self) -> WhenFull {
         WhenFull::of(self.holds.get("overflow").map(|it| &it.value), Some(self.queue_type))
     }

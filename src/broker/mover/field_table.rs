@@ -53,7 +53,7 @@ pub(super) fn long(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
 }
 
-/// Whether tables and lists are nested in this table deeper than so many levels.
+/// Whether tables and lists nest deeper than the given number of levels in this table.
 pub(super) fn nests_deeper_than(levels: usize, table: &[u8]) -> bool {
     let mut open = vec![(table, b'F', levels)];
     while let Some((bytes, kind, left)) = open.pop() {

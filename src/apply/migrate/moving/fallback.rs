@@ -7,7 +7,7 @@ use crate::broker::mover::{Fault, Mover};
 use crate::model::QueueName;
 
 impl Moving<'_> {
-    /// What a fault means. Where AMQP cannot carry a message, a shovel takes over, if it may.
+    /// Converts a fault into a setback, unless a shovel can take over because AMQP cannot carry a message.
     pub(in crate::apply::migrate) async fn refused(
         &mut self,
         from: &QueueName,
