@@ -105,6 +105,7 @@ impl Story {
         }
         running.signal("KILL");
         assert_eq!(running.wait().code, None);
+        proxy.wait_until_idle();
         let between = objects(&vhost);
         let last = proxy.requests().pop();
         let context = || format!("killed at request {n} ({last:?}, done: {after}); then there was {between:#?}");
@@ -179,6 +180,7 @@ fn killed_when_deleted(story: &Story, arguments: &[&str]) -> (Vhost<'static>, BT
     until("a request that hangs", || proxy.hangs().then_some(()));
     running.signal("KILL");
     assert_eq!(running.wait().code, None);
+    proxy.wait_until_idle();
     assert_eq!(vhost.names("queues"), ["topo.lock"]);
     vhost.http().delete(&vhost.path("queues", &["topo.lock"])).expect_status(204);
     (vhost, expected, topo.url(&Node::shared().url()))

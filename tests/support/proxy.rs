@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -155,6 +155,7 @@ struct State {
 pub(crate) struct Proxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
+    connections: Arc<AtomicUsize>,
     closed: Arc<AtomicBool>,
 }
 
@@ -173,16 +174,21 @@ impl Proxy {
     pub(crate) fn to_port(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound above");
-        let proxy = Self { address, state: Arc::default(), closed: Arc::default() };
-        let (state, closed) = (Arc::clone(&proxy.state), Arc::clone(&proxy.closed));
+        let proxy = Self { address, state: Arc::default(), connections: Arc::default(), closed: Arc::default() };
+        let (state, connections) = (Arc::clone(&proxy.state), Arc::clone(&proxy.connections));
+        let closed = Arc::clone(&proxy.closed);
         thread::spawn(move || {
             for client in listener.incoming() {
                 if closed.load(Ordering::Relaxed) {
                     break;
                 }
-                let state = Arc::clone(&state);
-                // A connection that breaks is what this proxy is for.
-                thread::spawn(move || client.and_then(|client| serve(&client, port, &state)));
+                let (state, connections) = (Arc::clone(&state), Arc::clone(&connections));
+                connections.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || {
+                    // A connection that breaks is the purpose of this proxy.
+                    let _ = client.and_then(|client| serve(&client, port, &state));
+                    connections.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         proxy
@@ -217,6 +223,12 @@ impl Proxy {
     /// How many requests so far were such: `count(&gets().path("/api/queues"))`.
     pub(crate) fn count(&self, matching: &Matching) -> usize {
         lock(&self.state).requests.iter().filter(|request| matching.fits(request)).count()
+    }
+
+    /// Waits until every connection has ended, after the client was killed. Until then, a request that the client sent
+    /// just before (the renewal of its lock) may still reach the broker.
+    pub(crate) fn wait_until_idle(&self) {
+        until("a proxy without connections", || (self.connections.load(Ordering::Relaxed) == 0).then_some(()));
     }
 
     /// Whether a request hangs by now: before or after the broker did it, as it was told to.

@@ -49,6 +49,7 @@ pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bo
     );
     running.signal("KILL");
     assert_eq!(running.wait().code, None);
+    proxy.wait_until_idle();
     true
 }
 
@@ -218,7 +219,7 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
     at_once(4, cases, |(conversion, stop)| {
         let stage = Stage::new("killed", conversion);
         let road = AmqpRoad::to(stage.vhost.node(), Some(stop));
-        let kill = |_: &Proxy, mut running: Running| {
+        let kill = |proxy: &Proxy, mut running: Running| {
             until("a method that hangs", || (road.hangs() || running.is_over()).then_some(()));
             if !road.hangs() {
                 running.wait().expect_code(0);
@@ -227,6 +228,7 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
             println!("{}: killed {stop:?} {}", conversion.name, road.methods().join(", "));
             running.signal("KILL");
             assert_eq!(running.wait().code, None);
+            proxy.wait_until_idle();
             true
         };
         killed_on(stage.by_road(&road), ["amqp", "amqp"], None, kill, &tally);
@@ -250,13 +252,14 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
         })
         .collect();
     at_once(3, cases, |(conversion, mover, moment)| {
-        let kill = |_: &Proxy, mut running: Running| {
+        let kill = |proxy: &Proxy, mut running: Running| {
             // The moment is the subject.
             std::thread::sleep(Duration::from_millis(moment));
             if !running.is_over() {
                 running.signal("KILL");
             }
             let output = running.wait();
+            proxy.wait_until_idle();
             assert!(matches!(output.code, None | Some(0)), "{output}");
             output.code.is_none()
         };
