@@ -48,6 +48,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// Libraries that belong to some layers only.
 const AT_HOME_IN: &[(&str, &[&str])] = &[
+    ("granit_parser", &["spec"]),
     ("serde_yaml", &["spec"]),
     // As a derive: the schemas of plans and contracts describe the model's values.
     ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),

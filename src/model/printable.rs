@@ -21,6 +21,10 @@ pub fn is_hidden(c: char) -> bool {
 /// A name or value on one line of text: hidden characters become `\u{…}`, and nothing is left that the runner of a
 /// workflow takes for a command (`::` at the start of a line, `##[` anywhere).
 pub fn clean(text: &str) -> String {
+    // Nearly every name: nothing in it can be hidden or a command.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'#')) && !text.contains("::") {
+        return text.to_owned();
+    }
     let mut clean = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
         // A sentence is wrapped at its blanks: each of its words can begin a line.

@@ -18,6 +18,7 @@ mod level;
 mod lint_keys;
 mod node;
 mod notation;
+mod plain_yaml;
 mod position;
 mod queue;
 mod queue_keys;

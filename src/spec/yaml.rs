@@ -1,11 +1,11 @@
-//! YAML text into trees of nodes, one a document. The only module that knows the YAML library: anchors, merge keys,
-//! duplicate keys and the limits against bombs are the library's; which plain scalar is what is decided by `scalar`.
+//! YAML text into trees of nodes, one a document. Anchors, merge keys, duplicate keys and the limits against bombs are the
+//! library's; which plain scalar is what is decided by `scalar`. [`plain_yaml`] reads most files faster.
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Absent, Entry, Node, Value};
 use super::position::Location;
-use super::{scalar, syntax, tags};
+use super::{plain_yaml, scalar, syntax, tags};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -22,6 +22,9 @@ const MOST_ALIASES: usize = 1_000_000;
 /// What aliases may stand for, in events of the library (a scalar is one), however large the file is.
 const MOST_REPLAYED: usize = 2_000_000;
 
+/// How a scalar begins that is not plain.
+const QUOTES: [char; 4] = ['"', '\'', '|', '>'];
+
 /// How often a file is read at most: once more for each mistake that is looked past.
 const MOST_READ: usize = 20;
 
@@ -30,6 +33,11 @@ const MOST_READ: usize = 20;
 /// What can be taken out of what is no YAML is taken out and reported, so that one unquoted routing key does not hide all else
 /// that is wrong; and keys that stand twice are read all the same.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
+    plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
+}
+
+/// The same without [`plain_yaml`].
+pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let mut mended: Option<String> = None;
     let mut duplicate: Option<Location> = None;
     let (mut last_line, mut forgotten) = (0, Vec::new());
@@ -217,6 +225,10 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     let source = text.get(at.start..at.end).unwrap_or_default();
     let value = match raw.value {
         Raw::Plain => plain(source, at, diagnostics),
+        // The library writes infinities and NaN anew: `.INF` becomes `.inf`.
+        Raw::Text(content) if matches!(content.as_str(), ".inf" | "-.inf" | ".nan") && !source.starts_with(QUOTES) => {
+            Value::Text(source.to_owned())
+        }
         Raw::Text(content) => Value::Text(content),
         Raw::List(items) => Value::List(items.into_iter().map(|item| node(file, text, item, diagnostics)).collect()),
         Raw::Table(entries) => Value::Table(
@@ -264,7 +276,7 @@ fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
 }
 
 /// Whether a number or a boolean is written in another way than it is shown.
-fn is_other(value: &Value, source: &str) -> bool {
+pub(super) fn is_other(value: &Value, source: &str) -> bool {
     match value {
         Value::Boolean(value) => source != value.to_string(),
         Value::Integer(value) => source != value.to_string(),
@@ -274,7 +286,7 @@ fn is_other(value: &Value, source: &str) -> bool {
 }
 
 /// What stands behind a key that has no value: `routingKey: #.x` is null to YAML.
-fn instead(text: &str, end: usize) -> Absent {
+pub(super) fn instead(text: &str, end: usize) -> Absent {
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
     match rest.chars().next() {
         Some('#') => Absent::Comment,

@@ -3,6 +3,7 @@
 mod agreement;
 mod broken;
 mod codes;
+mod plain_yaml;
 mod retry;
 mod text;
 

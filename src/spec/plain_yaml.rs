@@ -1,0 +1,135 @@
+//! Trees of nodes from the events of the YAML parser, for files in which a node is what is written there: no anchors, merge
+//! keys or tags, no key twice, no error. [`yaml`](super::yaml) reads everything else, at twice the cost, and decides what is
+//! wrong; for the files that both can read, the trees are the same.
+
+use super::node::{Entry, Node, Value};
+use super::position::Location;
+use super::scalar;
+use super::yaml::{DEEPEST, instead, is_other};
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
+
+/// More documents than any file has.
+const MOST_DOCUMENTS: usize = 1000;
+/// Up to this size, comparing all keys of a table is faster than sorting them.
+const SMALL_TABLE: usize = 16;
+
+/// All documents of a file, each of them a table; `None` when the file is for [`yaml`](super::yaml).
+pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
+    // Positions are counted without a byte order mark.
+    if text.starts_with('\u{feff}') {
+        return None;
+    }
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    let mut reader = Reader { file, text, parser: Parser::new_from_str_with_options(text, options) };
+    let mut documents = Vec::new();
+    loop {
+        match reader.next()? {
+            (Event::StreamStart | Event::DocumentEnd, _) => {}
+            (Event::DocumentStart(_, None), _) if documents.len() < MOST_DOCUMENTS => {
+                let first = reader.next()?;
+                let document = reader.node(first, 0)?;
+                if !matches!(document.value, Value::Table(_)) {
+                    return None;
+                }
+                documents.push(document);
+            }
+            (Event::StreamEnd, _) if !documents.is_empty() => return Some(documents),
+            (_, _) => return None,
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: usize,
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<(Event<'a>, Span)> {
+        self.parser.next_event()?.ok()
+    }
+
+    /// The node that begins with this event, at this depth.
+    fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Option<Node> {
+        let at = self.location(&span)?;
+        let source = self.text.get(at.start..at.end)?;
+        let is_shallow = depth + 1 < DEEPEST;
+        let value = match event {
+            Event::Scalar(content, ScalarStyle::Plain, 0, None) => match plain(source)? {
+                Value::Text(_) => Value::Text(content.into_owned()),
+                value => value,
+            },
+            Event::Scalar(content, _, 0, None) => Value::Text(content.into_owned()),
+            Event::SequenceStart(_, 0, None) if is_shallow => self.list(depth + 1)?,
+            Event::MappingStart(_, 0, None) if is_shallow => self.table(depth + 1)?,
+            _ => return None,
+        };
+        let written = is_other(&value, source).then(|| source.into());
+        Some(Node { value, at, used_at: None, written })
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Value> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Some(Value::List(items)),
+                event => items.push(self.node(event, depth)?),
+            }
+        }
+    }
+
+    fn table(&mut self, depth: usize) -> Option<Value> {
+        let mut entries: Vec<Entry> = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::MappingEnd, _) => break,
+                (Event::Scalar(key, style, 0, None), span) => {
+                    let at = self.location(&span)?;
+                    let is_text = style != ScalarStyle::Plain || scalar::is_plain_text(&key);
+                    if !is_text || key == "<<" {
+                        return None;
+                    }
+                    let value = self.next()?;
+                    let mut node = self.node(value, depth)?;
+                    if let Value::Null(why) = &mut node.value
+                        && node.at.start == node.at.end
+                    {
+                        *why = instead(self.text, at.end);
+                    }
+                    entries.push(Entry { key: key.into_owned(), at, node });
+                }
+                _ => return None,
+            }
+        }
+        (!has_key_twice(&entries)).then_some(Value::Table(entries))
+    }
+
+    fn location(&self, span: &Span) -> Option<Location> {
+        let range = span.byte_range()?;
+        // The span of a block scalar ends behind its last line break.
+        let end = range.start + self.text.get(range.clone())?.trim_end().len();
+        let (line, column) = (span.start.line(), span.start.col() + 1);
+        Some(Location { file: self.file, start: range.start, end, line, column })
+    }
+}
+
+/// A plain scalar; `None` for a number that is too large.
+fn plain(source: &str) -> Option<Value> {
+    let value = scalar::resolve(source);
+    let is_whole = !source.contains(['.', 'e', 'E']);
+    match value {
+        Value::Float(number) if is_whole || !number.is_finite() => None,
+        value => Some(value),
+    }
+}
+
+fn has_key_twice(entries: &[Entry]) -> bool {
+    if entries.len() <= SMALL_TABLE {
+        return entries.iter().enumerate().any(|(n, entry)| entries[..n].iter().any(|before| before.key == entry.key));
+    }
+    let mut keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
+}
