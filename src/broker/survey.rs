@@ -17,7 +17,7 @@ pub(super) struct Cluster {
 }
 
 /// What is the same for every vhost, and what each says of itself.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Survey {
     pub(super) cluster: Cluster,
     pub(super) settings: BTreeMap<String, wire::Vhost>,

@@ -84,7 +84,7 @@ impl From<Vec<VhostEntry>> for Vhosts {
 }
 
 /// An entry of `GET /api/vhosts`.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Vhost {
     pub(super) name: String,
     pub(super) description: Option<String>,

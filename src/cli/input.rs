@@ -22,8 +22,8 @@ use std::path::Path;
 pub(super) struct Loaded {
     /// What was written, and what it stands for.
     pub(super) expanded: Vec<(Spec, Expansion)>,
-    /// For which broker all of it is expanded, while it is for one.
-    dialect: Option<Dialect>,
+    /// For which broker each of them is expanded.
+    dialects: Vec<Dialect>,
     pub(super) files: Vec<SourceFile>,
     /// The specs as they would be typed.
     pub(super) specs: String,
@@ -32,10 +32,19 @@ pub(super) struct Loaded {
     format: FindingsFormat,
 }
 
-/// Parses and expands the specs; findings go to standard error. They are expanded for the newest broker first: what is
-/// wrong there is wrong on every one, so it is said before any is waited for.
+/// Parses and expands the specs; findings go to standard error.
 pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
-    loaded(sources, FindingsFormat::Text, BrokerVersion::NEWEST_KNOWN)
+    load_for_known(sources, |_| None)
+}
+
+/// The same for the brokers that are known by now. A spec whose broker is not is expanded for the newest: what is wrong
+/// there is wrong on every one, so it is reported without waiting for a broker.
+pub(super) fn load_for_known(
+    sources: Sources,
+    known: impl Fn(&VhostName) -> Option<Dialect>,
+) -> Result<Loaded, Failure> {
+    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    loaded(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
 }
 
 /// The same for that version, with the findings in a format: other than text, they are the result and go to standard
@@ -46,20 +55,26 @@ pub(super) fn load_for(
     format: FindingsFormat,
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
-    loaded(Sources::read(arguments, command)?, format, version)
+    let dialect = Dialect::of(version);
+    loaded(Sources::read(arguments, command)?, format, |_| dialect.clone())
 }
 
-fn loaded(sources: Sources, format: FindingsFormat, version: BrokerVersion) -> Result<Loaded, Failure> {
+fn loaded(
+    sources: Sources,
+    format: FindingsFormat,
+    dialect_of: impl Fn(&VhostName) -> Dialect,
+) -> Result<Loaded, Failure> {
     let Sources { files, unreadable, variables, only, specs, names } = sources;
-    let dialect = Dialect::of(version);
     let (parsed, wrong) = parse_all(&files, &variables);
     let wrong = unreadable.and(wrong);
-    let expansions: Result<Vec<Expansion>, _> = parsed.iter().map(|spec| expand(spec, &dialect)).collect();
+    let mut dialects: Vec<Dialect> = parsed.iter().map(|spec| dialect_of(&spec.vhost.value)).collect();
+    let for_each = || parsed.iter().zip(&dialects);
+    let expansions: Result<Vec<Expansion>, _> = for_each().map(|(spec, dialect)| expand(spec, dialect)).collect();
     let mut expanded: Vec<(Spec, Expansion)> = match expansions {
         Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
         Ok(_) | Err(_) => {
             // What is sound is looked at as closely as ever: all that is wrong is said at once.
-            let rest = parsed.iter().map(|spec| Mistaken::new(spec, &wrong).errors(&dialect));
+            let rest = for_each().map(|(spec, dialect)| Mistaken::new(spec, &wrong).errors(dialect));
             let all = rest.fold(wrong.clone(), Diagnostics::and);
             return Err(refused(&all, &files, format));
         }
@@ -67,24 +82,13 @@ fn loaded(sources: Sources, format: FindingsFormat, version: BrokerVersion) -> R
     if let Some(only) = &only {
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
         expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
+        dialects = expanded.iter().map(|(spec, _)| dialect_of(&spec.vhost.value)).collect();
         if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));
         }
     }
-    Ok(Loaded { expanded, dialect: Some(dialect), files, specs, names, format })
-}
-
-fn expanded_for<'a>(specs: impl Iterator<Item = (Spec, &'a Dialect)>) -> Result<Vec<(Spec, Expansion)>, Diagnostics> {
-    let mut expanded = Vec::new();
-    let mut findings = Diagnostics::new();
-    for (spec, dialect) in specs {
-        match expand(&spec, dialect) {
-            Ok(expansion) => expanded.push((spec, expansion)),
-            Err(more) => findings.extend(more),
-        }
-    }
-    if findings.is_empty() { Ok(expanded) } else { Err(findings) }
+    Ok(Loaded { expanded, dialects, files, specs, names, format })
 }
 
 impl Loaded {
@@ -93,18 +97,20 @@ impl Loaded {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
 
-    /// Expands the specs again, for the brokers that were found, each by the spec's place; unless all are as the one that
-    /// they were expanded for.
+    /// Expands those specs again that were expanded for another broker than the one that was found, by the spec's place.
     pub(super) fn expand_for<'a>(&mut self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<(), Failure> {
-        let known = self.dialect.take();
-        if (0..self.expanded.len()).all(|index| known.as_ref() == Some(dialect(index))) {
-            self.dialect = known;
-            return Ok(());
+        let mut findings = Diagnostics::new();
+        for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.dialects).enumerate() {
+            let found = dialect(index);
+            if known == found {
+                continue;
+            }
+            match expand(spec, found) {
+                Ok(for_found) => (*expansion, *known) = (for_found, found.clone()),
+                Err(more) => findings.extend(more),
+            }
         }
-        let specs = std::mem::take(&mut self.expanded).into_iter().enumerate();
-        let expanded = expanded_for(specs.map(|(index, (spec, _))| (spec, dialect(index))));
-        self.expanded = expanded.map_err(|found| refused(&found, &self.files, self.format))?;
-        Ok(())
+        if findings.is_empty() { Ok(()) } else { Err(refused(&findings, &self.files, self.format)) }
     }
 
     /// What the specs want, in the same order. What was written is forgotten by it: of a large spec that is much, and a

@@ -6,11 +6,11 @@ use super::findings::{self, Found};
 use super::input::{self, Loaded};
 use super::sources::Sources;
 use crate::behaviour::Dialect;
-use crate::broker::{Broker, Snapshot};
+use crate::broker::{Broker, Snapshot, Survey};
 use crate::lint::Levels;
-use crate::model::BrokerVersion;
+use crate::model::{BrokerVersion, VhostName};
 use crate::plan::Wanted;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use tokio::try_join;
 
@@ -28,14 +28,23 @@ pub(super) struct Reading {
 pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> Result<Reading, Failure> {
     let guessed = sources.vhosts_at_a_glance();
     let (tell, told) = oneshot::channel();
+    let surveyed: Arc<OnceLock<Survey>> = Arc::default();
+    let known = Arc::clone(&surveyed);
     let load = async {
-        let loaded = beside(move || input::load(sources)).await?;
+        let known = move |vhost: &VhostName| known.get().map(|survey| survey.dialect(vhost));
+        let loaded = beside(move || input::load_for_known(sources, known)).await?;
         // Nobody listens any more where all has failed.
         let _ = tell.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };
     let specs = async {
-        let (mut loaded, survey) = try_join!(load, async { Ok(broker.survey().await) })?;
+        let ask = async {
+            let answer = broker.survey().await;
+            // Mostly before the specs are parsed, so that they are expanded once.
+            let _ = answer.as_ref().map(|survey| surveyed.set(survey.clone()));
+            Ok(answer)
+        };
+        let (mut loaded, survey) = try_join!(load, ask)?;
         let survey = survey?;
         let dialects: Vec<Dialect> = loaded.vhosts().iter().map(|vhost| survey.dialect(vhost)).collect();
         let understand = move || {
