@@ -1,11 +1,12 @@
 //! Runs the waves of a plan: steps of one wave at once, waves one after another.
 
 use super::migrate::{Ended, Event, Means, migrate};
+use super::precautions::{nothing_new_is_bound, rehearse, same_topic_permissions, verify};
 use super::recreates::{Recreates, prepares};
 use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
 use crate::broker::{BrokerError, LockedBroker, Performed};
-use crate::model::{Binding, Object, ObjectId, QueueName};
-use crate::plan::{Action, ChangeKind, Guard, Step, VhostPlan};
+use crate::model::{ObjectId, QueueName};
+use crate::plan::{Action, Guard, Step, VhostPlan};
 use futures_util::{StreamExt, stream};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -263,6 +264,7 @@ async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step, lock: Loc
     let id = step.action.object();
     if deletes && step.recreate.as_ref() == Some(&id) {
         nothing_new_is_bound(part, broker, &id).await?;
+        same_topic_permissions(part, broker, &step.address, &id).await?;
         rehearse(part, broker, &id).await?;
     } else if deletes && step.recreate.is_none() && !part.may_be_bound(&step.address) {
         nothing_new_is_bound(part, broker, &id).await?;
@@ -274,100 +276,6 @@ async fn perform(part: &VhostPlan, broker: &LockedBroker, step: &Step, lock: Loc
     Ok(performed)
 }
 
-/// Binds again what is bound already, as far as it is somebody else's: that changes nothing, and a refusal (no permission
-/// on the other exchange, an exclusive queue) comes while everything is still there.
-async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
-    let restored: BTreeSet<&Binding> = bound_by(part).collect();
-    let declared = &part.wanted.topology.bindings;
-    let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
-    let theirs: Vec<&Binding> = live
-        .iter()
-        .filter(|binding| binding.touches(id) && restored.contains(binding) && !declared.contains(*binding))
-        .collect();
-    let mut refusal = None;
-    for binding in &theirs {
-        let again = Action::Bind { binding: (*binding).clone() };
-        if let Err(error) = broker.perform(&again).await {
-            refusal = Some(BrokerError::NotRestorable {
-                object: id.to_string(),
-                binding: binding.to_string(),
-                reason: error.to_string(),
-            });
-            break;
-        }
-    }
-    if theirs.is_empty() {
-        return Ok(());
-    }
-    // An AMQP client's int32 and the int64 that HTTP sends are two bindings: the second one goes again.
-    let after = broker.broker().bindings(broker.vhost()).await?.1;
-    for binding in theirs {
-        let known = keys.get(binding);
-        for key in after.get(binding).into_iter().flatten() {
-            if !known.is_some_and(|known| known.contains(key)) {
-                let unbind = Action::Unbind { binding: binding.clone(), properties_key: key.clone() };
-                broker.perform(&unbind).await?;
-            }
-        }
-    }
-    refusal.map_or(Ok(()), Err)
-}
-
-fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
-    part.steps.iter().filter_map(|step| match &step.action {
-        Action::Bind { binding } => Some(binding),
-        Action::PutVhost { .. }
-        | Action::DeclareExchange { .. }
-        | Action::PutPolicy { .. }
-        | Action::DeclareQueue { .. }
-        | Action::Unbind { .. }
-        | Action::DeleteQueue { .. }
-        | Action::DeleteExchange { .. }
-        | Action::DeletePolicy { .. }
-        | Action::MoveMessages { .. } => None,
-    })
-}
-
 fn is_deletion(action: &Action) -> bool {
     matches!(action, Action::DeleteQueue { .. } | Action::DeleteExchange { .. })
-}
-
-/// A binding that appeared since the plan was made would be lost with the object, and nobody would know of it.
-async fn nothing_new_is_bound(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
-    let known: BTreeSet<&Binding> = bound_by(part).collect();
-    let unwanted: BTreeSet<&Binding> = part
-        .changes
-        .iter()
-        .filter(|change| change.kind == ChangeKind::Delete)
-        .filter_map(|change| match &change.before {
-            Some(Object::Binding(binding)) => Some(binding),
-            Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
-        })
-        .collect();
-    let live = broker.broker().bindings_at(broker.vhost(), id).await?;
-    let new = live.into_iter().find(|binding| !known.contains(binding) && !unwanted.contains(binding));
-    match new {
-        Some(binding) => Err(BrokerError::BoundMeanwhile { object: id.to_string(), binding: binding.to_string() }),
-        None => Ok(()),
-    }
-}
-
-/// A 204 proves nothing: what is deleted must be gone, and what is made again must be there, before the next step.
-async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerError> {
-    let (id, expected) = match action {
-        Action::DeleteQueue { .. } | Action::DeleteExchange { .. } => (action.object(), false),
-        Action::DeclareQueue { .. } | Action::DeclareExchange { .. } => (action.object(), true),
-        Action::PutVhost { .. }
-        | Action::PutPolicy { .. }
-        | Action::Bind { .. }
-        | Action::Unbind { .. }
-        | Action::DeletePolicy { .. }
-        | Action::MoveMessages { .. } => return Ok(()),
-    };
-    let object = id.to_string();
-    match broker.broker().exists(broker.vhost(), &id).await {
-        Ok(there) if there == expected => Ok(()),
-        Ok(_) => Err(BrokerError::NotVerified { object, expected }),
-        Err(error) => Err(BrokerError::Unverifiable { object, reason: error.to_string() }),
-    }
 }

@@ -7,6 +7,7 @@
 mod execute;
 mod interrupt;
 mod migrate;
+mod precautions;
 mod recreates;
 mod report;
 

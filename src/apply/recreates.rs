@@ -12,7 +12,8 @@ pub(super) struct Recreates {
     begun: BTreeSet<ObjectId>,
     /// The keep is there and the old one, too: after a stop, the keep goes again.
     prepared: BTreeSet<ObjectId>,
-    /// A binding could not be restored: the keep stays, because it alone knows of it, and the next run tries again.
+    /// A binding or a topic permission could not be restored: the keep stays, because it alone knows of it, and the next run
+    /// tries again.
     owing: BTreeSet<ObjectId>,
 }
 
@@ -47,6 +48,7 @@ impl Recreates {
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }
@@ -60,7 +62,7 @@ impl Recreates {
 
     pub(super) fn failed(&mut self, step: &Step, error: &BrokerError) {
         let Some(id) = &step.recreate else { return };
-        if matches!(step.action, Action::Bind { .. }) {
+        if matches!(step.action, Action::Bind { .. } | Action::PutTopicPermission { .. }) {
             self.owing.insert(id.clone());
         } else if !matches!(error, BrokerError::Inequivalent { .. }) {
             // Without the object there is nothing to bind. (An application that was faster has made one.)

@@ -243,6 +243,12 @@ pub enum BrokerError {
         /// The binding.
         binding: String,
     },
+    /// Topic permissions changed between the plan and the deletion that would take them along. Nothing was deleted.
+    #[error("{object} was left alone: its topic permissions changed meanwhile; run again to take them along")]
+    TopicPermissionsChanged {
+        /// The exchange.
+        object: String,
+    },
     /// The broker took a request and did not do it.
     #[error(
         "the broker said done, but {object} {}",
@@ -277,6 +283,16 @@ pub enum BrokerError {
         object: String,
         /// The binding.
         binding: String,
+        /// The broker's words.
+        reason: String,
+    },
+    /// A topic permission could not be restored after a recreate. Nothing was deleted.
+    #[error("{object} was left alone: the {permission} could not be restored ({reason})")]
+    TopicPermissionNotRestorable {
+        /// The exchange.
+        object: String,
+        /// The topic permission.
+        permission: String,
         /// The broker's words.
         reason: String,
     },

@@ -29,6 +29,8 @@ impl BrokerError {
             | Self::NoMembers { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::TopicPermissionsChanged { .. }
+            | Self::TopicPermissionNotRestorable { .. }
             | Self::NotMoved { .. }
             | Self::NotVerified { .. }
             | Self::Unverifiable { .. }
@@ -69,6 +71,8 @@ impl BrokerError {
             | Self::NoMembers { .. }
             | Self::Undeletable { .. }
             | Self::BoundMeanwhile { .. }
+            | Self::TopicPermissionsChanged { .. }
+            | Self::TopicPermissionNotRestorable { .. }
             | Self::NotMoved { .. }
             | Self::NotRestorable { .. }
             | Self::Unlistable { .. }
@@ -95,6 +99,8 @@ impl BrokerError {
                 | Self::EmptinessUnknown { .. }
                 | Self::NoMembers { .. }
                 | Self::BoundMeanwhile { .. }
+                | Self::TopicPermissionsChanged { .. }
+                | Self::TopicPermissionNotRestorable { .. }
                 | Self::NotRestorable { .. }
         )
     }

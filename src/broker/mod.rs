@@ -26,6 +26,7 @@ mod redact;
 mod shovels;
 mod survey;
 mod ticks;
+mod topic_permissions;
 mod wire;
 
 pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};

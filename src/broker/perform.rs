@@ -45,6 +45,7 @@ impl Broker {
             Action::Bind { binding } if binding.breaks_the_list() => {
                 Err(BrokerError::Unlistable { binding: Box::new(binding.clone()) })
             }
+            Action::PutTopicPermission { permission } => self.put_topic_permission(vhost, permission, &sent).await,
             Action::Bind { .. } => self.send(&sent).await.map(|_| Performed::Done),
             Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
                 self.retrying_when(BrokerError::is_untouched, || self.delete_once(&sent)).await

@@ -4,12 +4,15 @@ use super::arguments::ApplyArguments;
 use super::connection::environment;
 use super::failure::Failure;
 use super::{output, shell};
-use crate::broker::Broker;
-use crate::model::{Topology, VhostName};
-use crate::plan::{Plan, VhostPlan};
+use crate::broker::{Broker, Snapshot};
+use crate::model::{BrokerVersion, TopicPermission, Topology, VhostName};
+use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
 use crate::render::definitions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// From this version on, one file restores exchanges together with their topic permissions.
+const ONE_FILE_FOR_ALL: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
 /// Writes the backup, if there is anything to write; nothing may be changed when that fails.
 pub(super) async fn write(
@@ -30,26 +33,63 @@ pub(super) async fn write(
         Some(path) => path.clone(),
         None => folder().join(format!("{}.json", name(&vhosts))),
     };
-    let not_written = |error: &dyn std::fmt::Display| {
+    let not_written = |path: &Path, error: &dyn std::fmt::Display| {
         Failure::failed(format!("the backup could not be written to {}; nothing was changed", path.display()))
             .because(error.to_string())
             .hint("write it elsewhere: --backup FILE")
             .hint("or go without: --no-backup")
     };
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| not_written(&error))?;
+        std::fs::create_dir_all(folder).map_err(|error| not_written(&path, &error))?;
     }
-    let text = definitions::definitions(&touched, &plan.target.version);
+    let restrictions = restrictions(broker, &parts, &snapshots).await?;
+    let version = &plan.target.version;
+    // Exchanges first, in a file of their own.
+    let is_split = !restrictions.is_empty() && snapshots.iter().any(|it| it.dialect.version < ONE_FILE_FOR_ALL);
+    let mut files = match is_split {
+        false => vec![(path, definitions::definitions(&touched, &restrictions, version))],
+        true => {
+            let second = path.with_extension("topic-permissions.json");
+            let text = definitions::definitions(&touched, &[], version);
+            vec![(path, text), (second, definitions::restrictions(&restrictions, version))]
+        }
+    };
     // Never over an older one: after a run that was killed, that is the one from before.
-    output::write_new_file(&path, &text).map_err(|error| not_written(&error))?;
+    for (path, text) in &files {
+        output::write_new_file(path, text).map_err(|error| not_written(path, &error))?;
+    }
     if !is_quiet {
-        let path = shell::path(&path);
+        let paths: Vec<_> = files.drain(..).map(|(path, _)| shell::path(&path)).collect();
+        let imports: Vec<_> =
+            paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
         output::tell(&format!(
-            "backup of what is deleted, changed or recreated (not of messages): {path}\n\
-             to make it again where it is gone: rabbitmqadmin definitions import --file {path}\n"
+            "backup of what is deleted, changed or recreated (not of messages): {}\n\
+             to make it again where it is gone: {}\n",
+            paths.join(" and "),
+            imports.join(", then ")
         ));
     }
     Ok(())
+}
+
+/// The topic permissions on the exchanges that go, as far as the broker deletes them and this user may read them.
+async fn restrictions(
+    broker: &Broker,
+    parts: &[&VhostPlan],
+    snapshots: &[Snapshot],
+) -> Result<Vec<(VhostName, TopicPermission)>, Failure> {
+    let mut restrictions = Vec::new();
+    for (part, Snapshot { topology, dialect, .. }) in parts.iter().zip(snapshots) {
+        if !deletes_exchanges(part, topology) {
+            continue;
+        }
+        if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, dialect.version).await? {
+            let touched = part.touched(topology).exchanges;
+            let goes = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
+            restrictions.extend(goes.map(|permission| (part.vhost.clone(), permission)));
+        }
+    }
+    Ok(restrictions)
 }
 
 /// Where programs keep what they remember (the XDG base directories), or else here.

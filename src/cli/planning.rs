@@ -16,7 +16,7 @@ use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
     Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect,
-    counted_late, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
+    counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +145,11 @@ async fn of(
         let mut part = one(snapshot, wanted, &activity, options);
         if deletes_queues(&part) {
             activity.shovels = broker.shovels(&wanted.topology.vhost).await?;
+            part = one(snapshot, wanted, &activity, options);
+        }
+        if deletes_exchanges(&part, &snapshot.topology) {
+            let (vhost, version) = (&wanted.topology.vhost, snapshot.dialect.version);
+            activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
             part = one(snapshot, wanted, &activity, options);
         }
         let late = counted_late(&part, &snapshot.topology, &activity);

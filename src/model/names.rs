@@ -56,6 +56,11 @@ name!(
     PolicyName
 );
 
+name!(
+    /// The name of a user.
+    UserName
+);
+
 /// The longest name that the broker takes, in bytes: an AMQP short string.
 pub const LONGEST_NAME: usize = 255;
 

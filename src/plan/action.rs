@@ -1,6 +1,8 @@
 //! The one operation of a step. The same value is shown, saved, and turned into the request that is sent.
 
-use crate::model::{Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost};
+use crate::model::{
+    Binding, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, TopicPermission, Vhost,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,11 @@ pub enum Action {
         /// that; for anybody else it is declared alone. What is still missing is bound by later steps.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         bindings: Vec<Binding>,
+    },
+    /// Restores a topic permission that the broker deleted with its exchange.
+    PutTopicPermission {
+        /// The topic permission.
+        permission: TopicPermission,
     },
     /// Creates or changes a policy.
     PutPolicy {
@@ -115,6 +122,7 @@ impl Action {
         match self {
             Self::PutVhost { .. } => ObjectId::Vhost,
             Self::DeclareExchange { name, .. } | Self::DeleteExchange { name } => ObjectId::Exchange(name.clone()),
+            Self::PutTopicPermission { permission } => ObjectId::Exchange(permission.exchange.clone()),
             Self::PutPolicy { name, .. } | Self::DeletePolicy { name } => ObjectId::Policy(name.clone()),
             Self::DeclareQueue { name, .. } | Self::DeleteQueue { name, .. } => ObjectId::Queue(name.clone()),
             Self::MoveMessages { from, .. } => ObjectId::Queue(from.clone()),

@@ -1,6 +1,6 @@
 //! What the broker was doing when it was read: numbers that a plan's hazards are made of, and that age at once.
 
-use crate::model::{Intervals, QueueName, VhostName};
+use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ pub struct Activity {
     /// The dynamic shovels that use queues of the vhost; only read where queues are deleted or recreated.
     #[serde(default)]
     pub shovels: Shovels,
+    /// The topic permissions of the vhost; only read where an exchange is deleted or recreated.
+    #[serde(default)]
+    pub topic_permissions: TopicPermissions,
     /// How often the broker renews these numbers.
     #[serde(skip)]
     pub intervals: Intervals,
@@ -41,6 +44,21 @@ pub enum Shovels {
     Hidden,
     /// Their ends in the vhost.
     Known(Vec<ShovelEnd>),
+}
+
+/// What is known of the topic permissions of a vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum TopicPermissions {
+    /// They were not read.
+    #[default]
+    NotRead,
+    /// The broker keeps them when their exchange is deleted: it stores its metadata in Mnesia.
+    Kept,
+    /// The broker deletes them with their exchange, and this user may not read them.
+    Hidden,
+    /// The broker deletes them with their exchange: all of the vhost.
+    Known(Vec<TopicPermission>),
 }
 
 /// A queue that a dynamic shovel names as its source or destination.

@@ -35,6 +35,7 @@ fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<Que
     let is_meant = |kind| match kind {
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss
+        | HazardKind::AccessGain
         | HazardKind::RoutingGap
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption

@@ -4,8 +4,8 @@ use super::hazard::{Hazard, HazardKind};
 use super::way_out::WayOut;
 use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
-    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Places, QueueName, Scope, Topology,
-    VhostName,
+    Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Places, QueueName, Scope,
+    TopicPermission, Topology, VhostName,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -278,13 +278,16 @@ pub struct Conflict {
     pub ways_out: Vec<WayOut>,
 }
 
-/// The bindings that a recreate takes along.
+/// What a recreate takes along: bindings and topic permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptBindings {
     /// How many of them the spec declares.
     pub declared: usize,
     /// Those that somebody else made.
     pub undeclared: Vec<Binding>,
+    /// The topic permissions on an exchange; only where the broker deletes them with it, and this user may read them.
+    #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
+    pub topic_permissions: Option<Vec<TopicPermission>>,
 }
 
 /// Something live and owned that the spec does not declare.

@@ -60,7 +60,8 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
 /// of others, which come and go.
 fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let structural = |kind: HazardKind| match kind {
-        HazardKind::RoutingGap
+        HazardKind::AccessGain
+        | HazardKind::RoutingGap
         | HazardKind::PolicyShift
         | HazardKind::ContractChange
         | HazardKind::DurabilityDown

@@ -14,6 +14,8 @@ pub enum HazardKind {
     MessageLoss,
     /// A policy makes the broker drop messages, or dead-letter them.
     MessageDrop,
+    /// A user may publish or bind more than before.
+    AccessGain,
     /// For a moment, messages reach nobody.
     RoutingGap,
     /// A shovel declares a queue that is deleted or recreated, or loses messages.
@@ -38,10 +40,11 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All of them, gravest first.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
+        Self::AccessGain,
         Self::RoutingGap,
         Self::ShovelInterference,
         Self::ConsumerDisruption,
@@ -58,6 +61,7 @@ impl HazardKind {
         match self {
             Self::MessageLoss => "message-loss",
             Self::MessageDrop => "message-drop",
+            Self::AccessGain => "access-gain",
             Self::RoutingGap => "routing-gap",
             Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
@@ -80,6 +84,10 @@ impl HazardKind {
             Self::MessageDrop => {
                 "A policy that changes makes the broker drop messages that are there, or dead-letter them: a lower limit, a \
                  shorter TTL, a queue that expires."
+            }
+            Self::AccessGain => {
+                "Users may publish or bind more routing keys than before: the broker deletes the topic permissions of an exchange \
+                 with it, and topo cannot restore them."
             }
             Self::RoutingGap => {
                 "For a moment, messages reach nobody: an exchange or a queue is gone between two steps, with its bindings."

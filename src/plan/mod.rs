@@ -17,6 +17,7 @@ mod externals;
 pub mod fingerprint;
 pub mod gate;
 pub mod hazard;
+mod keeps;
 pub mod migrate;
 mod old_bindings;
 mod order;
@@ -30,6 +31,7 @@ mod simulate;
 mod sinks;
 mod situation;
 mod target;
+mod topic_permissions;
 mod touched;
 pub mod verdict;
 pub mod way_out;
@@ -37,7 +39,7 @@ mod wiring;
 mod work;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, Movers, QueueActivity, ShovelEnd, Shovels};
+pub use activity::{Activity, Movers, QueueActivity, ShovelEnd, Shovels, TopicPermissions};
 pub use counted_late::counted_late;
 pub use document::{
     Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
@@ -50,5 +52,6 @@ pub use planner::{moves_messages, needs_activity, plan_vhost, seal};
 pub use request::{Method, Request, request};
 pub use shovels::deletes_queues;
 pub use situation::Situation;
+pub use topic_permissions::deletes_exchanges;
 pub use verdict::Verdict;
 pub use way_out::{FieldAdvice, Helps, WayKind, WayOut};

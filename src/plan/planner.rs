@@ -4,8 +4,8 @@ use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted
 use super::draft::Draft;
 use super::situation::Situation;
 use super::{
-    conflict, deletions, effects, externals, fingerprint, migrate, old_bindings, order, recreate, retries, shovels,
-    simulate, target, wiring,
+    conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings, order, recreate, retries,
+    shovels, simulate, target, topic_permissions, wiring,
 };
 use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
@@ -57,6 +57,7 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
         migrate::abort(&mut draft, situation, options);
     }
     let steps = order::steps(&mut draft, situation, options);
+    topic_permissions::hazards(&mut draft, situation, &steps);
     if options.abort.is_empty() {
         simulate::check(&mut draft, situation, options, &steps);
     }
@@ -100,7 +101,7 @@ fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
     deletions::plan(draft, situation, options, removals);
     externals::missing(draft, situation);
     lacking(draft, situation);
-    recreate::orphans(draft, situation);
+    keeps::orphans(draft, situation);
     exclusive_queues(draft, situation);
     retries::hazards(draft, situation);
     retries::hazards_of_ends(draft, situation);

@@ -1,23 +1,15 @@
 //! Recreating what cannot change in place: whether it may be done, what it costs, and which bindings it takes along.
 
-use super::document::{KeptBindings, Options, PlannedChange};
+use super::document::{KeptBindings, PlannedChange};
 use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::migrate::{self, Obstacle};
 use super::situation::Situation;
-use super::{QueueActivity, Verdict};
-use crate::diff::{DeleteReason, binding_reason};
+use super::{QueueActivity, Verdict, topic_permissions};
 use crate::model::count::number;
-use crate::model::names::LONGEST_NAME;
 use crate::model::{
-    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, MOST_LEVELS, Object, ObjectId, ObjectKind,
-    OnConflict, Queue, QueueType, naming,
+    Address, ArgumentValue, Arguments, Binding, MOST_LEVELS, Object, ObjectId, OnConflict, Queue, QueueType,
 };
-
-/// The argument of a keep that holds the bindings, as JSON.
-const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
-/// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
-const KEPT_FOR: &str = "x-topo-kept-for";
 
 /// Why a conflict is not resolved by a recreate.
 pub(super) struct Refusal {
@@ -170,10 +162,11 @@ pub(super) fn bindings_of<'a>(situation: &Situation<'a>, id: &'a ObjectId) -> im
     situation.current.bindings.iter().filter(move |binding| binding.touches(id))
 }
 
-/// Which bindings a recreate takes along: all that are live, whoever made them.
+/// What a recreate takes along: all bindings that are live, whoever made them, and all topic permissions.
 pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) -> KeptBindings {
     let mut kept = KeptBindings::default();
     let Some(id) = planned.id() else { return kept };
+    kept.topic_permissions = topic_permissions::kept(situation, &id);
     for binding in bindings_of(situation, &id) {
         if situation.wanted.topology.bindings.contains(binding) {
             kept.declared += 1;
@@ -295,90 +288,4 @@ pub(super) fn held_by_unlisted(held: u64) -> String {
     format!(
         "{messages} unacknowledged, and no consumer is listed: who holds them subscribed in the last seconds, or took them by basic.get"
     )
-}
-
-/// The exchange that remembers the bindings of an object while it is away: a run that is killed in between leaves them
-/// on the broker, and the next plan restores them. It also keeps auto-delete sources from going with their last binding.
-pub(super) fn keep(id: &ObjectId, bindings: &[Binding]) -> (ExchangeName, Exchange) {
-    let (kind, name) = match id {
-        ObjectId::Queue(name) => ("queue", name.as_str()),
-        ObjectId::Exchange(name) => ("exchange", name.as_str()),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => ("", ""),
-    };
-    let mut keep_name = format!("{name}.topo.keep");
-    if keep_name.len() > LONGEST_NAME {
-        keep_name = format!("topo.keep.{}", naming::digest(name));
-    }
-    let list = serde_json::to_string(bindings).expect("bindings hold nothing that JSON cannot");
-    let arguments = Arguments::from([
-        (KEPT_BINDINGS.to_owned(), ArgumentValue::Text(list)),
-        (KEPT_FOR.to_owned(), ArgumentValue::Text(format!("{kind} {name}"))),
-    ]);
-    let exchange =
-        Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
-    (ExchangeName::new(keep_name), exchange)
-}
-
-/// What a keep remembers, if the exchange is one: whose bindings, and which.
-pub(super) fn kept_by(exchange: &Exchange) -> Option<(ObjectId, Vec<Binding>)> {
-    let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
-    let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
-    let id = match kind {
-        "queue" => ObjectId::Queue(name.into()),
-        "exchange" => ObjectId::Exchange(name.into()),
-        _ => return None,
-    };
-    Some((id, serde_json::from_str(text(KEPT_BINDINGS)?).ok()?))
-}
-
-fn is_targeted(address: &Address, options: &Options) -> bool {
-    options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
-}
-
-/// Says of keeps whose object the spec does not declare: their bindings wait for somebody else's apply.
-pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
-    let topology = &situation.wanted.topology;
-    for (name, exchange) in &situation.current.exchanges {
-        let Some((id, bindings)) = kept_by(exchange) else { continue };
-        let declared = match &id {
-            ObjectId::Queue(name) => topology.queues.contains_key(name),
-            ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
-            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
-        };
-        if !declared {
-            let text = format!(
-                "a recreate of {id} was cut short, and this spec does not declare it; {name} still remembers {} of its bindings",
-                bindings.len()
-            );
-            draft.note(&situation.address(&id), text);
-        }
-    }
-}
-
-/// The keeps that killed runs left, of objects that the spec wants: the exchange, whose it is, and what to bind again.
-pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, ObjectId, Vec<Binding>)> {
-    let wanted = situation.wanted;
-    let is_wanted = |id: &ObjectId| match id {
-        ObjectId::Queue(name) => wanted.topology.queues.contains_key(name),
-        ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
-        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
-    };
-    // What would be deleted if it were still there is not bound again; what is never touched would not be deleted.
-    let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
-        Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
-        Some(DeleteReason::Removed) => false,
-        Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
-        Some(DeleteReason::Retired) | None => true,
-    };
-    let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
-        let (id, mut bindings) = kept_by(exchange).filter(|(id, _)| is_wanted(id))?;
-        // Whoever may declare an exchange can write what looks like a keep: only one of the right name is believed, and
-        // only what it says of its own object.
-        if keep(&id, &[]).0 != *name || !is_targeted(&situation.address(&id), options) {
-            return None;
-        }
-        bindings.retain(|binding| binding.touches(&id) && stays(binding));
-        Some((name.clone(), id, bindings))
-    });
-    keeps.collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::model::address::encode;
-use crate::model::{Arguments, Binding, Destination, Exchange, Queue, VhostName};
+use crate::model::{Arguments, Binding, Destination, Exchange, Queue, TopicPermission, VhostName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -144,6 +144,10 @@ pub fn request(vhost: &VhostName, action: &Action) -> Option<Request> {
                 path: path("definitions", &[vhost.as_str()]),
                 body: Some(json!({ "exchanges": [exchange], "bindings": bindings })),
             }
+        }
+        Action::PutTopicPermission { permission: TopicPermission { user, exchange, write, read } } => {
+            let body = json!({ "exchange": exchange, "write": write, "read": read });
+            Request::put(in_vhost("topic-permissions", user.as_str()), body)
         }
         Action::PutPolicy { name, policy } => Request::put(in_vhost("policies", name.as_str()), json!(policy)),
         Action::DeclareQueue { name, queue } => Request::put(in_vhost("queues", name.as_str()), queue_body(queue)),

@@ -4,7 +4,7 @@ use super::document::{ChangeKind, Options, Step};
 use super::draft::Draft;
 use super::situation::Situation;
 use super::verdict::{Verdict, verdict};
-use super::{Action, auto_delete, recreate};
+use super::{Action, auto_delete, keeps};
 use crate::diff::{Change, DeleteReason, diff};
 use crate::model::{Address, Binding, Destination, ExchangeName, ObjectId, Topology};
 use std::borrow::Cow;
@@ -23,7 +23,8 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
         Action::DeclareExchange { name, exchange, bindings } => {
-            if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
+            // Once more, with its bindings, after its topic permissions.
+            if state.exchanges.insert(name.clone(), exchange.clone()).is_some_and(|there| there != *exchange) {
                 return Err(format!("exchange {name} exists already"));
             }
             state.bindings.extend(bindings.iter().cloned());
@@ -52,7 +53,7 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
             let lost = auto_delete::going(&state.bindings, |binding| binding.touches_exchange(name));
             unbind(state, lost);
         }
-        Action::MoveMessages { .. } => {}
+        Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
         Action::DeletePolicy { name } => {
             state.policies.remove(name).ok_or_else(|| format!("no policy {name}"))?;
         }
@@ -137,7 +138,7 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options, unwanted
         after
             .exchanges
             .iter()
-            .filter(|(_, exchange)| recreate::kept_by(exchange).is_some())
+            .filter(|(_, exchange)| keeps::kept_by(exchange).is_some())
             .filter(|(name, _)| !situation.current.exchanges.contains_key(*name))
             .map(|(name, _)| ObjectId::Exchange(name.clone())),
     );

@@ -19,6 +19,7 @@ impl VhostPlan {
             | Action::DeletePolicy { .. } => true,
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }
@@ -40,6 +41,7 @@ impl VhostPlan {
             | Action::Unbind { .. } => Some(action.object()),
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }

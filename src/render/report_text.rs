@@ -17,6 +17,7 @@ pub fn action(action: &Action) -> String {
         Action::DeclareExchange { bindings, .. } if !bindings.is_empty() => {
             format!("declare {object} with {}", count(bindings.len() as u64, "binding"))
         }
+        Action::PutTopicPermission { permission } => format!("put {permission}"),
         Action::DeclareExchange { .. } | Action::DeclareQueue { .. } => format!("declare {object}"),
         Action::Bind { binding } => format!("bind {binding}"),
         Action::Unbind { binding, .. } => format!("unbind {binding}"),

@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lapin::options::ExchangeDeclareOptions;
 
 use super::ownership::objects;
+use super::topic_permissions::{khepri, permissions, restrict};
 use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, until};
 
 /// Something to recreate, and who depends on it.
 struct Story {
     hint: &'static str,
+    /// Where it is told; nowhere on versions that cannot.
+    node: fn() -> Option<&'static Node>,
     spec: &'static str,
     /// Run again without it, as one does who reads "run again".
     flags: &'static [&'static str],
@@ -26,6 +29,7 @@ const SHORT: ExchangeDeclareOptions =
 
 const QUEUE: Story = Story {
     hint: "killed-queue",
+    node: || Some(Node::shared()),
     spec: "exchanges:\n  mine: {type: topic}\n  lonely: {external: true}\nqueues:\n  q:\n    type: classic\n    \
            maxLength: 2\n    onConflict: ifEmpty\n    bindings:\n      - {exchange: mine, routingKey: new}\n      \
            - {exchange: mine, routingKey: old}\n      - {exchange: lonely, routingKey: k}\n",
@@ -48,6 +52,7 @@ const QUEUE: Story = Story {
 
 const EXCHANGE: Story = Story {
     hint: "killed-exchange",
+    node: || Some(Node::shared()),
     spec: "exchanges:\n  hub: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: \
            hub, routingKey: mine}]}\n",
     flags: &["--allow=routing-gap"],
@@ -65,13 +70,40 @@ const EXCHANGE: Story = Story {
     is_new: |vhost| vhost.exchange("hub")["type"] == "direct",
 };
 
+/// A broker with Khepri deletes the topic permissions with the exchange.
+const RESTRICTED: Story = Story {
+    hint: "killed-restricted",
+    node: khepri,
+    spec: "exchanges:\n  hub: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: {type: \
+           classic, bindings: [{exchange: hub, routingKey: mine}]}\n",
+    flags: &["--allow=routing-gap"],
+    prepare: |amqp| {
+        amqp.declare_exchange("hub", "topic", NONE).unwrap();
+        amqp.declare_queue("q", NONE).unwrap();
+        amqp.bind_queue("hub", "q", "mine", NONE);
+    },
+    new: &[],
+    is_new: |vhost| vhost.exchange("hub")["arguments"]["alternate-exchange"] == "amq.fanout",
+};
+
 impl Story {
     fn begin(&self) -> (Vhost<'static>, BTreeSet<String>, Proxy) {
-        let vhost = Node::shared().vhost(self.hint);
+        let node = (self.node)().expect("a version that can");
+        let vhost = node.vhost(self.hint);
         (self.prepare)(&vhost.amqp());
-        let mut expected = objects(&vhost);
+        if !vhost.exchange("hub").is_null() {
+            restrict(&vhost, "guest", "hub", "^mine$");
+        }
+        let mut expected = self.state(&vhost);
         expected.extend(self.new.iter().map(|line| (*line).to_owned()));
-        (vhost, expected, Proxy::to(Node::shared()))
+        (vhost, expected, Proxy::to(node))
+    }
+
+    /// All objects and topic permissions.
+    fn state(&self, vhost: &Vhost<'_>) -> BTreeSet<String> {
+        let mut state = objects(vhost);
+        state.extend(permissions(vhost));
+        state
     }
 
     fn topo(&self, vhost: &Vhost<'_>) -> Topo {
@@ -86,7 +118,7 @@ impl Story {
     fn requests(&self) -> Vec<String> {
         let (vhost, expected, proxy) = self.begin();
         self.topo(&vhost).through(&proxy).run(self.apply()).expect_code(0);
-        assert_eq!(objects(&vhost), expected);
+        assert_eq!(self.state(&vhost), expected);
         assert!((self.is_new)(&vhost));
         proxy.requests().into_iter().map(|request| request.method).collect()
     }
@@ -106,7 +138,7 @@ impl Story {
         running.signal("KILL");
         assert_eq!(running.wait().code, None);
         proxy.wait_until_idle();
-        let between = objects(&vhost);
+        let between = self.state(&vhost);
         let last = proxy.requests().pop();
         let context = || format!("killed at request {n} ({last:?}, done: {after}); then there was {between:#?}");
         let was_away = expected.difference(&between).any(|line| !self.new.contains(&line.as_str()));
@@ -117,7 +149,7 @@ impl Story {
         assert!(matches!(vhost.http().delete(&lock).status, 204 | 404));
         let again = self.topo(&vhost).run(self.apply());
         assert_eq!(again.code, Some(0), "{}\n{again}", context());
-        assert_eq!(objects(&vhost), expected, "{}\n{again}", context());
+        assert_eq!(self.state(&vhost), expected, "{}\n{again}", context());
         assert!((self.is_new)(&vhost), "{}", context());
         let plan = self.topo(&vhost).run(["plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "{}\n{plan}", context());
@@ -168,6 +200,13 @@ fn a_queues_recreate_is_finished_after_a_kill_at_any_request() {
 #[test]
 fn an_exchanges_recreate_is_finished_after_a_kill_at_any_request() {
     EXCHANGE.killed_everywhere();
+}
+
+#[test]
+fn topic_permissions_are_restored_after_a_kill_at_any_request() {
+    if khepri().is_some() {
+        RESTRICTED.killed_everywhere();
+    }
 }
 
 /// A run of that story, killed when the old object was just deleted.

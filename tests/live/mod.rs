@@ -44,5 +44,6 @@ mod shovel_interference;
 mod support_works;
 mod surroundings;
 mod tls;
+mod topic_permissions;
 mod versions;
 mod wiring;

@@ -221,16 +221,25 @@ impl Amqp {
     }
 
     pub(crate) fn publish_with(&self, exchange: &str, key: &str, body: &str, properties: AMQPProperties) -> Outcome {
+        self.published(exchange, key, body, properties).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Publishes a message that the broker may refuse, with its reason.
+    pub(crate) fn try_publish(&self, exchange: &str, key: &str) -> Result<Outcome, String> {
+        self.published(exchange, key, "", AMQPProperties::default())
+    }
+
+    fn published(&self, exchange: &str, key: &str, body: &str, properties: AMQPProperties) -> Result<Outcome, String> {
         let channel = self.channel();
         let options = BasicPublishOptions { mandatory: true, ..Default::default() };
         let confirmation = block_on(async {
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
             channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties).await?.await
         });
-        match confirmation.unwrap_or_else(|error| panic!("{}", said(&error))) {
-            Confirmation::Ack(None) => Outcome::Routed,
-            Confirmation::Ack(Some(_)) => Outcome::Unroutable,
-            Confirmation::Nack(_) | Confirmation::NotRequested => Outcome::Refused,
+        match confirmation.map_err(|error| said(&error))? {
+            Confirmation::Ack(None) => Ok(Outcome::Routed),
+            Confirmation::Ack(Some(_)) => Ok(Outcome::Unroutable),
+            Confirmation::Nack(_) | Confirmation::NotRequested => Ok(Outcome::Refused),
         }
     }
 

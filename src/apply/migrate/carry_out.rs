@@ -50,6 +50,7 @@ impl Run<'_> {
             }
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }

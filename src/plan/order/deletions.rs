@@ -79,6 +79,7 @@ impl Layout<'_> {
                 | Action::DeclareQueue { .. }
                 | Action::Bind { .. }
                 | Action::Unbind { .. }
+                | Action::PutTopicPermission { .. }
                 | Action::PutPolicy { .. }
                 | Action::PutVhost { .. } => step.after.extend(before.iter()),
             }

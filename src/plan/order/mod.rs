@@ -6,6 +6,7 @@
 
 mod deletions;
 mod migrations;
+mod recreates;
 
 use super::document::{Options, Step};
 use super::draft::Draft;
@@ -14,7 +15,7 @@ use super::retries::{self, Switch};
 use super::sinks::sinks;
 use super::situation::Situation;
 use super::work::Work;
-use super::{Action, Guard, auto_delete, recreate};
+use super::{Action, auto_delete, topic_permissions};
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, QueueName, naming,
 };
@@ -161,7 +162,7 @@ impl Layout<'_> {
             Action::PutVhost { .. } | Action::PutPolicy { .. } => {
                 self.made.insert(object.clone(), id);
             }
-            Action::DeletePolicy { .. } | Action::MoveMessages { .. } => {}
+            Action::PutTopicPermission { .. } | Action::DeletePolicy { .. } | Action::MoveMessages { .. } => {}
         }
         self.steps.push(Step {
             id,
@@ -217,6 +218,12 @@ impl Layout<'_> {
         fallen.retain(|(name, _)| declared.contains_key(name));
         let exchanges = fallen.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
         self.exchanges(&exchanges);
+        let situation = self.situation;
+        self.wave(|layout| {
+            for permission in fallen.iter().flat_map(|(name, _)| topic_permissions::on(situation, name)) {
+                layout.push(Action::PutTopicPermission { permission }, None);
+            }
+        });
         self.wave(|layout| {
             for binding in fallen.iter().flat_map(|(_, into)| into) {
                 if !layout.unwanted.contains(binding) {
@@ -239,6 +246,7 @@ impl Layout<'_> {
                 let dead_letters = queue.arguments.get("x-dead-letter-exchange").and_then(|value| value.as_text());
                 [ObjectId::Vhost].into_iter().chain(dead_letters.map(exchange)).collect()
             }
+            Action::PutTopicPermission { .. } => vec![action.object()],
             Action::PutPolicy { .. } => vec![ObjectId::Vhost],
             Action::Bind { binding } => {
                 vec![ObjectId::Exchange(binding.source.clone()), binding.destination.id()]
@@ -290,92 +298,6 @@ impl Layout<'_> {
                 }
             });
         }
-    }
-
-    /// Finishes recreates that a killed run left: what their keeps remember is bound again, then the keeps go.
-    fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
-        for (name, id, bindings) in recreate::unfinished(self.situation, options) {
-            let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
-            let are = if missing == 1 { "is" } else { "are" };
-            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
-            draft.note(&self.situation.address(&id), text);
-            // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
-            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
-            self.wave(|layout| {
-                for binding in bindings.iter().chain(declared) {
-                    layout.bind(binding, Some(&id));
-                }
-            });
-            self.wave(|layout| layout.push(Action::DeleteExchange { name: name.clone() }, Some(&id)));
-        }
-    }
-
-    /// Delete, declare, bind: with a keep around it where somebody else's bindings depend on it.
-    fn recreate(&mut self, object: &Object, wanted: &mut BTreeSet<Binding>) {
-        let id = object.id();
-        let (delete, mut declare) = match object {
-            Object::Queue(name, queue) => (
-                Action::DeleteQueue { name: name.clone(), guard: Guard::Empty },
-                Action::DeclareQueue { name: name.clone(), queue: queue.clone() },
-            ),
-            Object::Exchange(name, exchange) => {
-                (Action::DeleteExchange { name: name.clone() }, Action::declare_exchange(name, exchange))
-            }
-            Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
-        };
-        let touches = |binding: &&Binding| binding.touches(&id);
-        let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
-        let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
-        let declared = &self.situation.wanted.topology.bindings;
-        let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
-        restored.extend(wanted.iter().filter(touches).cloned());
-        let lonely = self.sources_that_would_go(&lost);
-
-        let keep = (!foreign.is_empty() || !lonely.is_empty()).then(|| recreate::keep(&id, &foreign));
-        if let Some((name, exchange)) = &keep {
-            self.wave(|layout| layout.push(Action::declare_exchange(name, exchange), Some(&id)));
-            self.wave(|layout| {
-                for source in lonely {
-                    let binding = Binding {
-                        source,
-                        destination: Destination::Exchange(name.clone()),
-                        routing_key: String::new(),
-                        arguments: crate::model::Arguments::new(),
-                    };
-                    layout.bind(&binding, Some(&id));
-                }
-            });
-        }
-        self.wave(|layout| layout.push(delete, Some(&id)));
-        if let Action::DeclareExchange { bindings, .. } = &mut declare {
-            let is_possible = |binding: &&Binding| {
-                let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
-                !binding.breaks_the_list() && ends.iter().all(|end| *end == id || self.is_there(end))
-            };
-            bindings.extend(restored.iter().filter(is_possible).cloned());
-        }
-        self.wave(|layout| layout.push(declare, Some(&id)));
-        self.wave(|layout| {
-            for binding in &restored {
-                layout.bind(binding, Some(&id));
-            }
-        });
-        if let Some((name, _)) = keep {
-            self.wave(|layout| layout.push(Action::DeleteExchange { name }, Some(&id)));
-        }
-        wanted.retain(|binding| !self.bound.contains(binding));
-    }
-
-    /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.
-    fn sources_that_would_go(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
-        let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
-        sources
-            .into_iter()
-            // As it is by then: a recreate before this one may have made it one.
-            .filter(|source| self.exchanges.get(*source) == Some(&true))
-            .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
-            .cloned()
-            .collect()
     }
 
     fn unbind(&mut self) {

@@ -396,6 +396,7 @@ fn messages(planned: &Planned, now: &Activity) -> Checked<()> {
             Action::DeleteQueue { name, .. } => Some(name.clone()),
             Action::PutVhost { .. }
             | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeclareQueue { .. }
             | Action::Bind { .. }

@@ -55,6 +55,7 @@ fn needs(action: &Action) -> Vec<ObjectId> {
             others.chain([ObjectId::Vhost]).collect()
         }
         Action::PutPolicy { .. } | Action::DeclareQueue { .. } => vec![ObjectId::Vhost],
+        Action::PutTopicPermission { .. } => vec![action.object()],
         Action::Bind { binding } => ends(binding).to_vec(),
         Action::Unbind { .. }
         | Action::DeleteQueue { .. }
@@ -105,7 +106,7 @@ pub(super) fn replay(current: &Topology, steps: &[Step]) -> Result<Topology, Str
                     state.bindings.insert(binding.clone());
                 }
                 Action::Unbind { binding, .. } => unbind(&mut state, |other| other == binding),
-                Action::MoveMessages { .. } => {}
+                Action::PutTopicPermission { .. } | Action::MoveMessages { .. } => {}
                 Action::DeleteQueue { .. } | Action::DeleteExchange { .. } | Action::DeletePolicy { .. } => {
                     delete(&mut state, &object);
                 }

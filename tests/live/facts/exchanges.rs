@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Said, Stage, since};
-use crate::support::{Outcome, until};
+use crate::live::topic_permissions::{khepri, permissions, restrict};
+use crate::support::{Node, Outcome, until};
 
 fn topic(stage: &Stage, name: &str) {
     stage.put("exchanges", name, json!({"type": "topic", "durable": true})).created();
@@ -20,6 +21,55 @@ fn unequal(said: Said, field: &str, tail: &str) {
 /// Passes when the exchanges of the vhost's own are these.
 fn there_are(stage: &Stage, names: &[&str]) {
     until(&format!("the exchanges {names:?}"), || (stage.vhost.names("exchanges") == names).then_some(()));
+}
+
+/// `plan::topic_permissions`: Khepri deletes the topic permissions of an exchange with it, Mnesia keeps them.
+#[test]
+fn topic_permissions_go_with_their_exchange_where_the_broker_has_khepri() {
+    let keeps = |node: &'static Node| {
+        let vhost = node.vhost("restricted");
+        let topic = json!({"type": "topic", "durable": true});
+        let exchange = vhost.path("exchanges", &["e"]);
+        vhost.http().put(&exchange, &topic).expect_status(201);
+        restrict(&vhost, "guest", "e", "^a");
+        assert_eq!(vhost.http().delete(&exchange).status, 204);
+        vhost.http().put(&exchange, &topic).expect_status(201);
+        permissions(&vhost) == ["guest: ^a on e"]
+    };
+    assert_eq!(keeps(Node::shared()), !since(4, 3));
+    assert!(!khepri().is_some_and(keeps));
+}
+
+/// `broker::topic_permissions`: how it is told which of the two a broker has.
+#[test]
+fn feature_flag_of_khepri_is_read_with_the_tag_management() {
+    let Some(node) = khepri() else { return };
+    let state_on = |node: &'static Node| {
+        let user = node.user("management");
+        let flags = user.http().get("/api/feature-flags").expect_status(200);
+        let flag = flags.as_array().unwrap().iter().find(|flag| flag["name"] == "khepri_db").map(|flag| &flag["state"]);
+        flag.and_then(Value::as_str).map(str::to_owned)
+    };
+    assert_eq!(state_on(node).as_deref(), Some("enabled"));
+    if !since(4, 3) {
+        assert_eq!(state_on(Node::shared()).as_deref(), Some("disabled"));
+    }
+}
+
+/// `render::definitions`: a topic permission that is imported together with its exchange prevents the exchange before 4.3.
+#[test]
+fn import_of_topic_permissions_with_their_exchange_works_from_4_3_on() {
+    let Some(node) = khepri() else { return };
+    let vhost = node.vhost("import");
+    let restriction = json!({"vhost": vhost.name(), "user": "guest", "exchange": "e", "write": "^a", "read": ".*"});
+    let exchange = json!({
+        "vhost": vhost.name(), "name": "e", "type": "topic", "durable": true, "auto_delete": false, "internal": false,
+        "arguments": {},
+    });
+    let file = json!({"exchanges": [exchange], "topic_permissions": [restriction]});
+    assert!(vhost.http().post("/api/definitions", &file).is_success());
+    assert_eq!(!vhost.exchange("e").is_null(), since(4, 3));
+    assert_eq!(permissions(&vhost), ["guest: ^a on e"]);
 }
 
 /// `plan::verdict`: every field, in this order, and the first alone is named.

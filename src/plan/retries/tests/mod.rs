@@ -80,6 +80,7 @@ fn steps(live: &Topology, wanted: &Wanted) -> String {
         Action::DeclareExchange { name, .. } => format!("+ {name}\n"),
         Action::DeleteQueue { name, guard } => format!("- {name} if {guard:?}\n"),
         Action::DeleteExchange { name } => format!("- {name}\n"),
+        Action::PutTopicPermission { permission } => format!("+ {permission}\n"),
         Action::PutPolicy { name, .. } => format!("+ {name}\n"),
         Action::DeletePolicy { name } => format!("- {name}\n"),
         Action::PutVhost { .. } => "vhost\n".to_owned(),

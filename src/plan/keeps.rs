@@ -1,0 +1,127 @@
+//! Keeps: exchanges that remember what belongs to an object while it is recreated, so that a killed run loses nothing.
+
+use super::document::Options;
+use super::draft::Draft;
+use super::situation::Situation;
+use crate::diff::{DeleteReason, binding_reason};
+use crate::model::names::LONGEST_NAME;
+use crate::model::{
+    Address, ArgumentValue, Arguments, Binding, Exchange, ExchangeName, ObjectId, ObjectKind, TopicPermission, naming,
+};
+
+/// The argument of a keep that holds the bindings, as JSON.
+const KEPT_BINDINGS: &str = "x-topo-kept-bindings";
+/// The argument of a keep that holds the topic permissions, as JSON.
+const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
+/// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
+const KEPT_FOR: &str = "x-topo-kept-for";
+
+/// What a keep remembers.
+pub(super) struct Kept {
+    /// The object that is recreated.
+    pub(super) id: ObjectId,
+    /// The bindings of it that the spec does not declare.
+    pub(super) bindings: Vec<Binding>,
+    /// The topic permissions on it, if it is an exchange.
+    pub(super) topic_permissions: Vec<TopicPermission>,
+}
+
+/// The exchange that remembers the bindings of an object while it is away: a run that is killed in between leaves them
+/// on the broker, and the next plan restores them. It also keeps auto-delete sources from going with their last binding.
+pub(super) fn keep(
+    id: &ObjectId,
+    bindings: &[Binding],
+    topic_permissions: &[TopicPermission],
+) -> (ExchangeName, Exchange) {
+    let (kind, name) = match id {
+        ObjectId::Queue(name) => ("queue", name.as_str()),
+        ObjectId::Exchange(name) => ("exchange", name.as_str()),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => ("", ""),
+    };
+    let mut keep_name = format!("{name}.topo.keep");
+    if keep_name.len() > LONGEST_NAME {
+        keep_name = format!("topo.keep.{}", naming::digest(name));
+    }
+    let list = serde_json::to_string(bindings).expect("bindings hold nothing that JSON cannot");
+    let mut arguments = Arguments::from([
+        (KEPT_BINDINGS.to_owned(), ArgumentValue::Text(list)),
+        (KEPT_FOR.to_owned(), ArgumentValue::Text(format!("{kind} {name}"))),
+    ]);
+    if !topic_permissions.is_empty() {
+        let list = serde_json::to_string(topic_permissions).expect("they hold nothing that JSON cannot");
+        arguments.insert(KEPT_TOPIC_PERMISSIONS.to_owned(), ArgumentValue::Text(list));
+    }
+    let exchange =
+        Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments };
+    (ExchangeName::new(keep_name), exchange)
+}
+
+/// What a keep remembers, if the exchange is one.
+pub(super) fn kept_by(exchange: &Exchange) -> Option<Kept> {
+    let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
+    let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
+    let id = match kind {
+        "queue" => ObjectId::Queue(name.into()),
+        "exchange" => ObjectId::Exchange(name.into()),
+        _ => return None,
+    };
+    let topic_permissions = match text(KEPT_TOPIC_PERMISSIONS) {
+        Some(list) => serde_json::from_str(list).ok()?,
+        None => Vec::new(),
+    };
+    Some(Kept { id, bindings: serde_json::from_str(text(KEPT_BINDINGS)?).ok()?, topic_permissions })
+}
+
+fn is_targeted(address: &Address, options: &Options) -> bool {
+    options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
+}
+
+/// Says of keeps whose object the spec does not declare: their bindings wait for somebody else's apply.
+pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
+    let topology = &situation.wanted.topology;
+    for (name, exchange) in &situation.current.exchanges {
+        let Some(Kept { id, bindings, .. }) = kept_by(exchange) else { continue };
+        let declared = match &id {
+            ObjectId::Queue(name) => topology.queues.contains_key(name),
+            ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
+            ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
+        };
+        if !declared {
+            let text = format!(
+                "a recreate of {id} was cut short, and this spec does not declare it; {name} still remembers {} of its bindings",
+                bindings.len()
+            );
+            draft.note(&situation.address(&id), text);
+        }
+    }
+}
+
+/// The keeps that killed runs left, of objects that the spec wants, with what they remember and what is to be restored.
+pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
+    let wanted = situation.wanted;
+    let is_wanted = |id: &ObjectId| match id {
+        ObjectId::Queue(name) => wanted.topology.queues.contains_key(name),
+        ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
+        ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
+    };
+    // What would be deleted if it were still there is not bound again; what is never touched would not be deleted.
+    let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
+        Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
+        Some(DeleteReason::Removed) => false,
+        Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
+        Some(DeleteReason::Retired) | None => true,
+    };
+    let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
+        let mut kept = kept_by(exchange).filter(|kept| is_wanted(&kept.id))?;
+        let id = &kept.id;
+        // Whoever may declare an exchange can write what looks like a keep: only one of the right name is believed, and
+        // only what it says of its own object.
+        if keep(id, &[], &[]).0 != *name || !is_targeted(&situation.address(id), options) {
+            return None;
+        }
+        kept.bindings.retain(|binding| binding.touches(id) && stays(binding));
+        kept.topic_permissions.retain(|permission| ObjectId::Exchange(permission.exchange.clone()) == *id);
+        Some((name.clone(), kept))
+    });
+    keeps.collect()
+}

@@ -1,0 +1,131 @@
+//! The steps of recreates, and of those that a killed run left.
+
+use super::Layout;
+use crate::model::count::count;
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, TopicPermission};
+use crate::plan::activity::TopicPermissions;
+use crate::plan::document::Options;
+use crate::plan::draft::Draft;
+use crate::plan::keeps::{self, Kept};
+use crate::plan::{Action, Guard, topic_permissions};
+use std::collections::BTreeSet;
+
+impl Layout<'_> {
+    /// Finishes recreates that a killed run left: what their keeps remember is restored, then the keeps go.
+    pub(super) fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
+        for (name, Kept { id, bindings, topic_permissions }) in keeps::unfinished(self.situation, options) {
+            let address = self.situation.address(&id);
+            let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
+            let are = if missing == 1 { "is" } else { "are" };
+            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
+            draft.note(&address, text);
+            let is_hidden = self.situation.activity.topic_permissions == TopicPermissions::Hidden;
+            if is_hidden && !topic_permissions.is_empty() {
+                let count = count(topic_permissions.len() as u64, "topic permission");
+                let text = format!(
+                    "an earlier recreate of {id} was cut short, and only an administrator can restore {count} on it"
+                );
+                draft.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
+            }
+            self.restrict(&id, topic_permissions::missing(self.situation, topic_permissions));
+            // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
+            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
+            self.wave(|layout| {
+                for binding in bindings.iter().chain(declared) {
+                    layout.bind(binding, Some(&id));
+                }
+            });
+            self.wave(|layout| layout.push(Action::DeleteExchange { name: name.clone() }, Some(&id)));
+        }
+    }
+
+    /// Restores topic permissions of an exchange that is recreated.
+    fn restrict(&mut self, id: &ObjectId, permissions: Vec<TopicPermission>) {
+        self.wave(|layout| {
+            for permission in permissions {
+                layout.push(Action::PutTopicPermission { permission }, Some(id));
+            }
+        });
+    }
+
+    /// Delete, declare, bind: with a keep around it where bindings that the spec does not declare, or topic permissions,
+    /// depend on it.
+    pub(super) fn recreate(&mut self, object: &Object, wanted: &mut BTreeSet<Binding>) {
+        let id = object.id();
+        let (delete, mut declare, permissions) = match object {
+            Object::Queue(name, queue) => (
+                Action::DeleteQueue { name: name.clone(), guard: Guard::Empty },
+                Action::DeclareQueue { name: name.clone(), queue: queue.clone() },
+                Vec::new(),
+            ),
+            Object::Exchange(name, exchange) => (
+                Action::DeleteExchange { name: name.clone() },
+                Action::declare_exchange(name, exchange),
+                topic_permissions::on(self.situation, name),
+            ),
+            Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
+        };
+        let touches = |binding: &&Binding| binding.touches(&id);
+        let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
+        let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
+        let declared = &self.situation.wanted.topology.bindings;
+        let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
+        restored.extend(wanted.iter().filter(touches).cloned());
+        let lonely = self.sources_that_would_go(&lost);
+
+        let is_kept = !foreign.is_empty() || !lonely.is_empty() || !permissions.is_empty();
+        let keep = is_kept.then(|| keeps::keep(&id, &foreign, &permissions));
+        if let Some((name, exchange)) = &keep {
+            self.wave(|layout| layout.push(Action::declare_exchange(name, exchange), Some(&id)));
+            self.wave(|layout| {
+                for source in lonely {
+                    let binding = Binding {
+                        source,
+                        destination: Destination::Exchange(name.clone()),
+                        routing_key: String::new(),
+                        arguments: crate::model::Arguments::new(),
+                    };
+                    layout.bind(&binding, Some(&id));
+                }
+            });
+        }
+        self.wave(|layout| layout.push(delete, Some(&id)));
+        let is_restricted = !permissions.is_empty();
+        if is_restricted {
+            // Alone: until its topic permissions are there, nothing that is published to it may reach a queue.
+            self.wave(|layout| layout.push(declare.clone(), Some(&id)));
+            self.restrict(&id, permissions);
+        }
+        if let Action::DeclareExchange { bindings, .. } = &mut declare {
+            let is_possible = |binding: &&Binding| {
+                let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
+                !binding.breaks_the_list() && ends.iter().all(|end| *end == id || self.is_there(end))
+            };
+            bindings.extend(restored.iter().filter(is_possible).cloned());
+        }
+        if !is_restricted || matches!(&declare, Action::DeclareExchange { bindings, .. } if !bindings.is_empty()) {
+            self.wave(|layout| layout.push(declare, Some(&id)));
+        }
+        self.wave(|layout| {
+            for binding in &restored {
+                layout.bind(binding, Some(&id));
+            }
+        });
+        if let Some((name, _)) = keep {
+            self.wave(|layout| layout.push(Action::DeleteExchange { name }, Some(&id)));
+        }
+        wanted.retain(|binding| !self.bound.contains(binding));
+    }
+
+    /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.
+    fn sources_that_would_go(&self, lost: &BTreeSet<Binding>) -> Vec<ExchangeName> {
+        let sources: BTreeSet<&ExchangeName> = lost.iter().map(|binding| &binding.source).collect();
+        sources
+            .into_iter()
+            // As it is by then: a recreate before this one may have made it one.
+            .filter(|source| self.exchanges.get(*source) == Some(&true))
+            .filter(|source| !self.bound.iter().any(|other| other.source == **source && !lost.contains(other)))
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! Topic permissions of exchanges that a plan deletes. A broker that stores its metadata in Khepri (4.3; 4.0 to 4.2 with the
+//! feature flag `khepri_db`) deletes them with their exchange. A user without one is not restricted, so a recreate has to
+//! restore them.
+
+use super::Action;
+use super::activity::TopicPermissions;
+use super::document::{Step, VhostPlan};
+use super::draft::Draft;
+use super::hazard::HazardKind;
+use super::keeps::kept_by;
+use super::situation::Situation;
+use crate::model::count::count;
+use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The type of exchange that heeds topic permissions.
+const HEEDED_BY: &str = "topic";
+/// How many users a sentence names.
+const NAMED: usize = 3;
+
+/// Whether a plan deletes or recreates an exchange, or resumes a recreate that has to restore topic permissions: only then
+/// topic permissions matter.
+pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
+    let is_kept = |exchange: &Exchange| kept_by(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
+    !deleted(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
+}
+
+/// The live exchanges that steps delete, or unbind so that the broker deletes them, and whether each is declared again.
+fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
+    let mut deleted = BTreeMap::new();
+    for step in steps {
+        let (name, is_declared) = match &step.action {
+            Action::DeclareExchange { name, .. } => (name, true),
+            Action::DeleteExchange { name } => (name, false),
+            Action::PutVhost { .. }
+            | Action::PutTopicPermission { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::Bind { .. }
+            | Action::Unbind { .. }
+            | Action::DeleteQueue { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => continue,
+        };
+        if current.exchanges.get(name).is_some_and(|exchange| !exchange.is_topos_own()) {
+            *deleted.entry(name.clone()).or_default() |= is_declared;
+        }
+    }
+    deleted
+}
+
+/// The topic permissions that the broker deletes with an exchange.
+pub(super) fn on(situation: &Situation<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
+    kept(situation, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
+}
+
+/// The same; `None` where they are not known, or are not deleted.
+pub(super) fn kept(situation: &Situation<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
+    match (id, &situation.activity.topic_permissions) {
+        (ObjectId::Exchange(name), TopicPermissions::Known(all)) => {
+            Some(all.iter().filter(|permission| permission.exchange == *name).cloned().collect())
+        }
+        (_, _) => None,
+    }
+}
+
+/// Those of an interrupted recreate that are not there: the newest topic permission of a user is never overwritten.
+pub(super) fn missing(situation: &Situation<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
+    let TopicPermissions::Known(all) = &situation.activity.topic_permissions else { return Vec::new() };
+    let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
+    kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
+}
+
+/// Notes the topic permissions that are restored, and adds a hazard for those that are lost.
+pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, steps: &[Step]) {
+    for (name, is_declared) in deleted(steps, situation.current) {
+        let address = situation.address(&ObjectId::Exchange(name.clone()));
+        let is_topic = |exchange: Option<&Exchange>| exchange.is_some_and(|exchange| exchange.kind == HEEDED_BY);
+        match &situation.activity.topic_permissions {
+            TopicPermissions::NotRead | TopicPermissions::Kept => {}
+            TopicPermissions::Hidden => {
+                let ends = [&situation.wanted.topology, situation.current];
+                if is_declared && ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
+                    let text = "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
+                                (tag `administrator`): users that they restrict may then use any routing key";
+                    draft.hazard(HazardKind::AccessGain, &address, text.to_owned(), None);
+                }
+            }
+            TopicPermissions::Known(_) => {
+                let permissions = on(situation, &name);
+                if permissions.is_empty() {
+                    continue;
+                }
+                let those = described(&permissions);
+                if is_declared {
+                    draft.note(&address, format!("{those} on it: restored before its bindings"));
+                } else {
+                    let text =
+                        format!("{those} on it: deleted with it; if it is declared again, any routing key may be used");
+                    draft.hazard(HazardKind::AccessGain, &address, text, None);
+                }
+            }
+        }
+    }
+}
+
+/// `2 topic permissions (users alice, bob)`.
+fn described(permissions: &[TopicPermission]) -> String {
+    let mut users: Vec<String> = permissions.iter().take(NAMED).map(|it| it.user.to_string()).collect();
+    if let more @ 1.. = permissions.len().saturating_sub(NAMED) {
+        users.push(format!("{more} more"));
+    }
+    let noun = if users.len() == 1 { "user" } else { "users" };
+    format!("{} ({noun} {})", count(permissions.len() as u64, "topic permission"), users.join(", "))
+}

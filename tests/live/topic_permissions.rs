@@ -1,0 +1,298 @@
+//! An exchange that is recreated keeps its topic permissions, also on a broker that deletes them with it: one that stores its
+//! metadata in Khepri (4.3; 4.0 to 4.2 with the feature flag `khepri_db`).
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::support::{Fault, NONE, Node, Options, Outcome, Proxy, Topo, User, Vhost, deletes, gets, puts};
+
+const SPEC: &str = "exchanges:\n  events: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: \
+                    {type: classic, bindings: [{exchange: events, routingKey: '#'}]}\n";
+const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
+const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
+
+/// A node that stores its metadata in Khepri, if this version can.
+pub(crate) fn khepri() -> Option<&'static Node> {
+    static OPTED_IN: LazyLock<Node> = LazyLock::new(|| {
+        let node = Node::start(Options::default());
+        node.ctl(["enable_feature_flag", "--opt-in", "khepri_db"]);
+        node
+    });
+    let shared = Node::shared();
+    match (shared.at_least(4, 0), shared.at_least(4, 3)) {
+        (false, _) => None,
+        (true, false) => Some(&OPTED_IN),
+        (true, true) => Some(shared),
+    }
+}
+
+pub(crate) fn restrict(vhost: &Vhost<'_>, user: &str, exchange: &str, write: &str) {
+    let body = json!({"exchange": exchange, "write": write, "read": ".*"});
+    let put = vhost.http().put(&vhost.path("topic-permissions", &[user]), &body);
+    assert!(put.is_success(), "{put:?}");
+}
+
+/// `alice: ^a\. on events`, in order.
+pub(crate) fn permissions(vhost: &Vhost<'_>) -> Vec<String> {
+    let path = vhost.path("vhosts", &[]) + "/topic-permissions";
+    let listed = vhost.http().get(&path).expect_status(200);
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let line =
+        |entry: &Value| format!("{}: {} on {}", text(entry, "user"), text(entry, "write"), text(entry, "exchange"));
+    let mut lines: Vec<String> = listed.as_array().expect("a list").iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+/// A vhost with exchange `events`, which the spec wants with an alternate exchange, and two users who are restricted on it.
+struct Stage {
+    vhost: Vhost<'static>,
+    alice: User<'static>,
+    bob: User<'static>,
+    topo: Topo,
+}
+
+impl Stage {
+    fn on(node: &'static Node, hint: &str) -> Self {
+        let vhost = node.vhost(hint);
+        let amqp = vhost.amqp();
+        amqp.declare_exchange("events", "topic", NONE).unwrap();
+        amqp.declare_exchange("other", "topic", NONE).unwrap();
+        amqp.declare_queue("q", NONE).unwrap();
+        amqp.bind_queue("events", "q", "#", NONE);
+        amqp.bind_queue("events", "q", "by.others", NONE);
+        let [alice, bob] = [(), ()].map(|()| node.user("").may_everything(&vhost));
+        restrict(&vhost, &alice.name, "events", "^a\\.");
+        restrict(&vhost, &alice.name, "other", "^o\\.");
+        restrict(&vhost, &bob.name, "events", "^\"b\\d \u{fc}");
+        let topo = Topo::new(&vhost).spec(SPEC);
+        Self { vhost, alice, bob, topo }
+    }
+
+    fn through(self, proxy: &Proxy) -> Self {
+        Self { topo: self.topo.through(proxy), ..self }
+    }
+
+    fn is_new(&self) -> bool {
+        self.vhost.exchange("events")["arguments"]["alternate-exchange"] == "amq.fanout"
+    }
+
+    /// Fails unless alice may publish `a.1` and not `secret.1`.
+    fn expect_restricted(&self) {
+        let amqp = self.alice.amqp(&self.vhost);
+        assert_eq!(amqp.try_publish("events", "a.1"), Ok(Outcome::Routed));
+        let refused = amqp.try_publish("events", "secret.1").expect_err("a topic that alice may not publish");
+        assert!(refused.contains("403") || refused.contains("ACCESS_REFUSED"), "{refused}");
+    }
+}
+
+#[test]
+fn recreated_exchange_keeps_topic_permissions() {
+    let node = khepri().unwrap_or_else(Node::shared);
+    let stage = Stage::on(node, "restricted");
+    let before = permissions(&stage.vhost);
+    assert_eq!(before.len(), 3);
+    stage.expect_restricted();
+    let plan = stage.topo.run(["plan", "--verbose"]).expect_code(0);
+    let path = format!("PUT /api/topic-permissions/{}/{}", stage.vhost.name(), stage.alice.name);
+    assert_eq!(plan.says(&path), khepri().is_some(), "{plan}");
+    let applied = stage.topo.run(APPLY).expect_code(0);
+    assert!(applied.says("Read back: the broker is as the spec says"), "{applied}");
+    assert!(stage.is_new());
+    assert_eq!(permissions(&stage.vhost), before);
+    stage.expect_restricted();
+    assert!(!stage.vhost.names("exchanges").iter().any(|name| name.contains(".topo.")));
+    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+}
+
+/// As long as the new exchange has no topic permissions, nothing leads from it.
+#[test]
+fn topic_permissions_are_restored_before_bindings() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "unbound");
+    let (http, bindings) = (node.http(), stage.vhost.path("exchanges", &["events", "bindings", "source"]));
+    let look = move || {
+        let listed = http.get(&bindings).found();
+        // Before the delete, they are there still.
+        let is_old = listed.as_array().is_some_and(|listed| listed.len() == 2);
+        assert!(is_old || listed == json!([]), "{listed}");
+    };
+    let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/"), Fault::Meanwhile(Box::new(look)));
+    let stage = stage.through(&proxy);
+    stage.topo.run(APPLY).expect_code(0);
+    assert_eq!(proxy.count(&puts().path("/api/topic-permissions/")), 4, "each is tried before, and restored");
+    stage.expect_restricted();
+}
+
+#[test]
+fn user_without_the_tag_must_allow_the_loss() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "hidden");
+    let maker = node.user("policymaker").may_everything(&stage.vhost);
+    let topo = Topo::new(&stage.vhost).user(&maker).spec(SPEC);
+    topo.run(APPLY).expect_code(3).expect_text("access-gain").expect_text("this user may not read them");
+    assert!(!stage.is_new());
+    assert_eq!(permissions(&stage.vhost).len(), 3);
+    topo.run(ALLOWED).expect_code(0);
+    assert!(stage.is_new());
+    assert_eq!(permissions(&stage.vhost), [format!("{}: ^o\\. on other", stage.alice.name)]);
+}
+
+/// Mnesia does not delete them: there is nothing to allow, and nothing to restore.
+#[test]
+fn broker_with_mnesia_keeps_topic_permissions_by_itself() {
+    let node = Node::shared();
+    if node.at_least(4, 3) {
+        return;
+    }
+    let stage = Stage::on(node, "mnesia");
+    let before = permissions(&stage.vhost);
+    let maker = node.user("policymaker").may_everything(&stage.vhost);
+    Topo::new(&stage.vhost).user(&maker).spec(SPEC).run(APPLY).expect_code(0).expect_no_text("access-gain");
+    assert!(stage.is_new());
+    assert_eq!(permissions(&stage.vhost), before);
+}
+
+#[test]
+fn topic_permissions_are_read_only_where_an_exchange_is_deleted() {
+    let Some(node) = khepri() else { return };
+    let proxy = Proxy::to(node);
+    let stage = Stage::on(node, "unread").through(&proxy);
+    stage.topo.rewrite("exchanges: {events: {type: topic}, new: {type: topic}}\n");
+    stage.topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!(proxy.count(&gets().path("topic-permissions")), 0);
+    assert_eq!(proxy.count(&gets().path("feature-flags")), 0);
+}
+
+#[test]
+fn topic_permissions_that_change_before_the_deletion_stop_it() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "changed");
+    let (http, path) = (node.http(), stage.vhost.path("topic-permissions", &[&stage.alice.name]));
+    let change = move || {
+        let newest = json!({"exchange": "events", "write": "^newest$", "read": ".*"});
+        assert!(http.put(&path, &newest).is_success());
+    };
+    // Of the plan, of the plan under the lock, of the backup.
+    let last_look = gets().path("/topic-permissions").nth(4);
+    let proxy = Proxy::to(node).on(last_look, Fault::Meanwhile(Box::new(change)));
+    let stage = stage.through(&proxy);
+    let stopped = stage.topo.run(APPLY);
+    assert!(stopped.says("its topic permissions changed meanwhile"), "{stopped}");
+    assert_ne!(stopped.code, Some(0));
+    assert!(!stage.is_new());
+    let newest = format!("{}: ^newest$ on events", stage.alice.name);
+    assert!(permissions(&stage.vhost).contains(&newest));
+    stage.topo.run(APPLY).expect_code(0);
+    assert!(stage.is_new() && permissions(&stage.vhost).contains(&newest));
+}
+
+#[test]
+fn saved_plan_is_stale_when_topic_permissions_changed() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "stale");
+    stage.topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    restrict(&stage.vhost, &stage.bob.name, "events", "^later");
+    let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
+    stage.topo.run(apply).expect_code(5).expect_text("the broker no longer matches the plan");
+    assert!(!stage.is_new());
+}
+
+#[test]
+fn refused_topic_permission_stops_the_recreate_before_the_deletion() {
+    let Some(node) = khepri() else { return };
+    let fault = Fault::Reason(400, "not today".to_owned());
+    let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/").nth(1), fault);
+    let stage = Stage::on(node, "refused").through(&proxy);
+    stage.topo.run(APPLY).expect_text("could not be restored").expect_text("not today");
+    assert!(!stage.is_new());
+    assert_eq!(proxy.count(&deletes().path("/events").but(".topo.keep")), 0);
+    assert!(!stage.vhost.names("exchanges").iter().any(|name| name.contains(".topo.")));
+    assert_eq!(permissions(&stage.vhost).len(), 3);
+}
+
+/// A recreate whose second topic permission is refused when it is restored.
+fn half_restored(node: &'static Node, hint: &str) -> (Stage, Vec<String>) {
+    let fault = Fault::Reason(400, "not today".to_owned());
+    let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/").nth(4), fault);
+    let stage = Stage::on(node, hint).through(&proxy);
+    let before = permissions(&stage.vhost);
+    stage.topo.run(APPLY).expect_code(4).expect_text("not today");
+    assert!(stage.is_new() && stage.vhost.names("exchanges").contains(&"events.topo.keep".to_owned()));
+    assert_eq!(permissions(&stage.vhost).len(), 2);
+    let topo = stage.topo.url(&node.url());
+    (Stage { topo, ..stage }, before)
+}
+
+#[test]
+fn next_apply_restores_what_was_refused() {
+    let Some(node) = khepri() else { return };
+    let (stage, before) = half_restored(node, "half");
+    // Who may not restore it leaves the keep alone.
+    let maker = node.user("policymaker").may_everything(&stage.vhost);
+    let topo = Topo::new(&stage.vhost).user(&maker).spec(SPEC);
+    topo.run(APPLY).expect_code(3).expect_text("only an administrator can restore 2 topic permissions");
+    stage.topo.run(APPLY).expect_code(0);
+    assert_eq!(permissions(&stage.vhost), before);
+    assert!(!stage.vhost.names("exchanges").contains(&"events.topo.keep".to_owned()));
+    stage.expect_restricted();
+}
+
+#[test]
+fn newest_topic_permission_is_not_overwritten() {
+    let Some(node) = khepri() else { return };
+    let (stage, _) = half_restored(node, "newest");
+    let missing = [&stage.alice, &stage.bob].map(|user| user.name.clone()).into_iter();
+    let missing = missing.filter(|user| {
+        !permissions(&stage.vhost).iter().any(|line| line.starts_with(&format!("{user}: ")) && line.ends_with("events"))
+    });
+    let [user] = missing.collect::<Vec<_>>().try_into().expect("one is missing");
+    restrict(&stage.vhost, &user, "events", "^newest$");
+    stage.topo.run(APPLY).expect_code(0);
+    assert!(permissions(&stage.vhost).contains(&format!("{user}: ^newest$ on events")));
+}
+
+#[test]
+fn user_that_was_deleted_meanwhile_is_not_missed() {
+    let Some(node) = khepri() else { return };
+    let (stage, _) = half_restored(node, "deleted");
+    for user in [&stage.alice, &stage.bob] {
+        assert!(node.http().delete(&format!("/api/users/{}", user.name)).is_success());
+    }
+    stage.topo.run(APPLY).expect_code(0);
+    assert_eq!(permissions(&stage.vhost), [""; 0]);
+    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
+}
+
+#[test]
+fn deletion_of_a_restricted_exchange_must_be_allowed() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "pruned");
+    stage.topo.rewrite("exchanges: {other: {type: topic}}\nremoved: {exchanges: [events]}\n");
+    let blocked = stage.topo.run(APPLY).expect_code(3);
+    blocked.expect_text("access-gain").expect_text("2 topic permissions");
+    stage.topo.run(ALLOWED).expect_code(0);
+    assert_eq!(permissions(&stage.vhost).len(), 1);
+}
+
+/// What a backup holds is imported in the order in which topo names its files.
+#[test]
+fn backup_restores_topic_permissions() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "backup");
+    let before = permissions(&stage.vhost);
+    stage.topo.rewrite("exchanges: {other: {type: topic}}\nremoved: {exchanges: [events]}\n");
+    let backup = ["--backup=b.json"].into_iter();
+    let applied = stage.topo.run(ALLOWED.into_iter().chain(backup)).expect_code(0);
+    assert!(stage.vhost.exchange("events").is_null());
+    let files: &[&str] = if node.at_least(4, 3) { &["b.json"] } else { &["b.json", "b.topic-permissions.json"] };
+    for file in files {
+        assert!(applied.stderr.contains(&format!("import --file {file}")), "{applied}");
+        let import = serde_json::from_str(&stage.topo.read(file)).unwrap();
+        assert!(node.http().post("/api/definitions", &import).is_success());
+    }
+    assert!(!stage.vhost.exchange("events").is_null());
+    assert_eq!(permissions(&stage.vhost), before);
+    stage.expect_restricted();
+}
