@@ -5,6 +5,7 @@ use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::locking::{self, Locks};
+use super::plan::{Layout, shown};
 use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
@@ -47,12 +48,12 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
     let progress = Progress::new(global);
     let access = Access::new(&arguments.connection, arguments.planning.intervals.intervals())?;
-    let allowed = planning::allowances(&arguments.planning);
+    let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
     let all = arguments.planning.show.is_some();
-    let format = |plan: &Plan| super::plan::shown(plan, (PlanFormat::Text, all), &allowed, &intent.specs, None, global);
     if arguments.format == ReportFormat::Text {
-        output::print(&format(&intent.seen))?;
+        let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
+        output::print(&shown(&intent.seen, PlanFormat::Text, &layout))?;
     }
     planning::report_allowances(&intent.seen, &allowed);
     // After the plan: two hashes alone would not say what is another.
@@ -289,14 +290,8 @@ async fn approve(
     gate(now, allowed).map_err(|refused| {
         let (plan, open) = *refused;
         let command = next_line::paste_line(&intent.again, &open);
-        output::tell(&super::plan::shown(
-            &plan,
-            (PlanFormat::Text, false),
-            allowed,
-            &intent.specs,
-            None,
-            &Global { color: None, quiet: false, verbose: false },
-        ));
+        let global = Global { color: None, quiet: false, verbose: false };
+        output::tell(&shown(&plan, PlanFormat::Text, &Layout::of(&intent.specs, allowed, &global)));
         planning::blocked(&open).hint(format!("the broker changed since the plan was shown; {command}"))
     })
 }

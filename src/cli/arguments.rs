@@ -233,18 +233,11 @@ pub(super) struct PlanArguments {
     pub(super) connection: ConnectionArguments,
     #[command(flatten)]
     pub(super) planning: PlanningArguments,
-    /// How to print the plan
-    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Planning")]
-    pub(super) format: PlanFormat,
-    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO", help_heading = "Planning")]
-    pub(super) also: Vec<(PlanFormat, PathBuf)>,
+    #[command(flatten)]
+    pub(super) printing: PrintingArguments,
     /// Save the plan, for apply --plan
     #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
     pub(super) out: Option<PathBuf>,
-    /// Exit with 2 when there are changes, and 3 when they are blocked
-    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new(), help_heading = "Planning")]
-    pub(super) detailed_exitcode: bool,
     /// Plan without a broker: against a definitions file, or `empty`
     #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
     pub(super) against: Option<String>,
@@ -253,6 +246,24 @@ pub(super) struct PlanArguments {
     pub(super) broker_version: Option<BrokerVersion>,
     #[command(flatten)]
     pub(super) lint: LintArguments,
+}
+
+/// How a plan is printed, and which exit code tells of it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Printing")]
+pub(super) struct PrintingArguments {
+    /// How to print the plan
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: PlanFormat,
+    /// Print one line an object, and the summary; only with --format text
+    #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
+    pub(super) short: bool,
+    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
+    pub(super) also: Vec<(PlanFormat, PathBuf)>,
+    /// Exit with 2 when there are changes, and 3 when they are blocked
+    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
+    pub(super) detailed_exitcode: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,9 +10,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 /// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
-const INSTEAD: [(&str, &[&str]); 15] = [
+const INSTEAD: [(&str, &[&str]); 17] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
+    ("short", &["format"]),
+    ("format", &["short"]),
     ("paths", &["file", "plan"]),
     ("file", &["plan"]),
     ("variables", &["plan"]),

@@ -1,7 +1,7 @@
 //! `topo plan`: what apply would do.
 
 use super::access::Access;
-use super::arguments::{Global, PlanArguments, PlanFormat};
+use super::arguments::{Global, PlanArguments, PlanFormat, PrintingArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::planning::Planned;
@@ -10,14 +10,16 @@ use super::shell;
 use super::sources::Sources;
 use super::{against, connection, findings, input, output, planning};
 use crate::model::printable::clean_json;
-use crate::plan::{Allowance, Plan, obstacles};
-use crate::render::{View, plan_github, plan_markdown, plan_text};
+use crate::plan::{Allowance, Obstacles, Plan, obstacles};
+use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
+use clap::ValueEnum;
 
 pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
+    check_printing(&arguments.printing)?;
     let sources = Sources::read(&arguments.spec, "topo plan")?;
     let options = planning::options(&arguments.planning)?;
-    let allowed = planning::allowances(&arguments.planning);
+    let allowed = planning::allowances(&arguments.planning.allow);
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
             let loaded = input::load(sources)?;
@@ -45,33 +47,87 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
         None => apply_line(arguments, &loaded.specs),
     });
     let all = arguments.planning.show.is_some();
-    let shown = |format| shown(&plan, (format, all), &allowed, &loaded.specs, apply.as_deref(), global);
+    let view = Layout { apply: apply.as_deref(), all, ..Layout::of(&loaded.specs, &allowed, global) };
     let beside = findings::beside(found, &plan, &arguments.lint);
-    for (format, path) in &arguments.also {
-        let text = beside.within(shown(*format), *format, &loaded);
-        output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
-    }
-    output::print(&beside.joined(shown(arguments.format), arguments.format, &loaded, global))?;
+    let within = |text, format| beside.within(text, format, &loaded);
+    let joined = |text, format| beside.joined(text, format, &loaded, global);
+    print(&plan, &arguments.printing, &view, within, joined)?;
     planning::report_allowances(&plan, &allowed);
-    let exit = match (arguments.detailed_exitcode, plan.is_empty()) {
-        (false, _) | (true, true) => Exit::Done,
-        (true, false) if obstacles(&plan, &allowed).is_empty() => Exit::Changes,
-        (true, false) => return Ok(Exit::Blocked),
-    };
-    beside.too_bad().map_or(Ok(exit), Err)
+    match exit(&plan, &arguments.printing, &allowed) {
+        Exit::Blocked => Ok(Exit::Blocked),
+        exit => beside.too_bad().map_or(Ok(exit), Err),
+    }
 }
 
-/// The plan as `--format` and `--show all` say.
-pub(super) fn shown(
+/// How a plan is shown, whatever the format.
+#[derive(Clone, Copy)]
+pub(super) struct Layout<'a> {
+    pub(super) specs: &'a str,
+    pub(super) allowed: &'a [Allowance],
+    /// The command that applies it, if one does.
+    pub(super) apply: Option<&'a str>,
+    /// Whether every object is listed (`--show all`).
+    pub(super) all: bool,
+    pub(super) global: &'a Global,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn of(specs: &'a str, allowed: &'a [Allowance], global: &'a Global) -> Self {
+        Self { specs, allowed, apply: None, all: false, global }
+    }
+}
+
+/// Writes the files of `--also`, and prints the plan; each text goes through `within` or `joined`, for what is told beside
+/// it.
+pub(super) fn print(
     plan: &Plan,
-    (format, all): (PlanFormat, bool),
-    allowed: &[Allowance],
-    specs: &str,
-    apply: Option<&str>,
-    global: &Global,
-) -> String {
-    let obstacles = obstacles(plan, allowed);
-    let mut view = View { width: output::width(), obstacles: &obstacles, specs, apply, details: global.verbose, all };
+    arguments: &PrintingArguments,
+    layout: &Layout<'_>,
+    within: impl Fn(String, PlanFormat) -> String,
+    joined: impl FnOnce(String, PlanFormat) -> String,
+) -> Result<(), Failure> {
+    for (format, path) in &arguments.also {
+        let text = within(shown(plan, *format, layout), *format);
+        output::write_file(path, &anstream::adapter::strip_str(&text).to_string())?;
+    }
+    let text = match arguments.short {
+        true => plan_short::plan(plan, &layout.view(&obstacles(plan, layout.allowed))),
+        false => shown(plan, arguments.format, layout),
+    };
+    output::print(&joined(text, arguments.format))
+}
+
+/// Refuses `--short` beside a format that has no such form.
+pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failure> {
+    if !arguments.short || arguments.format == PlanFormat::Text {
+        return Ok(());
+    }
+    let format = arguments.format.to_possible_value();
+    let word = format.as_ref().map_or("text", |format| format.get_name());
+    Err(Failure::usage(format!("--short cannot be used with --format {word}"))
+        .hint(format!("print the short text, and write the other into a file: --short --also {word}=FILE")))
+}
+
+/// What `--detailed-exitcode` tells.
+pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowance]) -> Exit {
+    match (arguments.detailed_exitcode, plan.is_empty()) {
+        (false, _) | (true, true) => Exit::Done,
+        (true, false) if obstacles(plan, allowed).is_empty() => Exit::Changes,
+        (true, false) => Exit::Blocked,
+    }
+}
+
+impl Layout<'_> {
+    fn view<'a>(&'a self, obstacles: &'a Obstacles) -> View<'a> {
+        let Self { specs, apply, all, global, .. } = *self;
+        View { width: output::width(), obstacles, specs, apply, details: global.verbose, all }
+    }
+}
+
+/// The plan in that format.
+pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> String {
+    let obstacles = obstacles(plan, layout.allowed);
+    let mut view = layout.view(&obstacles);
     match format {
         PlanFormat::Text => plan_text::plan(plan, &view),
         PlanFormat::Json => json(plan),

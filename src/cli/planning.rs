@@ -15,8 +15,7 @@ use super::typed::Recreate;
 use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect,
-    counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
+    Activity, Allowance, Allowances, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,8 +44,8 @@ pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure>
 }
 
 /// All that the flags allow.
-pub(super) fn allowances(arguments: &PlanningArguments) -> Vec<Allowance> {
-    arguments.allow.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
+pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
+    typed.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
 }
 
 /// The flags again, as they would be typed.
@@ -73,7 +72,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
         }
     }
     line.push_str(&arguments.intervals.flags());
-    for allowance in allowances(arguments) {
+    for allowance in allowances(&arguments.allow) {
         line.push_str(&format!(" --allow {}", shell::quoted(&allowance.to_string())));
     }
     line

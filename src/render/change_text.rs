@@ -41,14 +41,7 @@ const ERROR: usize = 17;
 
 pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Shape) {
     let Shape { width, is_full, lists_all } = shape;
-    let (symbol, style) = match entry.change.map(|change| change.kind) {
-        Some(ChangeKind::Create) => ("  +", GREEN),
-        Some(ChangeKind::Change) => ("  ~", YELLOW),
-        Some(ChangeKind::Recreate) => ("-/+", RED),
-        Some(ChangeKind::Delete) => ("  -", RED),
-        Some(ChangeKind::Conflict) => ("  !", RED),
-        None => ("   ", DIM),
-    };
+    let (symbol, style) = entry.change.map_or(("   ", DIM), |change| symbol(change.kind));
     let mut details = entry.change.map_or_else(|| vec!["unchanged".to_owned()], details);
     let is_new = matches!(entry.change.map(|change| change.kind), Some(ChangeKind::Create) | None);
     // Behind the type, before the arguments.
@@ -71,6 +64,17 @@ pub(super) fn entry(text: &mut String, entry: &Entry<'_>, vhost: &str, shape: Sh
     }
     if let Some(family) = entry.family {
         family.lines(text, width, lists_all);
+    }
+}
+
+/// The sign in front of an object.
+pub(super) fn symbol(kind: ChangeKind) -> (&'static str, Style) {
+    match kind {
+        ChangeKind::Create => ("  +", GREEN),
+        ChangeKind::Change => ("  ~", YELLOW),
+        ChangeKind::Recreate => ("-/+", RED),
+        ChangeKind::Delete => ("  -", RED),
+        ChangeKind::Conflict => ("  !", RED),
     }
 }
 
@@ -202,24 +206,23 @@ fn arguments(arguments: &Arguments, but: &str) -> Vec<String> {
 }
 
 fn field_line(text: &mut String, field: &FieldVerdict) {
-    let value = |value: &Option<_>| match value {
-        Some(value) => clean(&with_unit(&field.field, value)),
-        None => "absent".to_owned(),
-    };
+    let (name, before, after) = field_values(field);
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it on a redeclare)",
         Verdict::Unknown => "   (no broker knows it: it stays)",
         Verdict::Invalid => "   (the broker takes it on no new one)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
-    let name = format!("{:<22}", clean(&field.field));
-    let _ = writeln!(
-        text,
-        "      {} {name} {} → {}{remark}",
-        Painted(YELLOW, "~"),
-        value(&field.before),
-        value(&field.after)
-    );
+    let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
+}
+
+/// The name of a setting, and its two values.
+pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
+    let value = |value: &Option<_>| match value {
+        Some(value) => clean(&with_unit(&field.field, value)),
+        None => "absent".to_owned(),
+    };
+    (clean(&field.field), value(&field.before), value(&field.after))
 }
 
 /// What the broker says, what is live, and what is done about it or can be done.

@@ -32,6 +32,15 @@ pub(super) struct Shown<'a> {
     retired: BTreeMap<ObjectId, &'a PlannedChange>,
 }
 
+/// Members of a family that share a fate.
+pub(super) struct Part<'a> {
+    /// `ladder: 4 exchanges, 3 tier queues, 8 bindings`.
+    pub(super) what: String,
+    pub(super) style: Style,
+    pub(super) sign: &'static str,
+    pub(super) members: &'a BTreeMap<ObjectId, &'a PlannedChange>,
+}
+
 impl<'a> Folded<'a> {
     /// Of one vhost. Only what is created or retired is folded: whatever is changed, deleted or in conflict is looked at
     /// one by one.
@@ -87,13 +96,7 @@ impl Shown<'_> {
     /// `+ ladder: 4 exchanges, 3 tier queues, 8 bindings` and `- retired: 1 tier queue`, where anything is; with `all`,
     /// each of them below.
     pub(super) fn lines(&self, text: &mut String, width: usize, all: bool) {
-        let parts = [
-            (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.made),
-            (Some("retired"), RED, "-", &self.retired),
-        ];
-        for (word, style, sign, members) in parts {
-            let Some(word) = word.filter(|_| !members.is_empty()) else { continue };
-            let what = format!("{word}: {}", counted(&members.keys().cloned().collect()));
+        for Part { what, style, sign, members } in self.parts() {
             let at = members.values().find_map(|change| place(change));
             let remark = if all { at.unwrap_or_default() } else { HOW_TO_SEE.to_owned() };
             line(text, (style, sign), &what, &remark, width);
@@ -101,6 +104,19 @@ impl Shown<'_> {
                 self.list(text, (style, sign), members, width);
             }
         }
+    }
+
+    /// What is made and what is retired, where anything is.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let parts = [
+            (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.made),
+            (Some("retired"), RED, "-", &self.retired),
+        ];
+        parts.into_iter().filter_map(|(word, style, sign, members)| {
+            let word = word.filter(|_| !members.is_empty())?;
+            let what = format!("{word}: {}", counted(&members.keys().cloned().collect()));
+            Some(Part { what, style, sign, members })
+        })
     }
 
     /// The members, each with the bindings that lead on from it.

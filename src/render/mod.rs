@@ -13,6 +13,7 @@ pub mod next_line;
 pub mod page;
 pub mod plan_github;
 pub mod plan_markdown;
+pub mod plan_short;
 pub mod plan_text;
 pub mod report_json;
 pub mod report_text;

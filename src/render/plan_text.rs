@@ -109,7 +109,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
 }
 
 /// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
-fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
+pub(super) fn entries<'a>(part: &'a VhostPlan, folded: &'a Folded<'a>) -> Vec<Entry<'a>> {
     let mut into: BTreeMap<ObjectId, Vec<&PlannedChange>> = BTreeMap::new();
     let mut own: Vec<(ObjectId, &PlannedChange)> = Vec::new();
     for change in &part.changes {
@@ -202,6 +202,14 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
     if plan.hazards().next().is_some() || !view.obstacles.blocks.is_empty() {
         text.push('\n');
     }
+    conclusion(text, plan, view);
+    if let Some(apply) = view.apply.filter(|_| !plan.is_empty()) {
+        let _ = writeln!(text, "{}", super::shell::in_lines(&next_line(apply, view.obstacles), view.width));
+    }
+}
+
+/// The numbers, and whether the plan is blocked.
+pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
     if plan.is_empty() {
         let (objects, bindings) = compared(plan);
         let line = format!(
@@ -226,9 +234,6 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
             Some(_) | None => "\n".to_owned(),
         };
         let _ = writeln!(text, "{}{gap}{}", Painted(BOLD, line), Painted(RED, blocked));
-    }
-    if let Some(apply) = view.apply {
-        let _ = writeln!(text, "{}", super::shell::in_lines(&next_line(apply, view.obstacles), view.width));
     }
 }
 

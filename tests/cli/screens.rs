@@ -74,3 +74,56 @@ fn sentences_fit_the_screen_and_stay_whole_words() {
         assert!(words(&noted).contains(said), "{noted}");
     }
 }
+
+/// Of each object one line, of every symbol; a line of a log is read from its beginning.
+#[test]
+fn a_short_plan_is_one_line_an_object() {
+    let spec = "\
+version: 1
+vhost: shop
+owns: ['*']
+exchanges: {orders: {type: topic}}
+queues:
+  orders: {type: quorum, maxLength: 10, bindings: [{exchange: orders, routingKey: 'order.#'}], onConflict: discard}
+  orders.mail: {type: classic, messageTtl: 30s}
+  orders.new: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: orders.dead}
+deadLetterQueues:
+  orders.dead: {type: classic}
+policies:
+  limits: {pattern: '^orders.mail$', definition: {maxLength: 20}}
+";
+    let live = r#"{
+  "vhosts": [{"name": "shop"}], "exchanges": [], "bindings": [],
+  "policies": [{"name": "limits", "vhost": "shop", "pattern": "^orders.mail$", "apply-to": "all", "priority": 0,
+                "definition": {"max-length": 10}}],
+  "queues": [
+    {"name": "orders", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}},
+    {"name": "orders.mail", "vhost": "shop", "durable": true, "auto_delete": false,
+     "arguments": {"x-queue-type": "classic", "x-message-ttl": 60000}},
+    {"name": "orders.old", "vhost": "shop", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}}
+  ]
+}"#;
+    let topo = Topo::offline().spec(spec).file("live.json", live);
+    let run = |more: &str| topo.run(format!("plan --against live.json {more}").split_whitespace()).expect_code(0);
+    for (name, more) in [("plan-short.txt", "--short --prune"), ("plan-short-all.txt", "--short --prune --show all")] {
+        let output = run(more);
+        expect_file(&output, name);
+        fits(&output, 100);
+    }
+    let output = run("--short");
+    output.expect_text("1 inside `owns`, not declared: kept without --prune").expect_no_text("orders.old");
+    // The lines of the whole plan are counted in the same words; a file beside it is whole.
+    let output = run("--short --also text=whole.txt --also markdown=plan.md");
+    let summary = output.stdout.lines().find(|line| line.starts_with("Plan: ")).unwrap_or_else(|| panic!("{output}"));
+    assert!(topo.read("whole.txt").contains(summary) && topo.read("whole.txt").contains("an application that"));
+    assert!(topo.read("plan.md").contains("### topo plan"));
+    let refused = topo.run(["plan", "--against", "live.json", "--short", "--format", "json"]).expect_code(64);
+    refused.expect_no_result().expect_error("--short cannot be used with --format json");
+    let same = Topo::offline().spec("owns: []\n").env("TOPO_SHORT", "1").run(["plan", "--against", "empty"]);
+    same.expect_code(0).expect_text("  + vhost /\nPlan: ");
+    let several = Topo::offline()
+        .file("a.yaml", "version: 1\nvhost: a\nqueues: {q: {type: classic}}\n")
+        .file("b.yaml", "version: 1\nvhost: b\nqueues: {q: {type: classic}}\n");
+    let output = several.run(["plan", "--short", "--against", "empty", "a.yaml", "b.yaml"]).expect_code(0);
+    output.expect_text("vhost a\n  + vhost a\n  + queue q\nvhost b\n  + vhost b\n  + queue q\nPlan: ");
+}

@@ -1,0 +1,129 @@
+//! A plan in one line an object: its symbol, its name, and the settings that differ.
+
+use super::change_text::{activity, field_values, symbol};
+use super::family::Folded;
+use super::plan_text::{View, conclusion, entries, remark};
+use super::style::{BOLD, DIM, Painted, RED, YELLOW, clean, columns};
+use crate::model::{Address, Object, ObjectId};
+use crate::plan::{ChangeKind, Plan, PlannedChange, Verdict, VhostPlan};
+use std::fmt::Write;
+
+/// The lines, the hazards and blocks without their sentences, and the summary, with colors.
+pub fn plan(plan: &Plan, view: &View<'_>) -> String {
+    let mut text = String::new();
+    for part in &plan.vhosts {
+        let before = text.len();
+        lines(&mut text, part, view);
+        if plan.vhosts.len() > 1 && text.len() > before {
+            let heading = format!("{}\n", Painted(BOLD, format!("vhost {}", clean(part.vhost.as_str()))));
+            text.insert_str(before, &heading);
+        }
+    }
+    for hazard in plan.hazards() {
+        let style = if view.obstacles.hazards.contains(hazard) { RED } else { YELLOW };
+        let remark = remark(hazard, view.obstacles);
+        let _ = writeln!(text, "{} {}  {}{remark}", Painted(style, "  !"), hazard.kind, hazard.address);
+    }
+    // A conflict has its line above.
+    let is_listed = |address: &Address| {
+        let mut changes = plan.vhosts.iter().flat_map(|part| &part.changes);
+        changes.any(|change| change.kind == ChangeKind::Conflict && change.address == *address)
+    };
+    for block in view.obstacles.blocks.iter().filter(|block| !is_listed(&block.address)) {
+        let _ = writeln!(text, "{} blocked  {}", Painted(RED, "  !"), block.address);
+    }
+    conclusion(&mut text, plan, view);
+    text
+}
+
+fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
+    for unfinished in &part.unfinished {
+        let _ = writeln!(text, "{} unfinished  {}", Painted(YELLOW, "  !"), unfinished.address);
+    }
+    let folded = Folded::of(part, view.all);
+    for entry in entries(part, &folded) {
+        if let Some(change) = entry.change {
+            let object = match &entry.id {
+                ObjectId::Vhost => format!("vhost {}", clean(part.vhost.as_str())),
+                id @ (ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_)) => {
+                    clean(&id.to_string())
+                }
+            };
+            line(text, change, &object, view.width);
+        }
+        for change in &entry.bindings {
+            bound(text, change);
+        }
+        for members in entry.family.into_iter().flat_map(|family| family.parts()) {
+            let (style, sign) = (members.style, members.sign);
+            if view.all {
+                for (id, change) in members.members {
+                    match id {
+                        ObjectId::Binding(_) => bound(text, change),
+                        ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
+                            let _ = writeln!(text, "{} {}", Painted(style, format!("  {sign}")), clean(&id.to_string()));
+                        }
+                    }
+                }
+            } else {
+                let of = clean(&format!("retries of {}", entry.id));
+                let _ = writeln!(text, "{} {of}  {}", Painted(style, format!("  {sign}")), members.what);
+            }
+        }
+    }
+    if !part.undeclared.is_empty() {
+        let kept = format!("{} inside `owns`, not declared: kept without --prune", part.undeclared.len());
+        let _ = writeln!(text, "    {}", Painted(DIM, kept));
+    }
+}
+
+fn line(text: &mut String, change: &PlannedChange, object: &str, width: usize) {
+    let (symbol, style) = symbol(change.kind);
+    let left = columns(symbol) + 1 + columns(object);
+    let said = match change.kind {
+        ChangeKind::Create => String::new(),
+        ChangeKind::Delete => change.live.as_ref().map(activity).unwrap_or_default(),
+        ChangeKind::Change | ChangeKind::Recreate | ChangeKind::Conflict => {
+            let how = match (change.kind, &change.conflict) {
+                (ChangeKind::Recreate, Some(conflict)) => format!(" ({})", conflict.on_conflict.as_str()),
+                (_, _) => String::new(),
+            };
+            settings(change, width.saturating_sub(left + 2 + columns(&how))) + &how
+        }
+    };
+    let gap = if said.is_empty() { "" } else { "  " };
+    let _ = writeln!(text, "{} {object}{gap}{said}", Painted(style, symbol));
+}
+
+/// `type: classic → quorum, max-length: 10 → 20`, as many as there is room for, and one at least.
+fn settings(change: &PlannedChange, room: usize) -> String {
+    let fields: Vec<String> = change
+        .fields
+        .iter()
+        .filter(|field| field.verdict != Verdict::Unknown)
+        .map(|field| {
+            let (name, before, after) = field_values(field);
+            let name = if name == "x-queue-type" { "type" } else { &name };
+            format!("{name}: {before} → {after}")
+        })
+        .collect();
+    (1..=fields.len())
+        .rev()
+        .map(|shown| match fields.len() - shown {
+            0 => fields.join(", "),
+            more => format!("{}, and {more} more", fields[..shown].join(", ")),
+        })
+        .find(|text| columns(text) <= room)
+        .or_else(|| fields.first().map(|first| match fields.len() - 1 {
+            0 => first.clone(),
+            more => format!("{first}, and {more} more"),
+        }))
+        .unwrap_or_default()
+}
+
+fn bound(text: &mut String, change: &PlannedChange) {
+    let object = change.after.as_ref().or(change.before.as_ref());
+    let Some(Object::Binding(binding)) = object else { return };
+    let (symbol, style) = symbol(change.kind);
+    let _ = writeln!(text, "{} {}", Painted(style, symbol), clean(&format!("binding {binding}")));
+}
