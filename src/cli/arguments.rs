@@ -109,6 +109,8 @@ pub(super) enum Command {
     Plan(Box<PlanArguments>),
     /// Make the broker match the spec
     Apply(Box<ApplyArguments>),
+    /// Print a saved plan, in every format of plan; no broker needed
+    Show(ShowArguments),
     /// Check specs offline
     Validate(ValidateArguments),
     /// Write the spec of what is live, or of a definitions file
@@ -246,6 +248,21 @@ pub(super) struct PlanArguments {
     pub(super) broker_version: Option<BrokerVersion>,
     #[command(flatten)]
     pub(super) lint: LintArguments,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// A plan that topo plan --out wrote
+    #[arg(value_name = "FILE")]
+    pub(super) saved: PathBuf,
+    #[command(flatten)]
+    pub(super) printing: PrintingArguments,
+    /// List every object, also those that are made for a queue's retries and are one line else
+    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
+    pub(super) show: Option<Show>,
+    /// Print the plan as it is with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    #[arg(long, value_name = "HAZARD", help_heading = "Printing")]
+    pub(super) allow: Vec<Allowances>,
 }
 
 /// How a plan is printed, and which exit code tells of it.

@@ -56,6 +56,12 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     line
 }
 
+/// `--url` for that broker, unless it is the one that is asked without the flag.
+pub(super) fn url_flag(url: &str) -> String {
+    let known = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
+    if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quoted(url)) }
+}
+
 /// A client for the broker, and how it was made; nothing is sent yet.
 pub(super) fn connect(
     arguments: &ConnectionArguments,

@@ -171,18 +171,20 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
             .because(error.to_string())
             .hint("write one: topo plan --out plan.json")
     };
-    let version: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
-    match version.get("formatVersion").and_then(serde_json::Value::as_u64) {
-        Some(version) if version != u64::from(FORMAT_VERSION) => {
-            return Err(Failure::spec(format!(
-                "{} has format version {version}, this topo reads {FORMAT_VERSION}",
-                path.display()
-            ))
-            .hint("plan again with this topo: topo plan --out plan.json"));
-        }
-        Some(_) | None => {}
+    let document: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
+    let version = document.get("formatVersion").and_then(serde_json::Value::as_u64);
+    if let Some(version) = version.filter(|version| *version != u64::from(FORMAT_VERSION)) {
+        return Err(Failure::spec(format!(
+            "{} was written by another version of topo: it has format version {version}, this topo reads {FORMAT_VERSION}",
+            path.display()
+        ))
+        .hint("plan again with this topo: topo plan --out plan.json"));
     }
-    let plan: Plan = serde_json::from_str(&text).map_err(wrong)?;
+    let plan: Plan = serde_json::from_str(&text).map_err(|error| match version {
+        // Between two releases the format changes without a version of its own.
+        Some(_) => wrong(error).hint("if another version of topo wrote it, plan again with this one"),
+        None => wrong(error),
+    })?;
     match inconsistency(&plan) {
         Some(why) => Err(Failure::spec(format!("{} was edited after topo wrote it", path.display()))
             .because(why)

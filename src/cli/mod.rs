@@ -38,6 +38,7 @@ mod reading;
 mod rules;
 mod schema;
 mod shell;
+mod show;
 mod sources;
 mod typed;
 mod typed_version;
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
+        Command::Show(arguments) => show::run(&arguments, &cli.global),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),
         Command::Contract(arguments) => contract::run(&arguments),

@@ -102,6 +102,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
             "plan -h",
             "apply --help",
             "apply -h",
+            "show -h",
             "validate -h",
             "schema -h",
             "contract -h",
@@ -121,7 +122,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
     }
     // A flag is explained beside it or on the line below.
     for command in
-        ["plan", "apply", "validate", "contract", "explain", "graph", "rules", "schema", "completions", "man"]
+        ["plan", "apply", "show", "validate", "contract", "explain", "graph", "rules", "schema", "completions", "man"]
     {
         let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
         let lines: Vec<&str> = output.stdout.lines().collect();

@@ -37,6 +37,36 @@ fn a_saved_plan_is_applied_without_its_spec() {
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("No changes");
 }
 
+/// Every format is the one that `topo plan` printed, and the broker is not asked: it would be another one.
+#[test]
+fn a_saved_plan_is_shown_as_it_was_printed() {
+    let vhost = Node::shared().vhost("shown-again");
+    vhost.amqp().declare_queue("orders.mail", &[("x-max-length", Argument::LongInt(1))]).unwrap();
+    let topo = Topo::new(&vhost).spec(SPEC);
+    let own = "plan --out plan.json --color always --detailed-exitcode";
+    let offline = Topo::offline().env("TOPO_URL", "http://127.0.0.1:1");
+    for more in ["", "--short", "-v", "--show all", "--format json", "--format markdown", "--format github"] {
+        let planned = topo.run(own.split(' ').chain(more.split_whitespace())).expect_code(3);
+        offline.write("plan.json", &topo.read("plan.json"));
+        let show = "show plan.json --color always --detailed-exitcode";
+        let shown = offline.run(show.split(' ').chain(more.split_whitespace())).expect_code(3);
+        // The file in place of the spec that it was made from, and the command that applies it where it was made.
+        let url = format!("topo apply --plan plan.json --url {}", vhost.node().url());
+        let told = shown.stdout.replace("spec plan.json", "spec topology.yaml").replace(&url, "topo apply --plan plan.json");
+        let planned = planned.stdout.replace("spec  topology.yaml", "spec topology.yaml");
+        assert_eq!(told, planned, "{more}");
+    }
+    let colored = offline.run(["show", "plan.json", "--color", "always"]).expect_code(0);
+    assert!(colored.stdout.contains('\u{1b}'), "{colored}");
+    vhost.http().delete(&vhost.path("queues", &["orders.mail"])).expect_status(204);
+    topo.run(["plan", "--out=plan.json"]).expect_code(0);
+    offline.write("plan.json", &topo.read("plan.json"));
+    offline.run(["show", "plan.json"]).expect_code(0);
+    offline.run(["show", "plan.json", "--detailed-exitcode"]).expect_code(2);
+    offline.run(["show", "missing.json"]).expect_code(65).expect_error("cannot read missing.json");
+    offline.run(["show"]).expect_code(64).expect_text("Usage: topo show [OPTIONS] <FILE>");
+}
+
 #[test]
 fn a_change_in_between_makes_it_stale() {
     let vhost = Node::shared().vhost("stale");
@@ -120,8 +150,11 @@ fn a_file_that_is_no_plan_says_so() {
     ];
     for (name, text, words) in cases {
         topo.write(&format!("{name}.json"), &text);
-        let refused = topo.run(["apply", "--plan", &format!("{name}.json")]).expect_code(65);
-        refused.expect_text(words).expect_text("topo plan --out plan.json");
+        let file = format!("{name}.json");
+        for command in [&["apply", "--plan", &file][..], &["show", &file]] {
+            let refused = topo.run(command.iter().copied()).expect_code(65).expect_no_result();
+            refused.expect_text(words).expect_text("topo plan --out plan.json");
+        }
     }
     topo.run(["apply", "--plan", "missing.json"]).expect_code(65).expect_text("cannot read missing.json");
     topo.run(["plan", "--against=empty", "--out=offline.json"]).expect_code(0);
@@ -184,7 +217,12 @@ fn an_edited_plan_is_refused() {
         }
         assert_ne!(edited, plan, "{place}");
         topo.write("edited.json", &edited.to_string());
-        for command in [&["apply", "--plan", "edited.json"][..], &["graph", "--plan", "edited.json"]] {
+        for command in [
+            &["apply", "--plan", "edited.json"][..],
+            &["graph", "--plan", "edited.json"],
+            &["show", "edited.json"],
+            &["show", "edited.json", "--format", "json"],
+        ] {
             let refused = topo.run(command.iter().copied()).expect_code(65);
             refused.expect_error("edited.json was edited after topo wrote it").expect_text("caused by: ");
         }
