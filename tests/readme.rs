@@ -69,7 +69,9 @@ fn the_tables_name_every_flag() {
     let text = Page::read("docs/reference.md").text;
     let reference = &text[text.find("## Commands").unwrap()..text.find("## Hazards").unwrap()];
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for command in ["plan", "apply", "show", "validate", "export", "graph", "contract", "explain", "rules", "schema"] {
+    for command in
+        ["plan", "apply", "show", "lock", "validate", "export", "graph", "contract", "explain", "rules", "schema"]
+    {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         for flag in flags(&help) {
             known.insert(flag, command);
@@ -88,7 +90,9 @@ fn the_tables_name_every_flag() {
 #[test]
 fn what_the_environment_cannot_say_is_named() {
     let mut without: BTreeSet<String> = BTreeSet::new();
-    for command in ["plan", "apply", "show", "validate", "export", "graph", "contract", "explain", "rules", "schema"] {
+    for command in
+        ["plan", "apply", "show", "lock", "validate", "export", "graph", "contract", "explain", "rules", "schema"]
+    {
         let help = Topo::offline().run([command, "--help"]).expect_code(0).stdout;
         let mut flag = None;
         for line in help.lines() {

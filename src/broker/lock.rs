@@ -11,12 +11,16 @@
 //! it; but it can be deleted. That is done when its holder must have noticed, and by one at a time, who has a second lock for
 //! it: a DELETE cannot say whose lock it means, and that of the second would hit what the first has put in its place.
 
+mod inspect;
+
+pub use inspect::HeldLock;
+
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
 use super::wire::{ClusterNode, LockQueue};
 use crate::model::printable::clean;
-use crate::model::{Arguments, BrokerVersion, Queue, QueueName, Topology, VhostName};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, Topology, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 use std::fmt;
@@ -106,6 +110,8 @@ struct Other {
     token: Option<String>,
     /// Where its queue is.
     node: Option<String>,
+    /// When it ends, if it is not renewed.
+    lease: Option<Duration>,
 }
 
 impl Broker {
@@ -131,7 +137,7 @@ impl Broker {
         let put_at = loop {
             let step = match (lock.look().await, put) {
                 (Ok(Seen::Ours), Some(at)) => break at,
-                (Ok(Seen::Others(Other { words: holder, token, node })), _) => {
+                (Ok(Seen::Others(Other { words: holder, token, node, .. })), _) => {
                     let down = self.down(node).await;
                     // Another's lock on the same node may be one of a minute ago.
                     down_since = down_since.filter(|(_, of)| down.is_some() && *of == token);
@@ -171,8 +177,13 @@ impl Broker {
     /// The same node, if it is known not to be running.
     async fn down(&self, node: Option<String>) -> Option<String> {
         let node = node?;
+        (self.is_up(&node).await == Some(false)).then_some(node)
+    }
+
+    /// Whether a node is running, if that is known.
+    async fn is_up(&self, node: &str) -> Option<bool> {
         let nodes: Vec<ClusterNode> = self.get("/api/nodes?columns=name,running").await.ok()?;
-        nodes.iter().any(|one| one.name == node && !one.running).then_some(node)
+        nodes.iter().find(|one| one.name == node).map(|one| one.running)
     }
 }
 
@@ -276,6 +287,7 @@ impl Lock {
             words: words.map_or_else(stranger, clean),
             token: token.map(str::to_owned),
             node: listed.node.clone(),
+            lease: listed.arguments.get("x-expires").and_then(lease),
         }))
     }
 
@@ -318,10 +330,7 @@ impl Lock {
         right.put().await?;
         let taken = match right.look().await? {
             // Only now: what was seen before may have been taken away since, and be somebody's.
-            Seen::Ours => match self.look().await? {
-                Seen::Others(other) if other.token.as_deref() == token => self.delete_once().await,
-                Seen::Others(_) | Seen::Ours | Seen::Free => Ok(()),
-            },
+            Seen::Ours => self.delete_of(token).await,
             Seen::Others(_) | Seen::Free => {
                 sleep(POLL).await;
                 Ok(())
@@ -329,6 +338,14 @@ impl Lock {
         };
         right.free().await?;
         taken
+    }
+
+    /// Deletes the lock with that token.
+    async fn delete_of(&self, token: Option<&str>) -> Result<(), BrokerError> {
+        match self.look().await? {
+            Seen::Others(other) if other.token.as_deref() == token => self.delete_once().await,
+            Seen::Others(_) | Seen::Ours | Seen::Free => Ok(()),
+        }
     }
 
     /// Why the lock is lost, if it is.
@@ -342,6 +359,11 @@ impl Lock {
             Seen::Others(other) => Some(format!("it is held by {}", other.words)),
         })
     }
+}
+
+/// The value of `x-expires`.
+fn lease(milliseconds: &ArgumentValue) -> Option<Duration> {
+    milliseconds.as_integer().and_then(|it| u64::try_from(it).ok()).map(Duration::from_millis)
 }
 
 /// Renews the lock until it is lost: by an answer that says so, or because no renewal came through for a whole lease.

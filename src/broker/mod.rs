@@ -33,7 +33,7 @@ pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
 pub use connect_problem::ConnectProblem;
 pub use connection::Broker;
 pub use error::BrokerError;
-pub use lock::{Holder, LockedBroker};
+pub use lock::{HeldLock, Holder, LockedBroker};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
 pub use read::QueueState;

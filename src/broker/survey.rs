@@ -24,6 +24,11 @@ pub struct Survey {
 }
 
 impl Survey {
+    /// Whether the vhost exists, and this user may see it.
+    pub fn has(&self, vhost: &VhostName) -> bool {
+        self.settings.contains_key(vhost.as_str())
+    }
+
     /// How the broker behaves towards a vhost; towards one that is not there, as towards one without settings.
     pub fn dialect(&self, vhost: &VhostName) -> Dialect {
         let settings = self.settings.get(vhost.as_str());

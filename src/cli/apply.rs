@@ -13,7 +13,6 @@ use super::sources::Sources;
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
 use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
-use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
 use crate::model::{Address, ObjectId, VhostName};
 use crate::plan::fingerprint::{Staleness, staleness};
@@ -133,8 +132,11 @@ async fn intent(
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
-    let again =
-        format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), lock_flag(arguments));
+    let again = format!(
+        "topo apply --plan {}{connection}{other}{}",
+        shell::path(Path::new(&path)),
+        locking::name_flag(&arguments.lock_name)
+    );
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 
@@ -159,7 +161,7 @@ fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String =
         arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
-    format!("topo apply{flags}{connection}{}", lock_flag(arguments))
+    format!("topo apply{flags}{connection}{}", locking::name_flag(&arguments.lock_name))
 }
 
 /// Neither a person, nor a plan that one has reviewed.
@@ -177,14 +179,7 @@ fn nobody_to_ask(arguments: &ApplyArguments) -> Failure {
 fn again(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
-    format!("topo apply{spec}{connection}{planning}{lint}{}", lock_flag(arguments))
-}
-
-fn lock_flag(arguments: &ApplyArguments) -> String {
-    match arguments.lock_name.as_str() {
-        LOCK_QUEUE => String::new(),
-        name => format!(" --lock-name {}", shell::quoted(name)),
-    }
+    format!("topo apply{spec}{connection}{planning}{lint}{}", locking::name_flag(&arguments.lock_name))
 }
 
 fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use super::export_arguments::ExportArguments;
 use super::graph_arguments::GraphArguments;
 use super::interval_arguments::IntervalArguments;
+use super::lock_arguments::LockArguments;
 use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments, VersionArguments,
@@ -31,7 +32,7 @@ Exit codes:
     3  blocked: a hazard is not allowed, or a conflict is open
     4  partly done: the report says what is left; run it again
     5  stale: the broker no longer matches the saved plan
-    6  another apply holds the lock
+    6  another apply holds the lock; lock: it is held
    64  usage: these flags make no sense
    65  the spec does not parse, or refers to what is not there
   130  interrupted, nothing was changed
@@ -39,8 +40,8 @@ Exit codes:
 Environment:
   TOPO_VAR_NAME is a value for ${NAME} in the specs. No other variable is.
   Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
-  --allow, --allow-other-broker, --prune, --abort, --no-backup, --yes, and
-  --broker-version of plan.
+  --allow, --allow-other-broker, --prune, --abort, --break, --no-backup,
+  --yes, and --broker-version of plan.
   What is typed goes first; an empty one is none.
   RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
   _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
@@ -111,6 +112,8 @@ pub(super) enum Command {
     Apply(Box<ApplyArguments>),
     /// Print a saved plan, in every format of plan; no broker needed
     Show(ShowArguments),
+    /// Show who holds the lock of a vhost; with --break, delete it
+    Lock(Box<LockArguments>),
     /// Check specs offline
     Validate(ValidateArguments),
     /// Write the spec of what is live, or of a definitions file

@@ -14,15 +14,11 @@ use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::{Glob, Intervals, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
-use crate::spec::closest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Names of objects, by what they are.
 type NamesByKind = BTreeMap<String, Vec<String>>;
-
-/// So many vhosts are named where one is missing.
-const MOST_VHOSTS: usize = 8;
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
@@ -162,17 +158,7 @@ fn is_missing(snapshot: &Snapshot) -> bool {
 /// That each of them is there.
 fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
-    let vhost = missing.topology.vhost.as_str();
-    let failure = Failure::failed(format!("there is no vhost `{}`", clean(vhost)));
-    if let Some(near) = closest(vhost, known.iter().map(VhostName::as_str)) {
-        return Err(failure.hint(format!("did you mean `{}`?", clean(near))));
-    }
-    let shown: Vec<String> = known.iter().take(MOST_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
-    let more = match known.len().checked_sub(MOST_VHOSTS) {
-        Some(more) if more > 0 => format!(" and {} more", number(more as u64)),
-        Some(_) | None => String::new(),
-    };
-    Err(if shown.is_empty() { failure } else { failure.hint(format!("there is {}{more}", shown.join(", "))) })
+    Err(near::no_such_vhost(&missing.topology.vhost, known))
 }
 
 /// The vhosts of a file, and its objects of the whole cluster.

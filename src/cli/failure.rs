@@ -117,7 +117,7 @@ fn hint(error: &BrokerError) -> Option<String> {
              --lock-timeout 2m"
         }
         BrokerError::LockHeld { down: None, .. } => {
-            "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute"
+            "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute; topo lock shows it"
         }
         BrokerError::AnotherBroker { .. } => {
             "give the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \

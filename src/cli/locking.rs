@@ -9,7 +9,7 @@ use super::{connection, output};
 use crate::apply::{Interrupt, Report, StepDone};
 use crate::broker::lock::holder_in;
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
-use crate::model::names::pattern_of;
+use crate::model::names::{LOCK_QUEUE, pattern_of};
 use crate::model::printable::clean;
 use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
 use crate::plan::{Action, Plan, Step};
@@ -148,4 +148,9 @@ fn not_locked(error: BrokerError, vhost: &VhostName, queue: &QueueName, interrup
     } else {
         failure
     }
+}
+
+/// `--lock-name`, unless it is the default.
+pub(super) fn name_flag(name: &str) -> String {
+    if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quoted(name)) }
 }

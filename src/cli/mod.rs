@@ -24,6 +24,8 @@ mod graph_arguments;
 mod input;
 mod interruption;
 mod interval_arguments;
+mod lock;
+mod lock_arguments;
 mod locking;
 mod man;
 mod near;
@@ -81,6 +83,7 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
+        Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
         Command::Show(arguments) => show::run(&arguments, &cli.global),
         Command::Validate(arguments) => validate::run(&arguments, &cli.global),
         Command::Export(arguments) => in_runtime(export::run(&arguments, &cli.global)),

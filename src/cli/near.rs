@@ -1,10 +1,17 @@
 //! Names that are near one that nothing has.
 
+use super::failure::Failure;
+use crate::model::VhostName;
+use crate::model::count::number;
+use crate::model::printable::clean;
 use crate::spec::closest;
 use std::collections::BTreeSet;
 
 /// So many names are suggested for a part of a name.
 const MOST_NAMES: usize = 5;
+
+/// So many vhosts are named where one is missing.
+const MOST_VHOSTS: usize = 8;
 
 /// Which of these names was meant, as a hint: the one that is spelt nearly so, else those of which it is a part.
 pub(super) fn hint(asked: &str, known: &BTreeSet<String>) -> Option<String> {
@@ -18,6 +25,21 @@ pub(super) fn hint(asked: &str, known: &BTreeSet<String>) -> Option<String> {
         [one] => Some(format!("did you mean `{one}`?")),
         several => Some(format!("did you mean one of `{}`?", several.join("`, `"))),
     }
+}
+
+/// A vhost that is missing, with the one that was meant, or those that exist.
+pub(super) fn no_such_vhost(vhost: &VhostName, known: &[VhostName]) -> Failure {
+    let vhost = vhost.as_str();
+    let failure = Failure::failed(format!("there is no vhost `{}`", clean(vhost)));
+    if let Some(near) = closest(vhost, known.iter().map(VhostName::as_str)) {
+        return failure.hint(format!("did you mean `{}`?", clean(near)));
+    }
+    let shown: Vec<String> = known.iter().take(MOST_VHOSTS).map(|it| format!("`{}`", clean(it.as_str()))).collect();
+    let more = match known.len().checked_sub(MOST_VHOSTS) {
+        Some(more) if more > 0 => format!(" and {} more", number(more as u64)),
+        Some(_) | None => String::new(),
+    };
+    if shown.is_empty() { failure } else { failure.hint(format!("there is {}{more}", shown.join(", "))) }
 }
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
                     match id {
                         ObjectId::Binding(_) => bound(text, change),
                         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Queue(_) => {
-                            let _ = writeln!(text, "{} {}", Painted(style, format!("  {sign}")), clean(&id.to_string()));
+                            let _ =
+                                writeln!(text, "{} {}", Painted(style, format!("  {sign}")), clean(&id.to_string()));
                         }
                     }
                 }
@@ -114,10 +115,12 @@ fn settings(change: &PlannedChange, room: usize) -> String {
             more => format!("{}, and {more} more", fields[..shown].join(", ")),
         })
         .find(|text| columns(text) <= room)
-        .or_else(|| fields.first().map(|first| match fields.len() - 1 {
-            0 => first.clone(),
-            more => format!("{first}, and {more} more"),
-        }))
+        .or_else(|| {
+            fields.first().map(|first| match fields.len() - 1 {
+                0 => first.clone(),
+                more => format!("{first}, and {more} more"),
+            })
+        })
         .unwrap_or_default()
 }
 

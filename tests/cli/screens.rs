@@ -108,7 +108,6 @@ policies:
     for (name, more) in [("plan-short.txt", "--short --prune"), ("plan-short-all.txt", "--short --prune --show all")] {
         let output = run(more);
         expect_file(&output, name);
-        fits(&output, 100);
     }
     let output = run("--short");
     output.expect_text("1 inside `owns`, not declared: kept without --prune").expect_no_text("orders.old");

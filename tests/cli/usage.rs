@@ -103,6 +103,7 @@ fn help_fits_a_screen_and_explains_every_flag() {
             "apply --help",
             "apply -h",
             "show -h",
+            "lock -h",
             "validate -h",
             "schema -h",
             "contract -h",
@@ -121,9 +122,20 @@ fn help_fits_a_screen_and_explains_every_flag() {
         }
     }
     // A flag is explained beside it or on the line below.
-    for command in
-        ["plan", "apply", "show", "validate", "contract", "explain", "graph", "rules", "schema", "completions", "man"]
-    {
+    for command in [
+        "plan",
+        "apply",
+        "show",
+        "lock",
+        "validate",
+        "contract",
+        "explain",
+        "graph",
+        "rules",
+        "schema",
+        "completions",
+        "man",
+    ] {
         let output = topo().env("COLUMNS", "80").run([command, "--help"]).expect_code(0);
         let lines: Vec<&str> = output.stdout.lines().collect();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with('-')) {

@@ -47,6 +47,23 @@ fn nothing_is_asked_when_there_is_nothing_to_ask() {
 }
 
 #[test]
+fn a_lock_is_deleted_after_a_yes() {
+    let vhost = Node::shared().vhost("ask-lock");
+    let lock = serde_json::json!({"durable": true, "arguments": {"x-topo-holder": "me@away", "x-topo-token": "its"}});
+    vhost.http().put(&vhost.path("queues", &["topo.lock"]), &lock).expect_status(201);
+    let line = format!("lock --break --vhost {}", vhost.name());
+    for keys in ["n\n", "\n", "\u{4}"] {
+        let output = typed(&vhost, SPEC, &line, keys).expect_code(1);
+        output.expect_text("Delete the lock of me@away on").expect_text("not confirmed; the lock was not deleted");
+        assert!(!vhost.queue("topo.lock").is_null(), "{keys:?}");
+    }
+    typed(&vhost, SPEC, &line, "y\n").expect_code(0).expect_text("deleted the lock of me@away");
+    assert!(vhost.queue("topo.lock").is_null());
+    // There is nothing to ask about.
+    typed(&vhost, SPEC, &line, "").expect_code(0).expect_no_text("[y/N]");
+}
+
+#[test]
 fn where_messages_can_be_lost_the_vhosts_name_is_typed() {
     let vhost = Node::shared().vhost("ask-more");
     let spec = "queues: {orders: {type: classic, messageTtl: 30s, onConflict: discard}}\n";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fault, Gate, Node, Output, Proxy, Running, Topo, Vhost, deletes, gets, posts, puts, until};
 
-const SPEC: &str = "\
+pub(super) const SPEC: &str = "\
 owns: ['*']
 exchanges: {orders: {type: topic}}
 queues: {orders.work: {type: classic}}
@@ -30,14 +30,14 @@ fn until_locked(vhost: &Vhost<'_>, queue: &str) {
 }
 
 /// A lease that does not end while a test runs.
-const LONG: Duration = Duration::from_secs(600);
+pub(super) const LONG: Duration = Duration::from_secs(600);
 
 /// What another apply would have put there.
-fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
+pub(super) fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
     vhost.http().put(&vhost.path("queues", &[queue]), &lock_of(holder, lease)).expect_status(201);
 }
 
-fn lock_of(holder: &str, lease: Duration) -> Value {
+pub(super) fn lock_of(holder: &str, lease: Duration) -> Value {
     let arguments = json!({
         "x-queue-type": "classic",
         "x-expires": u64::try_from(lease.as_millis()).unwrap(),

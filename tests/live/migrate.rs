@@ -15,6 +15,7 @@
 //! | [`late`] | what others do at an awkward moment |
 //! | [`opaque`] | messages that an AMQP library cannot parse |
 //! | [`policies`] | what would eat the messages that are held |
+//! | [`unlocked`] | the lock is broken meanwhile |
 //! | [`rivals`] | applications that do something else at the same time, and what a user may not do |
 
 mod abort;
@@ -35,3 +36,4 @@ mod rivals;
 mod stage;
 mod traffic;
 mod under_way;
+mod unlocked;

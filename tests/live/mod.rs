@@ -25,6 +25,7 @@ mod imported_definitions;
 mod in_an_empty_root;
 mod killed;
 mod lock;
+mod lock_command;
 mod message_drop;
 mod message_loss;
 mod migrate;

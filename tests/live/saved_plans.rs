@@ -52,7 +52,8 @@ fn a_saved_plan_is_shown_as_it_was_printed() {
         let shown = offline.run(show.split(' ').chain(more.split_whitespace())).expect_code(3);
         // The file in place of the spec that it was made from, and the command that applies it where it was made.
         let url = format!("topo apply --plan plan.json --url {}", vhost.node().url());
-        let told = shown.stdout.replace("spec plan.json", "spec topology.yaml").replace(&url, "topo apply --plan plan.json");
+        let told =
+            shown.stdout.replace("spec plan.json", "spec topology.yaml").replace(&url, "topo apply --plan plan.json");
         let planned = planned.stdout.replace("spec  topology.yaml", "spec topology.yaml");
         assert_eq!(told, planned, "{more}");
     }

@@ -1,0 +1,182 @@
+//! `topo lock`: who holds the lock of a vhost; and with `--break`, deletes it.
+
+use super::arguments::{Global, ReportFormat};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::lock_arguments::LockArguments;
+use super::progress::Progress;
+use super::sources::Sources;
+use super::{confirm, connection, input, locking, near, output};
+use crate::broker::{Broker, HeldLock, Holder, Survey};
+use crate::model::printable::clean_json;
+use crate::model::{Intervals, QueueName, VhostName};
+use crate::render::style::{GREEN, Painted, RED, YELLOW};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// The version of the document's shape.
+const FORMAT_VERSION: u32 = 1;
+
+/// The lock of one vhost.
+struct Found {
+    vhost: VhostName,
+    exists: bool,
+    held: Option<HeldLock>,
+    is_broken: bool,
+}
+
+pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
+    connection::no_password(&arguments.connection)?;
+    if arguments.break_lock && !arguments.yes && !confirm::is_possible() {
+        return Err(Failure::usage("there is no terminal to ask on; no lock was deleted")
+            .hint("delete it without a question: topo lock --break --yes"));
+    }
+    let (broker, _) = connection::connect(&arguments.connection, Intervals::default())?;
+    let vhosts = vhosts(arguments)?;
+    let progress = Progress::new(global);
+    let reading = progress.spin(format!("reading {}", broker.shown_url()));
+    let survey = broker.survey().await?;
+    let queue = QueueName::new(arguments.lock_name.as_str());
+    let mut locks: Vec<Found> = Vec::new();
+    for vhost in vhosts.names {
+        let exists = survey.has(&vhost);
+        if !exists && vhosts.is_typed {
+            return Err(near::no_such_vhost(&vhost, &broker.vhosts().await?));
+        }
+        let held = if exists { broker.held_lock(&vhost, &queue).await? } else { None };
+        locks.push(Found { vhost, exists, held, is_broken: false });
+    }
+    drop(reading);
+    if arguments.break_lock {
+        if arguments.format == ReportFormat::Text {
+            output::tell(&text(&locks, arguments));
+        }
+        for found in &mut locks {
+            break_one(found, &queue, (&broker, &survey), arguments).await?;
+        }
+    }
+    output::print(&match arguments.format {
+        ReportFormat::Text if arguments.break_lock => broken(&locks),
+        ReportFormat::Text => text(&locks, arguments),
+        ReportFormat::Json => document(&locks, &queue),
+    })?;
+    let is_held = locks.iter().any(|found| found.held.is_some() && !found.is_broken);
+    Ok(if is_held { Exit::Locked } else { Exit::Done })
+}
+
+struct Vhosts {
+    names: Vec<VhostName>,
+    /// Whether it was typed, and no spec says that it will exist.
+    is_typed: bool,
+}
+
+/// The vhosts of the specs; or the one of `--vhost`, where no spec is named.
+fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
+    let spec = &arguments.spec;
+    match &spec.vhost {
+        Some(name) if spec.paths.is_empty() && spec.file.is_empty() => {
+            Ok(Vhosts { names: vec![VhostName::new(name)], is_typed: true })
+        }
+        Some(_) | None => {
+            let loaded = input::load(Sources::read(spec, "topo lock")?)?;
+            Ok(Vhosts { names: loaded.vhosts(), is_typed: false })
+        }
+    }
+}
+
+/// Deletes the lock of one vhost, with consent.
+async fn break_one(
+    found: &mut Found,
+    queue: &QueueName,
+    (broker, survey): (&Broker, &Survey),
+    arguments: &LockArguments,
+) -> Result<(), Failure> {
+    let Some(held) = &found.held else { return Ok(()) };
+    if !held.is_of_topo() {
+        return Err(Failure::failed(format!("vhost {}: {} is no lock; it was not deleted", found.vhost, held.holder))
+            .exit(Exit::Locked)
+            .hint("choose another name for the lock: --lock-name NAME"));
+    }
+    let question = format!(
+        "Delete the lock of {} on vhost {}? If that apply still runs, it stops, possibly halfway. [y/N] ",
+        held.holder, found.vhost
+    );
+    if !arguments.yes && !confirm::is_yes(&question)? {
+        return Err(Failure::failed("not confirmed; the lock was not deleted"));
+    }
+    let version = survey.dialect(&found.vhost).version;
+    let holder = Holder::new(connection::holder());
+    let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
+    if let Some(next) = next? {
+        output::tell(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
+    }
+    found.is_broken = true;
+    Ok(())
+}
+
+fn text(locks: &[Found], arguments: &LockArguments) -> String {
+    let mut text = String::new();
+    for Found { vhost, exists, held, .. } in locks {
+        let Some(held) = held else {
+            let missing = if *exists { "" } else { " (the vhost does not exist)" };
+            let _ = writeln!(text, "vhost {vhost}: {}{missing}", Painted(GREEN, "free"));
+            continue;
+        };
+        let _ = writeln!(text, "vhost {vhost}: {} by {}", Painted(YELLOW, "locked"), held.holder);
+        let node = match (&held.node, held.node_is_up) {
+            (Some(node), Some(true)) => format!("{node}, which is up"),
+            (Some(node), Some(false)) => format!("{node}, which is {}", Painted(RED, "down")),
+            (Some(node), None) => format!("{node}; the user may not see whether it is up (tag monitoring)"),
+            (None, _) => "not known".to_owned(),
+        };
+        let _ = writeln!(text, "  queue   {}", arguments.lock_name);
+        let _ = writeln!(text, "  node    {node}");
+        let lease = match held.lease {
+            Some(lease) if held.node_is_up == Some(false) => {
+                format!("{} s; it does not end while the node is down", lease.as_secs())
+            }
+            Some(lease) => {
+                format!("{0} s; renewed by its holder, free {0} s after its holder has ended", lease.as_secs())
+            }
+            None => "none; it does not end by itself".to_owned(),
+        };
+        let _ = writeln!(text, "  lease   {lease}");
+        if held.is_of_topo() && !arguments.break_lock {
+            let _ = writeln!(text, "  delete  topo lock --break{}", flags(vhost, arguments));
+        }
+    }
+    text
+}
+
+fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
+    let vhost = super::shell::quoted(vhost.as_str());
+    format!(" --vhost {vhost}{}{}", connection::flags(&arguments.connection), locking::name_flag(&arguments.lock_name))
+}
+
+fn broken(locks: &[Found]) -> String {
+    let mut text = String::new();
+    for found in locks {
+        let _ = match &found.held {
+            Some(held) => writeln!(text, "vhost {}: deleted the lock of {}", found.vhost, held.holder),
+            None => writeln!(text, "vhost {}: not locked; nothing was deleted", found.vhost),
+        };
+    }
+    text
+}
+
+fn document(locks: &[Found], queue: &QueueName) -> String {
+    let lock = |Found { vhost, exists, held, is_broken }: &Found| -> Value {
+        let holder = held.as_ref().map(|held| {
+            json!({
+                "holder": held.holder,
+                "isLock": held.is_of_topo(),
+                "node": held.node,
+                "nodeIsUp": held.node_is_up,
+                "leaseSeconds": held.lease.map(|lease| lease.as_secs()),
+            })
+        });
+        json!({ "vhost": vhost, "exists": exists, "queue": queue, "held": holder, "deleted": is_broken })
+    };
+    let locks: Vec<Value> = locks.iter().map(lock).collect();
+    clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "locks": locks })))
+}
