@@ -120,7 +120,7 @@ pub(super) enum Command {
     Export(Box<ExportArguments>),
     /// Print what workers must know: retries, verbs, exchanges, dead letters
     Contract(ContractArguments),
-    /// Draw the life of a message in a queue; or print the page of a lint rule, a hazard or a key of specs
+    /// Draw the life of a message in a queue; or explain a lint rule, a hazard, a key of specs or a word of the output
     Explain(ExplainArguments),
     /// Draw the topology, or what a saved plan does to it
     Graph(GraphArguments),

@@ -1,23 +1,25 @@
-//! `topo explain`: a queue's life, from the specs alone; or the page of a lint rule, a hazard or a key.
+//! `topo explain`: a queue's life, from the specs alone; or the page of a lint rule, a hazard, a key or a word of the
+//! output.
 
-use super::arguments::FindingsFormat;
+use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
 use super::shell::quoted;
-use super::sources;
+use super::sources::{self, Sources};
 use crate::behaviour::Dialect;
 use crate::life::{Story, story};
 use crate::lint::RULES;
-use crate::model::printable::clean_json;
+use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
+use crate::render::concepts::{CONCEPTS, Concept, concept_of};
 use crate::render::life_text::{self, View};
 use crate::render::page;
-use crate::render::style::for_version;
-use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page};
+use crate::render::style::{Painted, YELLOW, for_version};
+use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
 use serde_json::json;
 
 /// The version of the document's shape.
@@ -29,7 +31,12 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
     // These are the same everywhere: no spec is read for them, unless one is named that may have a queue of that name.
     if let Some(page) = page.as_ref().filter(|_| !is_spec_named) {
-        return print(page, arguments.format);
+        print(page, arguments.format)?;
+        if let Some(spec) = hidden_queue(&arguments.spec, what) {
+            let command = format!("topo explain {} {spec}", quoted(what));
+            output::tell(&format!("{} there is a queue `{}`, too: {command}\n", Painted(YELLOW, "note:"), clean(what)));
+        }
+        return Ok(Exit::Done);
     }
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     if !is_spec_named && !sources::is_any(&arguments.spec) {
@@ -80,7 +87,22 @@ struct Page {
     text: String,
 }
 
-/// The page of a rule, a hazard, a key or a kind of error, in this order.
+/// The default spec, if it declares a queue of that name: the page hides it.
+fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
+    if !sources::is_any(arguments) {
+        return None;
+    }
+    let Sources { files, variables, specs, .. } = Sources::read(arguments, "topo explain").ok()?;
+    let name = QueueName::new(name);
+    let (parsed, _) = parse_all(&files, &variables);
+    parsed
+        .iter()
+        .any(|spec| spec.queues.contains_key(&name) || spec.dead_letter_queues.contains_key(&name))
+        .then_some(specs)
+}
+
+/// The page of a rule, a hazard, a key, a kind of error or a word of the output, in this order. A word that is also a key or an
+/// error has both pages.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
@@ -91,10 +113,18 @@ fn page(what: &str) -> Option<Page> {
             format!("To let it pass: `--allow {hazard}@ADDRESS`, as the plan prints it; with `:N` up to N messages.");
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
     }
+    let concept = concept_of(what);
+    let both = |text: String| match concept {
+        Some(concept) => format!("{text}\nIn plans and reports: {}", concept.body()),
+        None => text,
+    };
     if let Some(text) = key_page(what) {
-        return new("key", "", text);
+        return new("key", "", both(text));
     }
-    new("error", "", code_page(what)?)
+    match code_page(what) {
+        Some(text) => new("error", "", both(text)),
+        None => new("word", "", concept?.page()),
+    }
 }
 
 fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
@@ -115,12 +145,14 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
 /// The names of all pages.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let rules = RULES.iter().map(|rule| rule.name);
-    rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names())
+    let words = CONCEPTS.iter().flat_map(Concept::words);
+    rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 
 /// Nothing that can be explained, and no spec that may have a queue of that name.
 fn unknown_without_spec(what: &str) -> Failure {
-    let failure = Failure::usage(format!("no lint rule, hazard, key or error has the name `{what}`"));
+    let failure =
+        Failure::usage(format!("no lint rule, hazard, key, error or word of the output has the name `{what}`"));
     let failure = match closest(what, names()) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
@@ -143,7 +175,7 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
         ));
     }
     let failure = Failure::usage(format!(
-        "the spec declares no queue `{what}`, and no lint rule, hazard, key or error has that name"
+        "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or word of the output has that name"
     ));
     let own = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
     let mut known: Vec<&str> = names().collect();

@@ -91,8 +91,8 @@ pub(super) struct RulesArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// A queue of the specs, a lint rule, a hazard, or a key of specs
-    #[arg(value_name = "QUEUE|RULE|HAZARD|KEY")]
+    /// A queue of the specs, a lint rule, a hazard, a key of specs, or a word of plans and reports
+    #[arg(value_name = "QUEUE|RULE|HAZARD|KEY|WORD")]
     pub(super) what: String,
     #[command(flatten)]
     pub(super) spec: SpecArguments,

@@ -1,6 +1,7 @@
 //! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
 
 mod change_text;
+pub mod concepts;
 pub mod contract_env;
 pub mod contract_table;
 pub mod definitions;

@@ -102,7 +102,7 @@ fn other_names_are_answered() {
     let unknown = at("80", &["orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
-    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("no lint rule, hazard, key or error");
+    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("no lint rule, hazard, key, error or word");
     Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE|HAZARD|KEY");
 }
 
@@ -171,4 +171,39 @@ fn pages_need_no_spec() {
             assert!(is_code || line.chars().count() <= 80, "{page}: {line}");
         }
     }
+}
+
+#[test]
+fn words_of_plans_and_reports_have_entries() {
+    let topo = Topo::offline();
+    for (word, expected) in [
+        ("migrate", "return all messages, oldest first"),
+        ("406", "PRECONDITION_FAILED"),
+        ("taken back", "reverted"),
+        ("IFEMPTY", "# ifEmpty"),
+        ("tier", "# ladder"),
+        ("lease", "topo lock --break"),
+    ] {
+        topo.run(["explain", word]).expect_code(0).expect_text(expected).expect_text("See also: ");
+    }
+    let json = topo.run(["explain", "drift", "--format", "json"]).expect_code(0).json();
+    assert_eq!((&json["stories"][0]["kind"], &json["stories"][0]["word"]), (&"word".into(), &"drift".into()));
+    topo.run(["explain", "migrat"]).expect_code(64).expect_text("did you mean `migrate`?");
+    // A word that is an error of specs, too, has both.
+    let both = topo.run(["explain", "undeclared"]).expect_code(0).expect_text("neither declared nor external");
+    both.expect_text("In plans and reports: An object that exists");
+}
+
+/// A page of topo's own goes before a queue of the default spec, and says so; a spec that is named means the queue.
+#[test]
+fn a_queue_with_the_name_of_a_word_is_not_hidden() {
+    let topo =
+        Topo::offline().spec("version: 1\nvhost: shop\nqueues: {lock: {type: classic}, jobs: {type: classic}}\n");
+    let page = topo.run(["explain", "lock"]).expect_code(0).expect_text("# lock");
+    let page = page.expect_text("note: there is a queue `lock`, too: topo explain lock topology.yaml");
+    assert!(page.stderr.contains("note: "), "{page}");
+    topo.run(["explain", "lock", "topology.yaml"]).expect_code(0).expect_text("lock · classic queue");
+    topo.run(["explain", "drift"]).expect_code(0).expect_no_text("note:");
+    topo.rewrite("queues: [\n");
+    assert_eq!(topo.run(["explain", "lock"]).expect_code(0).stderr, "");
 }

@@ -77,7 +77,7 @@ fn usage_errors_print_one_usage_line_of_their_command() {
         ("apply --plan p.json --prune", "topo apply [OPTIONS] [FILE|DIR]..."),
         ("apply --plan p.json topology.yaml", "topo apply [OPTIONS] [FILE|DIR]..."),
         ("-q -v plan", "topo plan [OPTIONS] [FILE|DIR]..."),
-        ("explain", "topo explain [OPTIONS] <QUEUE|RULE|HAZARD|KEY> [FILE|DIR]..."),
+        ("explain", "topo explain [OPTIONS] <QUEUE|RULE|HAZARD|KEY|WORD> [FILE|DIR]..."),
         ("no-such-command", "topo [OPTIONS] <COMMAND>"),
     ] {
         let output = topo().run(words(line)).expect_code(64).expect_no_result();

@@ -1,0 +1,153 @@
+use super::*;
+use crate::diff::DeleteReason;
+use crate::lint::RULES;
+use crate::model::OnConflict;
+use crate::plan::{ChangeKind, HazardKind, WayKind};
+use crate::spec::{code_page, key_page};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn is_explained(word: &str) -> bool {
+    let is_rule = || RULES.iter().any(|rule| rule.name == word);
+    let is_other = || word.parse::<HazardKind>().is_ok() || key_page(word).is_some() || code_page(word).is_some();
+    concept_of(word).is_some() || is_rule() || is_other()
+}
+
+#[test]
+fn the_table_is_sorted_and_every_word_is_unique() {
+    let words: Vec<String> = CONCEPTS.iter().map(|concept| concept.word.to_lowercase()).collect();
+    assert!(words.is_sorted(), "{words:?}");
+    let all: Vec<&str> = CONCEPTS.iter().flat_map(Concept::words).collect();
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+    // The page of a rule or a hazard would hide it.
+    for word in all {
+        assert!(word.parse::<HazardKind>().is_err() && RULES.iter().all(|rule| rule.name != word), "{word}");
+        assert!(!word.contains(' '), "{word}");
+    }
+}
+
+#[test]
+fn texts_are_short_and_their_references_exist() {
+    for concept in CONCEPTS {
+        let lines = concept.text.lines().count();
+        assert!((1..=6).contains(&lines) && concept.text.lines().all(|line| line.len() <= 125), "{}", concept.word);
+        assert!(concept.text.len() > 60 || concept.word == "create", "{}", concept.word);
+        assert!(!concept.see.is_empty(), "{}", concept.word);
+        for word in concept.see {
+            assert!(is_explained(word), "{} refers to {word}", concept.word);
+            assert_ne!(*word, concept.word);
+        }
+    }
+    assert_eq!(concept_of("Not Attempted").map(|concept| concept.word), Some("not-attempted"));
+    assert!(concept_of("nothing-like-it").is_none());
+}
+
+/// A new variant does not compile here before its word is known.
+#[test]
+fn every_word_of_a_plan_is_explained() {
+    let change = |kind| match kind {
+        ChangeKind::Create => "create",
+        ChangeKind::Change => "change",
+        ChangeKind::Recreate => "recreate",
+        ChangeKind::Delete => "delete",
+        ChangeKind::Conflict => "conflict",
+    };
+    let reason = |reason| match reason {
+        DeleteReason::Removed => "removed",
+        DeleteReason::Undeclared => "undeclared",
+        DeleteReason::Retired => "retired",
+    };
+    let way = |kind: WayKind| match kind {
+        WayKind::Keep | WayKind::Policy | WayKind::Rename | WayKind::Recreate => kind.as_str(),
+    };
+    let how = |how: OnConflict| match how {
+        OnConflict::Refuse | OnConflict::IfEmpty | OnConflict::Migrate | OnConflict::Discard => how.as_str(),
+    };
+    let changes =
+        [ChangeKind::Create, ChangeKind::Change, ChangeKind::Recreate, ChangeKind::Delete, ChangeKind::Conflict];
+    let words = changes
+        .map(change)
+        .into_iter()
+        .chain([DeleteReason::Removed, DeleteReason::Undeclared, DeleteReason::Retired].map(reason))
+        .chain([WayKind::Keep, WayKind::Policy, WayKind::Rename, WayKind::Recreate].map(way))
+        .chain([OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard].map(how))
+        .chain(HazardKind::ALL.map(HazardKind::as_str))
+        .chain(RULES.iter().map(|rule| rule.name));
+    for word in words {
+        assert!(is_explained(word), "{word}");
+    }
+}
+
+/// The words in front of a line, as the scenarios show them: `! blocked`, `note`, `+ ladder:`, labels such as `broker`, and
+/// the word in front of a number of settings.
+fn words_of_plans() -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let plans = text.split("```text plan").skip(1).filter_map(|rest| rest.split("\n```").next());
+        for line in plans.flat_map(str::lines) {
+            words.extend(word_of(line));
+        }
+    }
+    words
+}
+
+fn word_of(line: &str) -> Option<String> {
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    let first = |text: &str| text.split([' ', ':']).next().filter(|word| is_word(word)).map(str::to_owned);
+    if let Some(rest) = line.strip_prefix("! ") {
+        return first(rest);
+    }
+    if line.starts_with("note ") {
+        return Some("note".to_owned());
+    }
+    if let Some(rest) = line.strip_prefix("      + ").or_else(|| line.strip_prefix("      - ")) {
+        return first(rest);
+    }
+    if let Some((head, _)) = line.split_once(" setting").or_else(|| line.split_once(" argument")) {
+        let word = head.rsplit_once(": ").filter(|(_, number)| number.parse::<u64>().is_ok())?.0;
+        return word.rsplit("  ").next().map(|word| word.trim().to_owned());
+    }
+    let label = line.strip_prefix("        ").and_then(|rest| Some((rest.get(..8)?, rest.get(8..10)?)));
+    let (label, gap) = label?;
+    let is_label = is_word(label.trim_end()) && gap.starts_with(' ') && !gap.ends_with(' ');
+    is_label.then(|| label.trim_end().to_owned())
+}
+
+#[test]
+fn every_word_in_front_of_a_line_of_a_plan_is_explained() {
+    let words = words_of_plans();
+    for known in ["broker", "live", "blocked", "message-loss", "note", "ladder", "bind", "conflict", "change in place"]
+    {
+        assert!(words.contains(known), "{known} is not found: {words:?}");
+    }
+    let missing: Vec<&String> = words.iter().filter(|word| !is_explained(word)).collect();
+    assert!(missing.is_empty(), "no entry: {missing:?}");
+}
+
+/// Of a report, from the text of the module that prints it.
+#[test]
+fn every_word_in_front_of_a_step_of_a_report_is_explained() {
+    let source = include_str!("../report_text.rs");
+    let painted = source.match_indices("Painted(").filter_map(|(at, _)| {
+        let (arguments, _) = source[at..].split_once(')')?;
+        Some(arguments.split_once(", \"")?.1.strip_suffix('"')?.trim())
+    });
+    let words: BTreeSet<&str> = painted.collect();
+    assert!(words.contains("not attempted") && words.len() >= 5, "{words:?}");
+    for word in words {
+        assert!(is_explained(word), "{word}");
+    }
+}
+
+#[test]
+fn the_committed_page_is_this_one() {
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/words.md");
+    let printed = reference();
+    if std::env::var_os("TOPO_UPDATE").is_some() {
+        std::fs::write(&committed, &printed).unwrap();
+    }
+    let text = std::fs::read_to_string(committed).unwrap_or_default();
+    assert!(text == printed, "docs/words.md is old: run the tests with TOPO_UPDATE=1");
+}
