@@ -163,7 +163,7 @@ pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Re
         policies: file.of_vhost(&POLICIES, vhost, version)?,
         operator_policies: operator_policies(parameters, &mut beside)?,
     };
-    Ok(Snapshot { beside, ..Snapshot::of(vhost.clone(), &cluster, lists) })
+    Ok(Snapshot { beside, has_passing: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
 }
 
 /// Of two by one name, a broker that imports them keeps the first (`rabbit_definitions:add_queue_int`).

@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub operator_policies: BTreeMap<PolicyName, Policy>,
     /// What a definitions file has beside all this, by what it is (`shovel`), with the names.
     pub beside: BTreeMap<String, Vec<String>>,
+    /// Whether it holds all queues: no definitions file has exclusive and transient ones.
+    pub has_passing: bool,
 }
 
 /// By binding, the keys that delete it; see `rabbit_mgmt_format:pack_binding_props`.
@@ -60,6 +62,7 @@ impl Snapshot {
             untouchable: BTreeSet::new(),
             operator_policies: BTreeMap::new(),
             beside: BTreeMap::new(),
+            has_passing: true,
         }
     }
 

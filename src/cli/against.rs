@@ -36,7 +36,9 @@ pub(super) fn plan(
     loaded.expand_for(|index| snapshots.get(index).map_or(&newest, |snapshot| &snapshot.dialect))?;
     // Nobody knows how full the queues are: that is "some", not "none".
     let nobody_knows = Activity::default();
-    let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.dialect), &findings::levels(lint));
+    let levels = findings::levels(lint);
+    let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.dialect), &levels);
+    let found = found.amid(&loaded, &snapshots, &levels);
     let wanted: Vec<Arc<Wanted>> = loaded.take_wanted().into_iter().map(Arc::new).collect();
     let parts = snapshots.iter().zip(&wanted);
     let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, wanted, &nobody_knows, options)).collect();

@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
-        let one = export(&of(snapshot, arguments), &globs).map_err(|error| {
+        let one = export(&of(snapshot), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` could not be written as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a mistake of topo's: please report it, with the definitions of the vhost")
@@ -90,14 +90,14 @@ fn stray_failure(stray: &str) -> Failure {
     }
 }
 
-fn of<'a>(snapshot: &'a Snapshot, arguments: &ExportArguments) -> Live<'a> {
+fn of(snapshot: &Snapshot) -> Live<'_> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
         properties_keys: &snapshot.properties_keys,
         beside: &snapshot.beside,
-        has_passing: arguments.definitions.is_none(),
+        has_passing: snapshot.has_passing,
         dialect: &snapshot.dialect,
     }
 }

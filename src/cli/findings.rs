@@ -9,9 +9,11 @@ use super::offline_arguments::LintArguments;
 use super::output;
 use super::typed::ALL_RULES;
 use crate::behaviour::Dialect;
+use crate::broker::Snapshot;
+use crate::diff::merged;
 use crate::lint::{Finding, Levels, RULES, Subject, lint};
 use crate::model::count::count;
-use crate::model::{Address, BrokerVersion};
+use crate::model::{Address, BrokerVersion, Topology};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::style::{Painted, YELLOW};
 use crate::render::{findings, plan_markdown};
@@ -91,6 +93,29 @@ pub(super) fn of<'a>(loaded: &Loaded, dialects: impl Iterator<Item = &'a Dialect
         found.findings.push(lint(&Subject::new(spec, expansion, dialect), levels));
     }
     found
+}
+
+impl Found {
+    /// The same beside the live objects of each vhost. Rules are asked again only where the vhost holds more than the spec.
+    pub(super) fn amid(mut self, loaded: &Loaded, snapshots: &[Snapshot], levels: &Levels) -> Self {
+        let vhosts = loaded.expanded.iter().zip(snapshots);
+        for (findings, ((spec, expansion), snapshot)) in self.findings.iter_mut().zip(vhosts) {
+            let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope);
+            if holds_more(&live, &expansion.topology) {
+                let subject = Subject::new(spec, expansion, &snapshot.dialect);
+                *findings = lint(&subject.amid(&live, snapshot.has_passing), levels);
+            }
+        }
+        self
+    }
+}
+
+/// Whether a topology holds objects beside those of a part of it.
+fn holds_more(all: &Topology, part: &Topology) -> bool {
+    all.exchanges.len() > part.exchanges.len()
+        || all.queues.len() > part.queues.len()
+        || all.bindings.len() > part.bindings.len()
+        || all.policies.len() > part.policies.len()
 }
 
 /// What of it is worth saying beside a plan. What blocks the plan is left out: the plan says it, with what it is about to

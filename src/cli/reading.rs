@@ -51,8 +51,7 @@ pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> R
             let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
             loaded.expand_for(|index| dialects.get(index).unwrap_or(&newest))?;
             let found = findings::of(&loaded, dialects.iter(), &levels);
-            let wanted: Vec<Arc<Wanted>> = loaded.take_wanted().into_iter().map(Arc::new).collect();
-            Ok((loaded, found, wanted))
+            Ok((loaded, found, levels))
         };
         Ok::<_, Failure>((survey, beside(understand).await?))
     };
@@ -63,8 +62,14 @@ pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> R
             Ok(_) | Err(_) => Ok(guess),
         }
     };
-    let ((survey, (loaded, found, wanted)), listed) = try_join!(specs, lists)?;
-    Ok(Reading { loaded, wanted, found, snapshots: listed.snapshots(survey)? })
+    let ((survey, (mut loaded, found, levels)), listed) = try_join!(specs, lists)?;
+    let snapshots = listed.snapshots(survey)?;
+    let join = move || {
+        let found = found.amid(&loaded, &snapshots, &levels);
+        let wanted = loaded.take_wanted().into_iter().map(Arc::new).collect();
+        Ok(Reading { loaded, wanted, found, snapshots })
+    };
+    beside(join).await
 }
 
 /// Computes on another thread, while this one takes what the broker sends.

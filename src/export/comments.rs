@@ -16,8 +16,6 @@ use std::collections::BTreeMap;
 /// Notes of which a person who takes over a topology wants to know; the others are advice.
 const ODD: [&str; 2] = [UNBOUND, "unbound-exchange"];
 const UNBOUND: &str = "unbound-queue";
-/// What a queue that is bound just now, and comes and goes, would make untrue.
-const OF_ALL_QUEUES: [&str; 3] = ["unbound-exchange", "dangling-alternate-exchange", LOST];
 const LOST: &str = "dead-letters-reach-nothing";
 
 /// What a rule says of one object, once for all that it says it of.
@@ -33,7 +31,7 @@ struct Alike<'a> {
 /// broker as it is.
 pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
     let mut comments: Comments = recognised.notes.clone();
-    let subject = Subject::new(&read.spec, &read.expansion, live.dialect).amid(live.topology);
+    let subject = Subject::new(&read.spec, &read.expansion, live.dialect).amid(live.topology, live.has_passing);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
     let mut alike: BTreeMap<&ObjectId, Vec<Alike<'_>>> = BTreeMap::new();
@@ -59,7 +57,7 @@ pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<
     }
     for note in waits::notes(recognised, live, kept) {
         let of_it = alike.get_mut(&note.of);
-        let is_lost = |it: &Alike<'_>| it.rule == LOST && is_sure(it.rule, live);
+        let is_lost = |it: &Alike<'_>| it.rule == LOST && live.has_passing;
         if note.goes_on && of_it.as_ref().is_some_and(|of_it| of_it.iter().any(is_lost)) {
             continue;
         }
@@ -71,22 +69,20 @@ pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<
     }
     for (id, of_it) in alike.into_iter().filter(|(_, of_it)| !of_it.is_empty()) {
         let notes = comments.entry(id.clone()).or_default();
-        notes.extend(of_it.iter().map(|it| it.sentence(live)));
+        notes.extend(of_it.iter().map(|it| it.sentence()));
     }
     comments
 }
 
 impl Alike<'_> {
-    fn sentence(&self, live: &Live<'_>) -> String {
+    fn sentence(&self) -> String {
         let keys = waits::listed(&self.keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>());
         let (before, behind) = self.around;
         let bindings = match &waits::listed(&self.bindings())[..] {
             "" => String::new(),
             bindings => format!("{bindings}: "),
         };
-        let but =
-            if is_sure(self.rule, live) { "" } else { " (no definitions file holds exclusive and transient queues)" };
-        format!("{}: {bindings}{before}{keys}{behind}{but}", self.rule)
+        format!("{}: {bindings}{before}{keys}{behind}", self.rule)
     }
 
     /// The keys of the bindings that are meant, where the sentence does not say them.
@@ -98,9 +94,4 @@ impl Alike<'_> {
         let is_said = |key: &String| self.findings.iter().any(|finding| finding.text.contains(key));
         keys.filter(|key| key.len() > 2 && !is_said(key)).collect()
     }
-}
-
-/// Whether no queue that is not known can make it untrue.
-fn is_sure(rule: &str, live: &Live<'_>) -> bool {
-    live.has_passing || !OF_ALL_QUEUES.contains(&rule)
 }

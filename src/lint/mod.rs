@@ -53,8 +53,17 @@ fn asked(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item = &'stati
 /// What these rules find: what a comment allows, and the rest.
 fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
     let all = rules.iter().flat_map(|rule| at_level(level(rule, subject, levels), (rule.check)(subject)));
+    let all = all.map(|finding| qualified(finding, subject));
     let is_allowed = |finding: &Finding| subject.spec.allows.iter().any(|allow| is_for(allow, finding));
     all.partition(is_allowed)
+}
+
+/// The finding, with the reason why it can be untrue.
+fn qualified(mut finding: Finding, subject: &Subject<'_>) -> Finding {
+    if subject.is_unsure(finding.rule) {
+        finding.text.push_str(" (no definitions file holds exclusive and transient queues)");
+    }
+    finding
 }
 
 /// In order, without what another rule explains; what one line says of many objects is one.

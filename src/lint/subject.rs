@@ -2,6 +2,7 @@
 
 use super::place::{self, Place};
 use super::ruled::{self, Ruled};
+use super::rules;
 use super::settled::{self, Settled};
 use crate::behaviour::routing::{Arrivals, DeadLettering, Keys};
 use crate::behaviour::{Dialect, Ends, Refusal, Routing, refusals};
@@ -22,6 +23,8 @@ pub struct Subject<'a> {
     /// How the broker behaves: the one that was asked, or one of the assumed version.
     pub dialect: &'a Dialect,
     live: Option<&'a Topology>,
+    /// Whether a queue that is not known can make a finding untrue.
+    lacks_passing: bool,
     // A dozen rules ask each of these about every queue: without them most of `validate` is the same answers again.
     settled: OnceCell<Vec<Settled<'a>>>,
     ruled: OnceCell<Vec<Ruled<'a>>>,
@@ -36,13 +39,19 @@ impl<'a> Subject<'a> {
         let (settled, ruled) = (OnceCell::new(), OnceCell::new());
         let (routing, arrivals) = (OnceCell::new(), OnceCell::new());
         let refusals = OnceCell::new();
-        Self { spec, expansion, dialect, live: None, settled, ruled, routing, arrivals, refusals }
+        Self { spec, expansion, dialect, live: None, lacks_passing: false, settled, ruled, routing, arrivals, refusals }
     }
 
-    /// The same for a spec that is live already, with all that is beside it: messages go where the broker sends them, and
-    /// not only where the spec says.
-    pub fn amid(self, live: &'a Topology) -> Self {
-        Self { live: Some(live), ..self }
+    /// The same in a vhost that holds more than the spec: messages go where the broker sends them, and not only where the
+    /// spec says. `live` holds the objects of the spec, too. `has_passing` is false for a definitions file: it lacks exclusive
+    /// and transient queues.
+    pub fn amid(self, live: &'a Topology, has_passing: bool) -> Self {
+        Self { live: Some(live), lacks_passing: !has_passing, ..self }
+    }
+
+    /// Whether a rule says of all queues what a queue that is not known can make untrue.
+    pub(super) fn is_unsure(&self, rule: &str) -> bool {
+        self.lacks_passing && rules::OF_ALL_QUEUES.contains(&rule)
     }
 
     /// The queues, generated ones among them, with what holds for them. Left out are those of which that is not certain
@@ -58,10 +67,20 @@ impl<'a> Subject<'a> {
 
     /// Where messages go.
     pub(super) fn routing(&self) -> &Routing<'a> {
-        // Beside what is live nothing is somebody else's affair: it is known.
+        let external = &self.expansion.scope.external;
+        let is_live = |live: &Topology, id: &ObjectId| match id {
+            ObjectId::Exchange(name) if name.is_predeclared() => true,
+            ObjectId::Vhost
+            | ObjectId::Exchange(_)
+            | ObjectId::Queue(_)
+            | ObjectId::Policy(_)
+            | ObjectId::Binding(_) => live.object(id).is_some(),
+        };
         let (topology, external) = match self.live {
-            Some(live) => (live, &NOTHING),
-            None => (&self.expansion.topology, &self.expansion.scope.external),
+            // The bindings of live external objects are known; a missing one is not judged.
+            Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING),
+            Some(live) => (live, external),
+            None => (&self.expansion.topology, external),
         };
         self.routing.get_or_init(|| Routing::new(topology, [], external, self.dialect))
     }

@@ -64,6 +64,10 @@ use super::Rule;
 /// The rule that repeats what [`behaviour::refusals`](crate::behaviour::refusals) says; others explain some of it better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
+/// The rules that say of all queues what a binding to a queue that is not known makes untrue.
+pub(super) const OF_ALL_QUEUES: [&str; 3] =
+    [dangling_alternate_exchange::RULE.name, dead_letters_reach_nothing::RULE.name, unbound_exchange::RULE.name];
+
 /// All of them, sorted.
 pub static RULES: &[&Rule] = &[
     &argument_has_policy_key::RULE,

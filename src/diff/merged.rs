@@ -1,0 +1,78 @@
+//! A live topology together with the one of a spec.
+
+use super::{Change, DeleteReason, diff};
+use crate::model::{Binding, Object, ObjectId, Scope, Topology};
+
+/// The topology after an apply without `--prune`: everything desired, and all live objects that the spec does not remove.
+pub fn merged(current: &Topology, desired: &Topology, scope: &Scope) -> Topology {
+    let mut merged = current.clone();
+    for change in diff(current, desired, scope) {
+        match change {
+            Change::Create(object) | Change::Alter { after: object, .. } => insert(&mut merged, object),
+            Change::Delete { object, reason: DeleteReason::Removed } => remove(&mut merged, &object.id()),
+            Change::Delete { reason: DeleteReason::Undeclared | DeleteReason::Retired, .. } => {}
+        }
+    }
+    merged
+}
+
+fn insert(topology: &mut Topology, object: Object) {
+    match object {
+        Object::Vhost(settings) => topology.settings = Some(settings),
+        Object::Exchange(name, exchange) => drop(topology.exchanges.insert(name, exchange)),
+        Object::Policy(name, policy) => drop(topology.policies.insert(name, policy)),
+        Object::Queue(name, queue) => drop(topology.queues.insert(name, queue)),
+        Object::Binding(binding) => drop(topology.bindings.insert(binding)),
+    }
+}
+
+/// The bindings of a deleted queue or exchange go with it.
+fn remove(topology: &mut Topology, id: &ObjectId) {
+    let ends_there = |binding: &Binding| match id {
+        ObjectId::Exchange(name) => binding.touches_exchange(name),
+        ObjectId::Queue(name) => binding.touches_queue(name),
+        ObjectId::Binding(removed) => removed == binding,
+        ObjectId::Vhost | ObjectId::Policy(_) => false,
+    };
+    topology.bindings.retain(|binding| !ends_there(binding));
+    match id {
+        ObjectId::Exchange(name) => drop(topology.exchanges.remove(name)),
+        ObjectId::Policy(name) => drop(topology.policies.remove(name)),
+        ObjectId::Queue(name) => drop(topology.queues.remove(name)),
+        ObjectId::Vhost | ObjectId::Binding(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Destination, Queue};
+
+    fn vhost(queues: &[&str]) -> Topology {
+        let mut topology = Topology::missing("v".into());
+        for name in queues {
+            let queue = Queue {
+                durable: true,
+                auto_delete: false,
+                exclusive: false,
+                arguments: crate::model::Arguments::new(),
+            };
+            topology.queues.insert((*name).into(), queue);
+            topology.bindings.insert(Binding {
+                source: "e".into(),
+                destination: Destination::Queue((*name).into()),
+                routing_key: String::new(),
+                arguments: crate::model::Arguments::new(),
+            });
+        }
+        topology
+    }
+
+    #[test]
+    fn live_objects_stay_unless_they_are_removed() {
+        let scope = Scope { removed: [ObjectId::Queue("old".into())].into(), ..Scope::default() };
+        let merged = merged(&vhost(&["live", "old"]), &vhost(&["new"]), &scope);
+        assert_eq!(merged.queues, vhost(&["live", "new"]).queues);
+        assert_eq!(merged.bindings, vhost(&["live", "new"]).bindings);
+    }
+}
