@@ -23,6 +23,7 @@ mod guard;
 mod ini;
 mod read;
 mod redact;
+mod rights;
 mod shovels;
 mod survey;
 mod ticks;

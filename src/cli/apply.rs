@@ -10,12 +10,12 @@ use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
-use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning};
+use super::stale::{expected, fresh};
+use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
 use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
 use crate::model::printable::clean_json;
 use crate::model::{Address, ObjectId, VhostName};
-use crate::plan::fingerprint::{Staleness, staleness};
 use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, Wanted, gate, obstacles};
 use crate::render::{next_line, report_json, report_text};
 use futures_util::stream::{self, StreamExt};
@@ -49,6 +49,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let access = Access::new(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
+    let missing_rights = rights::note(&access, &mut intent.seen, &arguments.lock_name).await;
     let all = arguments.planning.show.is_some();
     if arguments.format == ReportFormat::Text {
         let layout = Layout { all, ..Layout::of(&intent.specs, &allowed, global) };
@@ -80,6 +81,12 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             print_json(&[], Some(&[]), &intent.seen, "nothing to do")?;
         }
         return Ok(Exit::Done);
+    }
+    if let Some(failure) = rights::refusal(missing_rights) {
+        if arguments.format == ReportFormat::Json {
+            print_json(&[], Some(&[]), &intent.seen, outcome::word(Exit::Failed))?;
+        }
+        return Err(failure);
     }
     if !arguments.yes && arguments.plan.is_none() && !confirm::ask(&intent.seen)? {
         return Err(Failure::failed("not confirmed; nothing was changed"));
@@ -180,36 +187,6 @@ fn again(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
     format!("topo apply{spec}{connection}{planning}{lint}{}", locking::name_flag(&arguments.lock_name))
-}
-
-fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {
-    match &arguments.expect {
-        Some(expected) if *expected != plan.fingerprint && !plan.is_empty() => Err(Failure::failed(format!(
-            "the plan is not the one that was expected: its fingerprint is {}, not {expected}; nothing was changed",
-            plan.fingerprint
-        ))
-        .exit(Exit::Stale)
-        .hint("look at what is different now: topo plan")),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// The same steps, or what is left of them; else it is stale.
-fn fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
-    match staleness(saved, now) {
-        Staleness::Same | Staleness::Rest => Ok(()),
-        Staleness::Stale(news) => {
-            let mut failure =
-                Failure::failed("the broker no longer matches the plan; nothing was changed").exit(Exit::Stale);
-            for new in news.iter().take(10) {
-                failure = failure.because(format!("not in the plan: {new}"));
-            }
-            if news.len() > 10 {
-                failure = failure.because(format!("and {} more", news.len() - 10));
-            }
-            Err(failure.hint("plan again, and look at what is different: topo plan"))
-        }
-    }
 }
 
 /// From here on the broker is changed.

@@ -1,6 +1,7 @@
 //! Everything that ends a run early, printed in one place: `error:`, `caused by:`, and hints that can be pasted.
 
 use super::exit::Exit;
+use super::rights;
 use super::shell::quoted;
 use crate::broker::{BrokerError, ConnectProblem, redacted_urls_in};
 use crate::render::style::{Painted, RED, YELLOW, clean};
@@ -50,10 +51,7 @@ impl Failure {
     /// A broker's error as the cause, with what one can do about it.
     pub(super) fn because_of(self, error: &BrokerError) -> Self {
         let failure = self.because(error.to_string());
-        match hint(error) {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        hints(error).into_iter().fold(failure, Self::hint)
     }
 
     /// A hint.
@@ -89,23 +87,20 @@ impl From<BrokerError> for Failure {
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());
-        match hint(&error) {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        hints(&error).into_iter().fold(failure, Self::hint)
     }
 }
 
 /// What one can do about it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
-fn hint(error: &BrokerError) -> Option<String> {
+fn hints(error: &BrokerError) -> Vec<String> {
     let text = match error {
-        BrokerError::Connect { problem, .. } => connect_hint(problem)?,
+        BrokerError::Connect { problem, .. } => return connect_hint(problem).into_iter().map(str::to_owned).collect(),
         BrokerError::Unauthorized { .. } => {
             "give the user with --username and the password with TOPO_PASSWORD or --password-file"
         }
-        BrokerError::AccessRefused { username, request, .. } => return Some(permissions(username, request)),
-        BrokerError::WrongTag { username, request, .. } => return Some(tag(username, request)),
+        BrokerError::AccessRefused { username, request, .. } => return rights::hints(username, request),
+        BrokerError::WrongTag { username, request, .. } => return vec![tag(username, request)],
         BrokerError::NotManagementApi { .. } => {
             "--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it"
         }
@@ -124,24 +119,15 @@ fn hint(error: &BrokerError) -> Option<String> {
              enough), or let the broker move them: --mover shovel"
         }
         BrokerError::LockLost { .. } => "somebody else may be applying now; wait for that, then run again",
-        _ => return None,
+        _ => return Vec::new(),
     };
-    Some(text.to_owned())
+    vec![text.to_owned()]
 }
 
 /// `PUT /api/queues/VHOST/…`: the vhost as a shell takes it.
 fn vhost_of(request: &str) -> String {
     let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
     quoted(&percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
-}
-
-fn permissions(username: &str, request: &str) -> String {
-    format!(
-        "who may configure, write and read in the vhost may do that: \
-         rabbitmqctl set_permissions -p {} {} '.*' '.*' '.*'",
-        vhost_of(request),
-        quoted(username)
-    )
 }
 
 /// Tags are set all at once: these are all that the user needs, for this.

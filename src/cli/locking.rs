@@ -4,14 +4,15 @@ use super::arguments::ApplyArguments;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::shell::quoted;
-use super::{connection, output};
+
+use super::{connection, output, rights};
 use crate::apply::{Interrupt, Report, StepDone};
 use crate::broker::lock::holder_in;
 use crate::broker::{Broker, BrokerError, Holder, LockedBroker, Performed};
-use crate::model::names::{LOCK_QUEUE, pattern_of};
+use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean;
 use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
+use crate::plan::rights::Needs;
 use crate::plan::{Action, Plan, Step};
 use futures_util::stream::{self, StreamExt};
 use std::path::Path;
@@ -106,10 +107,7 @@ pub(super) async fn lock(
     let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let waiting = progress.spin("waiting for the lock".to_owned());
     for part in plan.vhosts.iter().filter(|part| !part.steps.is_empty()) {
-        let missing = part.changes.iter().any(|change| {
-            matches!(change.after, Some(crate::model::Object::Vhost(_)))
-                && change.kind == crate::plan::ChangeKind::Create
-        });
+        let missing = part.creates_vhost();
         if let Some(step) = part.steps.first().filter(|step| missing && matches!(step.action, Action::PutVhost { .. }))
         {
             broker.perform(&part.vhost, &step.action).await?;
@@ -127,18 +125,11 @@ pub(super) async fn lock(
 
 fn not_locked(error: BrokerError, vhost: &VhostName, queue: &QueueName, interrupt: &Interrupt) -> Failure {
     if let BrokerError::AccessRefused { username, .. } = &error {
-        let (vhost, user, lock) = (quoted(vhost.as_str()), quoted(username), pattern_of(queue.as_str()));
-        return Failure::failed(error.to_string())
-            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"))
-            .hint(format!(
-                "let it configure that one queue, too: \
-                 rabbitmqctl set_permissions -p {vhost} {user} '{lock}|CONFIGURE' 'WRITE' 'READ'"
-            ))
-            // All three are set at once, and topo may not see what they are. An empty one would match everything there.
-            .hint(format!(
-                "CONFIGURE, WRITE and READ are what it has: rabbitmqctl list_user_permissions {user}; where CONFIGURE is \
-                 empty, '{lock}' alone"
-            ))
+        let failure = Failure::failed(error.to_string())
+            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"));
+        return rights::permit(vhost.as_str(), username, &Needs::configure(queue.as_str()))
+            .into_iter()
+            .fold(failure, Failure::hint)
             .hint("or give it a name that the user may configure: --lock-name NAME; all who apply to this vhost must use the same");
     }
     let held = matches!(error, BrokerError::LockHeld { .. });

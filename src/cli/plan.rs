@@ -8,7 +8,8 @@ use super::planning::Planned;
 use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
-use super::{against, connection, findings, input, output, planning};
+use super::{against, connection, findings, input, output, planning, rights};
+use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
 use crate::plan::{Allowance, Obstacles, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
@@ -31,7 +32,10 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
                 // What is wrong with the specs is said first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
             };
-            planning::read(&access, sources, &options, &arguments.lint, &Progress::new(global)).await?
+            let progress = Progress::new(global);
+            let mut planned = planning::read(&access, sources, &options, &arguments.lint, &progress).await?;
+            rights::note(&access, &mut planned.plan, LOCK_QUEUE).await;
+            planned
         }
     };
     planning::known_addresses(&plan)?;

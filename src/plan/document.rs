@@ -349,6 +349,12 @@ pub struct Step {
 }
 
 impl VhostPlan {
+    /// Whether the vhost does not exist yet, or is not visible to the user.
+    pub fn creates_vhost(&self) -> bool {
+        let is_vhost = |change: &PlannedChange| matches!(change.after, Some(Object::Vhost(_)));
+        self.changes.iter().any(|change| is_vhost(change) && change.kind == ChangeKind::Create)
+    }
+
     /// Whether the queue of that address is migrated, with that goal.
     pub fn is_migrated(&self, address: &Address, goal: Goal) -> bool {
         self.migrations.iter().any(|migration| {

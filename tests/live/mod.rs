@@ -40,6 +40,7 @@ mod quickstart;
 mod recreated_exchanges;
 mod requests;
 mod retry;
+mod rights;
 mod routing;
 mod saved_plans;
 mod shovel_interference;

@@ -1,0 +1,65 @@
+//! Reads who the user is, and what it may do in a vhost. Every user may read its tags; permissions are shown to
+//! administrators alone (401 "Not administrator user", 3.8 to 4.3). What cannot be read counts as unknown: a plan without
+//! it is only less well informed.
+
+use super::connection::Broker;
+use super::error::BrokerError;
+use crate::model::VhostName;
+use crate::plan::request::path;
+use crate::plan::{Permission, User};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// `GET /api/whoami`.
+#[derive(Deserialize)]
+struct WhoAmI {
+    name: String,
+    tags: Tags,
+    is_internal_user: Option<bool>,
+}
+
+/// Joined by commas on 3.8, a list from 3.9 on.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Tags {
+    List(Vec<String>),
+    Joined(String),
+}
+
+/// `GET /api/permissions/VHOST/USER`.
+#[derive(Deserialize)]
+struct Listed {
+    configure: String,
+    write: String,
+    read: String,
+}
+
+impl Broker {
+    /// The user as which topo is logged in, if the broker tells.
+    pub async fn user(&self) -> Option<User> {
+        let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
+        let tags = match tags {
+            Tags::List(tags) => tags.into_iter().collect(),
+            Tags::Joined(tags) => {
+                tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
+            }
+        };
+        Some(User { name, tags, is_internal: is_internal_user })
+    }
+
+    /// The permissions of a user in a vhost that exists; `None` where they cannot be read, or are kept elsewhere (LDAP, OAuth).
+    pub async fn permission(&self, vhost: &VhostName, user: &User) -> Option<Permission> {
+        if !user.is_administrator() || user.is_internal == Some(false) {
+            return None;
+        }
+        match self.get::<Listed>(path("permissions", &[vhost.as_str(), &user.name])).await {
+            Ok(Listed { configure, write, read }) => Some(Permission { configure, write, read }),
+            Err(BrokerError::NotFound { .. }) => {
+                let is_known = user.is_internal == Some(true)
+                    || self.get::<IgnoredAny>(path("users", &[&user.name])).await.is_ok();
+                is_known.then(Permission::default)
+            }
+            Err(_) => None,
+        }
+    }
+}

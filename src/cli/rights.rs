@@ -1,0 +1,181 @@
+//! Names the rights that the user lacks, with the least command that grants them: before an apply, and for a refused request.
+
+use super::access::Access;
+use super::failure::Failure;
+use super::shell::quoted;
+use crate::model::{Address, ObjectId, QueueName};
+use crate::plan::rights::{Lacking, Needs, User, added, lacking};
+use crate::plan::{Note, Plan, VhostPlan};
+use percent_encoding::percent_decode_str;
+
+/// So many names are shown of each permission.
+const MOST_NAMES: usize = 3;
+
+/// A right that the user lacks for a plan.
+pub(super) struct MissingRight {
+    text: String,
+    commands: Vec<String>,
+}
+
+/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker tells it. A plan is often
+/// made by a user with fewer rights than the apply, so a plan goes on all the same.
+pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
+    let mut all = Vec::new();
+    if plan.step_count() == 0 {
+        return all;
+    }
+    let Some(user) = access.broker.user().await else { return all };
+    let lock = QueueName::new(lock);
+    for part in plan.vhosts.iter_mut().filter(|part| !part.steps.is_empty()) {
+        let permission = match part.creates_vhost() {
+            // Its creator may do everything in it.
+            true => None,
+            false => access.broker.permission(&part.vhost, &user).await,
+        };
+        let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
+        let address = Address::of(&part.vhost, &ObjectId::Vhost);
+        part.notes.extend(missing.iter().map(|missing| Note { address: address.clone(), text: missing.sentence() }));
+        all.extend(missing);
+    }
+    all
+}
+
+/// The refusal of an apply that would fail at its first change, or in the middle.
+pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
+    let first = Failure::failed("the user lacks rights for this plan; nothing was changed");
+    (!missing.is_empty()).then(|| {
+        missing.into_iter().fold(first, |failure, missing| {
+            let failure = failure.because(missing.text);
+            missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it: {command}")))
+        })
+    })
+}
+
+impl MissingRight {
+    fn sentence(&self) -> String {
+        let commands: Vec<String> = self.commands.iter().map(|command| format!("`{command}`")).collect();
+        format!("{}; an apply as this user is refused; to grant it: {}", self.text, commands.join(", then "))
+    }
+}
+
+fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight> {
+    let vhost = part.vhost.as_str();
+    let mut all = Vec::new();
+    let grant = |patterns: &[String; 3]| set_permissions(vhost, &user.name, patterns);
+    if lacking.administrator && part.creates_vhost() {
+        let mut commands = vec![format!("rabbitmqctl add_vhost {}", quoted(vhost))];
+        commands.extend(lacking.patterns.as_ref().map(grant));
+        // From 4.2.9 and 4.3.3 on, both look the same.
+        let text = format!(
+            "user `{}` cannot create the vhost (or cannot see it): that takes the tag administrator",
+            user.name
+        );
+        all.push(MissingRight { text, commands });
+    } else if lacking.administrator {
+        let text = format!("user `{}` cannot change the vhost: that takes the tag administrator", user.name);
+        all.push(MissingRight { text, commands: vec![set_tags(user, "administrator")] });
+    }
+    if lacking.policymaker {
+        let text = format!("user `{}` cannot write policies: that takes the tag policymaker", user.name);
+        all.push(MissingRight { text, commands: vec![set_tags(user, "policymaker")] });
+    }
+    if !lacking.permissions.is_empty() {
+        let text = format!("user `{}` has no permission to {}", user.name, listed(&lacking.permissions));
+        all.push(MissingRight { text, commands: lacking.patterns.iter().map(grant).collect() });
+    }
+    all
+}
+
+/// All tags are set at once. Those that another one includes are left out.
+fn set_tags(user: &User, tag: &str) -> String {
+    let kept = user.tags.iter().filter(|tag| *tag != "management").map(String::as_str).chain([tag]).map(quoted);
+    format!("rabbitmqctl set_user_tags {} {}", quoted(&user.name), kept.collect::<Vec<_>>().join(" "))
+}
+
+/// `configure "a" and 2 more, write "b"`.
+fn listed(needs: &Needs) -> String {
+    let of_each =
+        needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
+            let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+            let more = match names.len().saturating_sub(MOST_NAMES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{permission} {}{more}", shown.join(", "))
+        });
+    of_each.collect::<Vec<_>>().join("; ")
+}
+
+/// All three patterns are set at once.
+fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
+    let patterns = patterns.iter().map(|pattern| match quoted(pattern) {
+        plain if plain == *pattern => format!("'{plain}'"),
+        quoted => quoted,
+    });
+    let patterns: Vec<String> = patterns.collect();
+    format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
+}
+
+/// The hints for a request that was refused for want of a permission: the least that permits it. topo may not see the
+/// permissions that the user has.
+pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
+    let (method, path) = request.split_once(' ').unwrap_or_default();
+    let segments: Vec<String> = path
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .split('/')
+        .skip(2)
+        .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
+        .collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let vhost = segments.get(1).copied().unwrap_or("VHOST");
+    match (method, &segments[..]) {
+        ("PUT" | "DELETE", ["queues" | "exchanges", _, name]) => {
+            let mut hints = permit(vhost, username, &Needs::configure(name));
+            if method == "PUT" {
+                hints.push(format!(
+                    "where it may configure it: a dead-letter or alternate exchange also takes read on {name} and write on that exchange"
+                ));
+            }
+            hints
+        }
+        ("POST" | "DELETE", ["bindings", _, "e", source, _, destination, ..]) => {
+            let one = |name: &str| [name.to_owned()].into();
+            permit(vhost, username, &Needs { write: one(destination), read: one(source), ..Needs::default() })
+        }
+        ("POST", ["queues", _, name, "get"]) => {
+            permit(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
+        }
+        ("GET", _) => vec![format!(
+            "a user with any permission in the vhost can read it, were it on no object: {}",
+            set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
+        )],
+        _ => vec![format!(
+            "a user who may configure, write and read all objects of the vhost can do that: {}",
+            set_permissions(vhost, username, &[".*", ".*", ".*"].map(str::to_owned))
+        )],
+    }
+}
+
+/// The hints that grant permissions to a user of whom the others are not known.
+pub(super) fn permit(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
+    let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
+        let present = permission.to_uppercase();
+        if names.is_empty() { present } else { format!("{}|{present}", added(names)) }
+    });
+    let what = listed(needs);
+    let alone =
+        needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
+            format!("where {} is empty, '{}' alone", permission.to_uppercase(), added(names))
+        });
+    vec![
+        format!("let it {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
+        // All three are set at once. An empty one beside `|` would match everything.
+        format!(
+            "CONFIGURE, WRITE and READ are the patterns that it has: rabbitmqctl list_user_permissions {}; {}",
+            quoted(username),
+            alone.collect::<Vec<_>>().join("; ")
+        ),
+    ]
+}

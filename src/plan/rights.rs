@@ -1,0 +1,237 @@
+//! Finds what a user of the broker may not do of a plan, and the least rights to grant.
+//!
+//! `rabbit_auth_backend_internal:check_resource_access` and `rabbit_channel`, 3.8 to 4.3: a permission is a pattern over the
+//! name of an object, evaluated as those of policies are; an empty one is `^$`. Topic permissions are not looked at.
+
+use super::{Action, VhostPlan};
+use crate::behaviour::Pattern;
+use crate::model::names::pattern_of;
+use crate::model::{Arguments, Binding, QueueName};
+use std::collections::BTreeSet;
+
+/// Above this number of names, a pattern matches what they begin with.
+const MOST_NAMES: usize = 8;
+/// The pattern that matches no object.
+const NO_OBJECT: &str = "^$";
+
+/// A user of the management API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name by which the broker knows it.
+    pub name: String,
+    /// Its tags.
+    pub tags: BTreeSet<String>,
+    /// Whether its permissions are those that the broker lists, and not of another backend; from 4.0 on.
+    pub is_internal: Option<bool>,
+}
+
+impl User {
+    /// Whether it has the tag `administrator`.
+    pub fn is_administrator(&self) -> bool {
+        self.tags.contains("administrator")
+    }
+}
+
+/// The patterns of a user's permissions in a vhost; all are empty where it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// To declare and delete.
+    pub configure: String,
+    /// To publish to an exchange, and to bind to a destination.
+    pub write: String,
+    /// To consume from a queue, and to bind from a source.
+    pub read: String,
+}
+
+/// The names of the objects on which each permission is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// To declare and delete.
+    pub configure: BTreeSet<String>,
+    /// To publish, and to bind to.
+    pub write: BTreeSet<String>,
+    /// To consume, and to bind from.
+    pub read: BTreeSet<String>,
+}
+
+/// The rights that a user lacks for the plan of a vhost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// The tag `administrator`, which creates vhosts.
+    pub administrator: bool,
+    /// The tag `policymaker`, which writes policies.
+    pub policymaker: bool,
+    /// Permissions on objects.
+    pub permissions: Needs,
+    /// The least patterns that permit the plan, where they differ from those of the user: configure, write and read.
+    pub patterns: Option<[String; 3]>,
+}
+
+impl Needs {
+    /// The permission to declare and delete one object.
+    pub fn configure(name: &str) -> Self {
+        Self { configure: [name.to_owned()].into(), ..Self::default() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.configure.is_empty() && self.write.is_empty() && self.read.is_empty()
+    }
+
+    /// The names of each permission, with its name.
+    pub fn by_permission(&self) -> [(&'static str, &BTreeSet<String>); 3] {
+        [("configure", &self.configure), ("write", &self.write), ("read", &self.read)]
+    }
+
+    /// The needs of a plan that holds this lock.
+    fn of(part: &VhostPlan, lock: &QueueName) -> Self {
+        let mut needs = Self::configure(lock.as_str());
+        part.steps.iter().for_each(|step| needs.add(&step.action));
+        needs
+    }
+
+    fn add(&mut self, action: &Action) {
+        match action {
+            Action::DeclareExchange { name, exchange, bindings } => {
+                self.declare(name.as_str(), &exchange.arguments, "alternate-exchange");
+                bindings.iter().for_each(|binding| self.bind(binding));
+            }
+            Action::DeclareQueue { name, queue } => {
+                self.declare(name.as_str(), &queue.arguments, "x-dead-letter-exchange");
+            }
+            Action::DeleteExchange { name } => drop(self.configure.insert(name.to_string())),
+            Action::DeleteQueue { name, .. } => drop(self.configure.insert(name.as_str().to_owned())),
+            Action::Bind { binding } | Action::Unbind { binding, .. } => self.bind(binding),
+            // The first takes a tag, as policies do; messages may be moved by another user.
+            Action::PutVhost { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeletePolicy { .. }
+            | Action::MoveMessages { .. } => {}
+        }
+    }
+
+    /// An object that sends messages on to an exchange: it is read, and the exchange is written.
+    fn declare(&mut self, name: &str, arguments: &Arguments, refers: &str) {
+        self.configure.insert(name.to_owned());
+        if let Some(exchange) = arguments.get(refers).and_then(|value| value.as_text()) {
+            self.read.insert(name.to_owned());
+            self.write.insert(permission_name(exchange).to_owned());
+        }
+    }
+
+    fn bind(&mut self, binding: &Binding) {
+        self.write.insert(binding.destination.name().to_owned());
+        self.read.insert(permission_name(binding.source.as_str()).to_owned());
+    }
+
+    /// Those that a permission does not give. A pattern that cannot be evaluated here counts as one that matches.
+    fn beyond(&self, permission: &Permission) -> Self {
+        let beyond = |names: &BTreeSet<String>, pattern: &str| {
+            let pattern = Pattern::new(if pattern.is_empty() { NO_OBJECT } else { pattern });
+            names.iter().filter(|name| pattern.matches(name) == Some(false)).cloned().collect()
+        };
+        Self {
+            configure: beyond(&self.configure, &permission.configure),
+            write: beyond(&self.write, &permission.write),
+            read: beyond(&self.read, &permission.read),
+        }
+    }
+
+    /// The patterns that give these permissions beside those of the user.
+    fn patterns(&self, permission: &Permission) -> [String; 3] {
+        [
+            pattern(&self.configure, &permission.configure),
+            pattern(&self.write, &permission.write),
+            pattern(&self.read, &permission.read),
+        ]
+    }
+}
+
+/// The rights that a user lacks for the plan of a vhost. `permission` is `None` where the user may not read it: then only
+/// tags count.
+pub fn lacking(part: &VhostPlan, lock: &QueueName, user: &User, permission: Option<&Permission>) -> Lacking {
+    let mut lacking = Lacking::default();
+    let does = |is_such: fn(&Action) -> bool| part.steps.iter().any(|step| is_such(&step.action));
+    if part.steps.is_empty() {
+        return lacking;
+    }
+    let is_policy = |action: &Action| matches!(action, Action::PutPolicy { .. } | Action::DeletePolicy { .. });
+    if does(is_policy) && !user.is_administrator() && !user.tags.contains("policymaker") {
+        lacking.policymaker = true;
+    }
+    let needs = Needs::of(part, lock);
+    if does(|action| matches!(action, Action::PutVhost { .. })) && !user.is_administrator() {
+        lacking.administrator = true;
+        if part.creates_vhost() {
+            lacking.patterns = Some(needs.patterns(&Permission::default()));
+        }
+    }
+    if let Some(permission) = permission {
+        let beyond = needs.beyond(permission);
+        lacking.patterns = (!beyond.is_empty()).then(|| beyond.patterns(permission));
+        lacking.permissions = beyond;
+    }
+    lacking
+}
+
+/// The name of an exchange in permissions.
+fn permission_name(exchange: &str) -> &str {
+    if exchange.is_empty() { "amq.default" } else { exchange }
+}
+
+/// The least pattern for these names, in front of the one that the user has.
+fn pattern(names: &BTreeSet<String>, present: &str) -> String {
+    let present = if present.is_empty() { NO_OBJECT } else { present };
+    if names.is_empty() {
+        return present.to_owned();
+    }
+    let added = added(names);
+    if present == NO_OBJECT { added } else { format!("{added}|{present}") }
+}
+
+/// The pattern of some names. Of many it is a longer one than theirs, but short enough to be read.
+pub fn added(names: &BTreeSet<String>) -> String {
+    if names.len() <= MOST_NAMES {
+        return names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
+    }
+    // They are sorted: what the first and the last have in common, all have.
+    let ends = names.first().zip(names.last());
+    let (first, last) = ends.map_or(("", ""), |(first, last)| (first.as_str(), last.as_str()));
+    let common: String =
+        first.chars().zip(last.chars()).take_while(|(one, other)| one == other).map(|it| it.0).collect();
+    if common.is_empty() { ".*".to_owned() } else { pattern_of(&common).trim_end_matches('$').to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn patterns_keep_what_the_user_has() {
+        assert_eq!(pattern(&names(&["a.b"]), "^x"), r"^a\.b$|^x");
+        assert_eq!(pattern(&names(&["a", "b"]), ""), "^a$|^b$");
+        assert_eq!(pattern(&names(&["a"]), "^$"), "^a$");
+        assert_eq!(pattern(&names(&[]), ""), "^$");
+        assert_eq!(pattern(&names(&[]), "^x"), "^x");
+    }
+
+    #[test]
+    fn many_names_become_their_beginning() {
+        let many: BTreeSet<String> = (0..20).map(|number| format!("shop.$q{number}")).collect();
+        assert_eq!(added(&many), r"^shop\.\$q");
+        let apart: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
+        assert_eq!(added(&apart), ".*");
+    }
+
+    #[test]
+    fn an_empty_pattern_gives_nothing() {
+        let needs = Needs { read: names(&["amq.default"]), ..Needs::configure("q") };
+        assert_eq!(needs.beyond(&Permission::default()), needs);
+        let some = Permission { configure: "q".to_owned(), ..Permission::default() };
+        assert_eq!(needs.beyond(&some), Needs { read: names(&["amq.default"]), ..Needs::default() });
+    }
+}

@@ -1,0 +1,104 @@
+//! A plan names the rights that its user lacks, and an apply without them changes nothing.
+
+use serde_json::json;
+
+use crate::support::{Node, Output, Topo, User, Vhost};
+
+const SPEC: &str = "\
+exchanges: {dead: {type: fanout}, orders: {type: topic, alternateExchange: dead}}
+queues: {orders.mail: {type: classic}, orders.work: {type: classic, deadLetter: {exchange: dead}}}
+bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}, {source: dead, destination: orders.mail}]
+";
+const REFUSED: &str = "the user lacks rights for this plan; nothing was changed";
+
+/// Grants what the command that topo prints grants: `rabbitmqctl set_permissions -p VHOST USER 'C' 'W' 'R'`.
+fn grant(output: &Output, vhost: &Vhost<'_>, user: &User<'_>) -> [String; 3] {
+    let all = format!("{} {}", output.stdout, output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = format!("rabbitmqctl set_permissions -p {} {} ", vhost.name(), user.name);
+    let (_, rest) = all.split_once(&command).unwrap_or_else(|| panic!("no `{command}`: {output}"));
+    let mut patterns = rest.split('\'').skip(1).step_by(2).map(str::to_owned);
+    let patterns = [(); 3].map(|()| patterns.next().unwrap_or_else(|| panic!("three patterns: {output}")));
+    let [configure, write, read] = &patterns;
+    let path = vhost.path("permissions", &[&user.name]);
+    let body = json!({"configure": configure, "write": write, "read": read});
+    assert!(vhost.http().put(&path, &body).is_success(), "{output}");
+    patterns
+}
+
+#[test]
+fn missing_permissions_are_in_the_plan() {
+    let vhost = Node::shared().vhost("rights");
+    let user = Node::shared().user("administrator").may(&vhost, "^orders", "", "");
+    let topo = Topo::new(&vhost).user(&user).spec(SPEC);
+    let output = topo.run(["plan"]).expect_code(0);
+    let lacks = format!(
+        "user `{}` has no permission to configure `dead`, `topo.lock`; write `dead`, `orders.mail`, `orders.work`; read \
+         `dead`, `orders`, `orders.work`; an apply as this user is refused",
+        user.name
+    );
+    let output = output.expect_text(&lacks).expect_text(&format!("note vhosts/{}", vhost.name()));
+    let refused = topo.run(["apply", "--yes"]).expect_code(1).expect_error(REFUSED);
+    assert!(
+        vhost.names("queues").is_empty()
+            && vhost.names("exchanges").iter().all(|name| name.starts_with("amq.") || name.is_empty())
+    );
+    let report = topo.run(["apply", "--yes", "--format", "json"]).expect_code(1).expect_error(REFUSED);
+    assert_eq!(report.json()["result"], "failed", "{report}");
+    topo.run(["apply", "--dry-run"]).expect_code(0).expect_text(&lacks);
+    // Every name is needed, and no other right.
+    let patterns = grant(&output, &vhost, &user);
+    assert_eq!(patterns, grant(&refused, &vhost, &user));
+    let read = r"^dead$|^orders$|^orders\.work$".to_owned();
+    assert_eq!(
+        patterns,
+        [r"^dead$|^topo\.lock$|^orders".to_owned(), r"^dead$|^orders\.mail$|^orders\.work$".to_owned(), read]
+    );
+    topo.run(["plan"]).expect_code(0).expect_no_text("permission");
+    topo.run(["apply", "--yes"]).expect_code(0);
+    topo.run(["plan"]).expect_code(0).expect_text("No changes");
+}
+
+#[test]
+fn an_administrator_without_any_permission() {
+    let vhost = Node::shared().vhost("rights-none");
+    let user = Node::shared().user("administrator");
+    let topo = Topo::new(&vhost).user(&user).spec(SPEC);
+    let output = topo.run(["plan"]).expect_code(0).expect_text("has no permission to configure");
+    topo.run(["apply", "--yes"]).expect_code(1).expect_error(REFUSED);
+    grant(&output, &vhost, &user);
+    topo.run(["apply", "--yes"]).expect_code(0);
+}
+
+#[test]
+fn missing_tags_are_in_the_plan() {
+    let vhost = Node::shared().vhost("rights-tags");
+    let spec = "policies: {short: {pattern: '^q', applyTo: queues, definition: {max-length: 10}}}\n";
+    let user = Node::shared().user("monitoring").may_everything(&vhost);
+    let topo = Topo::new(&vhost).user(&user).spec(spec);
+    let output = topo.run(["plan"]).expect_code(0);
+    let tags = |tag: &str| format!("rabbitmqctl set_user_tags {} monitoring {tag}", user.name);
+    output.expect_text("cannot write policies").expect_text(&tags("policymaker"));
+    topo.run(["apply", "--yes"]).expect_code(1).expect_error(REFUSED).expect_text(&tags("policymaker"));
+    assert!(vhost.names("policies").is_empty());
+    if Node::shared().at_least(4, 0) {
+        topo.rewrite("version: 1\nvhost: {name: \"{vhost}\", description: shop}\n");
+        topo.run(["plan"]).expect_code(0).expect_text("cannot change the vhost").expect_text(&tags("administrator"));
+    }
+    // Permissions of others are shown to administrators only: nothing is predicted.
+    let user = Node::shared().user("policymaker");
+    let user = user.may(&vhost, "", "", "");
+    let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);
+    output.expect_no_text("permission").expect_no_text("rabbitmqctl");
+}
+
+#[test]
+fn a_refused_binding_names_its_least_permissions() {
+    let vhost = Node::shared().vhost("rights-bind");
+    let user = Node::shared().user("management").may(&vhost, ".*", "^dead$", "^orders");
+    let output = Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
+    let command = format!("rabbitmqctl set_permissions -p {} {}", vhost.name(), user.name);
+    let of_dead = r"'CONFIGURE' '^orders\.mail$|WRITE' '^dead$|READ'";
+    let of_orders = r"'CONFIGURE' '^orders\.work$|WRITE' '^orders$|READ'";
+    let is_least = [of_dead, of_orders].iter().any(|least| output.stderr.contains(&format!("{command} {least}")));
+    assert!(is_least, "{output}");
+}
