@@ -204,7 +204,7 @@ fn once<'a>(
             Some(first) => {
                 let message = format!("two documents give the vhost a different `{key}`");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
-                diagnostics.push(diagnostic.hint("say it once"));
+                diagnostics.push(diagnostic.hint(read::unless_variants("say it once", node.at, first.at)));
             }
         }
     }

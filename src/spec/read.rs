@@ -78,7 +78,7 @@ fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
         Some(first) if first.value != level => {
             let message = format!("two documents give the rule `{}` a different level", entry.key);
             let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
-            diagnostics.push(diagnostic.hint("say it once"));
+            diagnostics.push(diagnostic.hint(unless_variants("say it once", entry.node.at, first.at)));
         }
         Some(_) => {}
         None => {
@@ -162,7 +162,17 @@ fn removed_objects(node: &Node) -> Vec<Sourced<ObjectId>> {
 /// Reports that an object is declared twice.
 pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Location) -> Diagnostic {
     let diagnostic = Diagnostic::error("declared-twice", format!("{what} `{name}` is declared twice"), at);
-    diagnostic.label("again here").also(first, "first here").hint("keep one of the two")
+    diagnostic.label("again here").also(first, "first here").hint(unless_variants("keep one of the two", at, first))
+}
+
+/// A hint about two places that contradict each other. In two files, they may be meant as variants of one topology.
+pub(super) fn unless_variants(hint: &str, at: Location, first: Location) -> String {
+    if at.file == first.file {
+        return hint.to_owned();
+    }
+    format!(
+        "{hint}: files that name the same vhost are merged; keep variants in separate folders, or use `${{NAME}}` variables"
+    )
 }
 
 fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {
