@@ -4,7 +4,7 @@ use super::arguments::ApplyArguments;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::progress::Progress;
-
+use super::shell::quoted;
 use super::{connection, output, rights};
 use crate::apply::{Interrupt, Report, StepDone};
 use crate::broker::lock::holder_in;

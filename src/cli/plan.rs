@@ -57,10 +57,11 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let joined = |text, format| beside.joined(text, format, &loaded, global);
     print(&plan, &arguments.printing, &view, within, joined)?;
     planning::report_allowances(&plan, &allowed);
-    match exit(&plan, &arguments.printing, &allowed) {
-        Exit::Blocked => Ok(Exit::Blocked),
-        exit => beside.too_bad().map_or(Ok(exit), Err),
+    let exit = exit(&plan, &arguments.printing, &allowed);
+    if exit == Exit::Blocked {
+        return Ok(exit);
     }
+    beside.too_bad().map_or(Ok(exit), Err)
 }
 
 /// How a plan is shown, whatever the format.

@@ -15,7 +15,9 @@ use super::typed::Recreate;
 use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Allowances, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted, allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity, plan_vhost, seal,
+    Activity, Allowance, Allowances, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted,
+    allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity,
+    plan_vhost, seal,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};

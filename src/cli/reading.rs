@@ -41,7 +41,9 @@ pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> R
         let ask = async {
             let answer = broker.survey().await;
             // Mostly before the specs are parsed, so that they are expanded once.
-            let _ = answer.as_ref().map(|survey| surveyed.set(survey.clone()));
+            if let Ok(survey) = &answer {
+                surveyed.get_or_init(|| survey.clone());
+            }
             Ok(answer)
         };
         let (mut loaded, survey) = try_join!(load, ask)?;

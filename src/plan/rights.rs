@@ -102,8 +102,10 @@ impl Needs {
             Action::DeleteExchange { name } => drop(self.configure.insert(name.to_string())),
             Action::DeleteQueue { name, .. } => drop(self.configure.insert(name.as_str().to_owned())),
             Action::Bind { binding } | Action::Unbind { binding, .. } => self.bind(binding),
-            // The first takes a tag, as policies do; messages may be moved by another user.
+            // The first takes a tag, as policies do; topic permissions are planned only where the user may read them, which
+            // takes the same tag; messages may be moved by another user.
             Action::PutVhost { .. }
+            | Action::PutTopicPermission { .. }
             | Action::PutPolicy { .. }
             | Action::DeletePolicy { .. }
             | Action::MoveMessages { .. } => {}

@@ -7,6 +7,7 @@ use super::position::Location;
 use super::scalar;
 use super::yaml::{DEEPEST, instead, is_other};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
+use std::borrow::Cow;
 
 /// More documents than any file has.
 const MOST_DOCUMENTS: usize = 1000;
@@ -55,16 +56,12 @@ impl<'a> Reader<'a> {
     fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Option<Node> {
         let at = self.location(&span)?;
         let source = self.text.get(at.start..at.end)?;
-        let is_shallow = depth + 1 < DEEPEST;
-        let value = match event {
-            Event::Scalar(content, ScalarStyle::Plain, 0, None) => match plain(source)? {
-                Value::Text(_) => Value::Text(content.into_owned()),
-                value => value,
-            },
-            Event::Scalar(content, _, 0, None) => Value::Text(content.into_owned()),
-            Event::SequenceStart(_, 0, None) if is_shallow => self.list(depth + 1)?,
-            Event::MappingStart(_, 0, None) if is_shallow => self.table(depth + 1)?,
-            _ => return None,
+        let value = match (event, depth + 1 < DEEPEST) {
+            (Event::Scalar(content, ScalarStyle::Plain, 0, None), _) => plain(source, content)?,
+            (Event::Scalar(content, _, 0, None), _) => Value::Text(content.into_owned()),
+            (Event::SequenceStart(_, 0, None), true) => self.list(depth + 1)?,
+            (Event::MappingStart(_, 0, None), true) => self.table(depth + 1)?,
+            (_, _) => return None,
         };
         let written = is_other(&value, source).then(|| source.into());
         Some(Node { value, at, used_at: None, written })
@@ -115,14 +112,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A plain scalar; `None` for a number that is too large.
-fn plain(source: &str) -> Option<Value> {
+/// A plain scalar, as it is written and with its lines joined; `None` for a number that is too large.
+fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
     let value = scalar::resolve(source);
-    let is_whole = !source.contains(['.', 'e', 'E']);
-    match value {
-        Value::Float(number) if is_whole || !number.is_finite() => None,
-        value => Some(value),
+    if matches!(value, Value::Text(_)) {
+        return Some(Value::Text(content.into_owned()));
     }
+    let is_whole = !source.contains(['.', 'e', 'E']);
+    let is_too_large = matches!(value, Value::Float(number) if is_whole || !number.is_finite());
+    (!is_too_large).then_some(value)
 }
 
 fn has_key_twice(entries: &[Entry]) -> bool {
