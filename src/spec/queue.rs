@@ -188,10 +188,10 @@ impl QueueKeys {
             let place = if by_key { SaidIn::Defaults(line) } else { SaidIn::DefaultArguments(line) };
             all.entry(name.clone()).or_insert(own).push(place);
         }
-        if let (None, Some(setting), true) =
-            (&self.dead_letter, &defaults.dead_letter, is_known("x-dead-letter-exchange"))
-        {
-            all.insert("x-dead-letter-exchange".to_owned(), vec![SaidIn::Defaults(setting.at.line)]);
+        let dead_letter = "x-dead-letter-exchange";
+        if let Some(setting) = defaults.dead_letter.as_ref().filter(|_| is_known(dead_letter)) {
+            let own = if self.dead_letter.is_some() { vec![SaidIn::Key] } else { Vec::new() };
+            all.entry(dead_letter.to_owned()).or_insert(own).push(SaidIn::Defaults(setting.at.line));
         }
         all
     }

@@ -147,9 +147,12 @@ fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: 
     match (exchange, key, by_policy(subject, queue)) {
         (None, None, Some(by_policy)) if is_taken => {
             let is_moved = places::move_dead_letter(subject, said);
-            if by_policy.is_own || places::is_default(subject, "x-dead-letter-exchange") {
+            if by_policy.is_own {
                 said.keys.push((DEAD_LETTER.to_owned(), by_policy.yaml()));
                 said.exchanges.push(by_policy.to.exchange);
+            } else if places::has_default(subject, "x-dead-letter-exchange") {
+                // The policy of others stays in force; the default would apply without a key.
+                said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned()));
             } else if !is_moved {
                 // The policy says it already, as it does in an export.
                 said.take_out.push(DEAD_LETTER.to_owned());

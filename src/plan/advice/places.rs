@@ -61,6 +61,12 @@ pub(super) fn is_default(subject: &Subject<'_>, argument: &str) -> bool {
     !places(subject.planned.source.as_ref(), argument).iter().any(is_own)
 }
 
+/// Whether a default sets it where the object does not.
+pub(super) fn has_default(subject: &Subject<'_>, argument: &str) -> bool {
+    let is_default = |place: &SaidIn| matches!(place, SaidIn::Defaults(_) | SaidIn::DefaultArguments(_));
+    places(subject.planned.source.as_ref(), argument).iter().any(is_default)
+}
+
 /// An argument of a queue is not to be said, wherever it is. A default goes by itself where the live type does not take it.
 pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static KnownArgument, is_taken: bool) {
     let source = subject.planned.source.as_ref();

@@ -40,25 +40,48 @@ fn wiring(vhost: &Vhost<'_>, name: &str) -> [Value; 2] {
     })
 }
 
-fn spec(vhost: &Vhost<'_>, is_default: bool) -> String {
+/// Where the spec sets the dead-letter exchange of each queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Set {
+    Key,
+    Arguments,
+    Default,
+    KeyOverDefault,
+    ArgumentsOverDefault,
+}
+
+impl Set {
+    const ALL: [Self; 5] =
+        [Self::Key, Self::Arguments, Self::Default, Self::KeyOverDefault, Self::ArgumentsOverDefault];
+
+    fn has_default(self) -> bool {
+        matches!(self, Self::Default | Self::KeyOverDefault | Self::ArgumentsOverDefault)
+    }
+}
+
+fn spec(vhost: &Vhost<'_>, set: Set) -> String {
     let mut text = format!("version: 1\nvhost: {}\n", vhost.name());
-    if is_default {
+    if set.has_default() {
         text += "defaults:\n  deadLetter: dead\n";
     }
     text += "exchanges:\n  live.dlx:\n    type: fanout\nqueues:\n";
     for name in LIVE {
         text += &format!("  {name}:\n    type: classic\n");
-        if !is_default {
-            text += "    deadLetter: dead\n";
+        match set {
+            Set::Key | Set::KeyOverDefault => text += "    deadLetter: other\n",
+            Set::Arguments | Set::ArgumentsOverDefault => {
+                text += "    arguments:\n      x-dead-letter-exchange: other.dlx\n";
+            }
+            Set::Default => {}
         }
     }
-    text + "deadLetterQueues:\n  dead:\n    type: classic\n"
+    text + "deadLetterQueues:\n  dead:\n    type: classic\n  other:\n    type: classic\n"
 }
 
 #[test]
 fn pasted_advice_leaves_the_dead_letters_as_they_are() {
     let node = Node::shared();
-    for is_default in [false, true] {
+    for set in Set::ALL {
         let vhost = node.vhost("wired");
         let body = json!({"type": "fanout", "durable": true});
         vhost.http().put(&vhost.path("exchanges", &["live.dlx"]), &body).expect_status(201);
@@ -73,7 +96,7 @@ fn pasted_advice_leaves_the_dead_letters_as_they_are() {
         }
         let export: Value = serde_yaml::from_str(&exported(&vhost)).unwrap();
 
-        let mut kept = spec(&vhost, is_default);
+        let mut kept = spec(&vhost, set);
         let topo = Topo::new(&vhost).file("topology.yaml", &kept);
         let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         for name in LIVE {
@@ -81,18 +104,22 @@ fn pasted_advice_leaves_the_dead_letters_as_they_are() {
             assert_eq!(keep["helps"], "yes", "{name}: {keep:#}");
             kept = paste(&kept, ("queues", name), &keep);
         }
-        println!("{kept}");
+        println!("{set:?}\n{kept}");
         topo.rewrite(&kept);
         let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         let changes = again["vhosts"][0]["changes"].as_array().unwrap();
-        let of_queues: Vec<&Value> = changes
-            .iter()
-            .filter(|it| LIVE.iter().any(|name| it["address"] == format!("queues/{}/{name}", vhost.name())))
-            .collect();
-        assert!(of_queues.is_empty() && again["summary"]["conflict"] == 0, "{kept}\n{of_queues:#?}");
+        // Nothing but the dead-letter queues of the spec, which are new.
+        let new = ["queues/V/dead", "queues/V/other", "exchanges/V/dead.dlx", "exchanges/V/other.dlx"];
+        let new = new.map(|address| address.replace('V', vhost.name()));
+        let is_new = |change: &&Value| {
+            let address = change["address"].as_str().unwrap();
+            new.iter().any(|known| known == address) || address.starts_with("bindings/")
+        };
+        let others: Vec<&Value> = changes.iter().filter(|change| !is_new(change)).collect();
+        assert!(others.is_empty() && again["summary"]["conflict"] == 0, "{set:?}\n{kept}\n{others:#?}");
 
         let pasted: Value = serde_yaml::from_str(&kept).unwrap();
-        for name in LIVE.iter().filter(|name| !is_default || !["nowhere", "other-policy"].contains(name)) {
+        for name in LIVE.iter().filter(|name| !set.has_default() || !["nowhere", "other-policy"].contains(name)) {
             let said = |spec: &Value| spec["queues"][name]["deadLetter"].clone();
             let nowhere = |said: Value| if said == "none" { Value::Null } else { said };
             assert_eq!(nowhere(said(&pasted)), said(&export), "{name}: {kept}\n{export:#}");
