@@ -39,5 +39,6 @@ pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
 pub use read::QueueState;
 pub use redact::{redacted_url, redacted_urls_in};
+pub use rights::NamesByKind;
 pub use snapshot::Snapshot;
 pub use survey::{Listed, Survey};

@@ -9,6 +9,8 @@ use crate::plan::request::path;
 use crate::plan::{Permission, User};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+use tokio::join;
 
 /// `GET /api/whoami`.
 #[derive(Deserialize)]
@@ -34,7 +36,42 @@ struct Listed {
     read: String,
 }
 
+/// An entry of `GET /api/users` or `/api/global-parameters`. Nothing else is kept: users have hashes of passwords.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// An entry of `GET /api/vhosts/VHOST/permissions` or `/topic-permissions`.
+#[derive(Deserialize)]
+struct OfUser {
+    user: String,
+}
+
+/// Objects that no spec declares, by what they are (`user`), with their names.
+pub type NamesByKind = BTreeMap<String, Vec<String>>;
+
 impl Broker {
+    /// The users and global parameters of the cluster; none where this user is no administrator.
+    pub async fn cluster_wide(&self) -> NamesByKind {
+        let (users, parameters) = join!(
+            self.get::<Vec<Named>>("/api/users?columns=name"),
+            self.get::<Vec<Named>>("/api/global-parameters?columns=name"),
+        );
+        let names = |named: Vec<Named>| named.into_iter().map(|it| it.name).collect();
+        by_kind([("user", users.map(names)), ("global parameter", parameters.map(names))])
+    }
+
+    /// The users that have permissions in a vhost; none where this user is no administrator.
+    pub async fn permissions_in(&self, vhost: &VhostName) -> NamesByKind {
+        let (permissions, topics) = join!(
+            self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "permissions"])),
+            self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "topic-permissions"])),
+        );
+        let users = |listed: Vec<OfUser>| listed.into_iter().map(|it| it.user).collect();
+        by_kind([("permission", permissions.map(users)), ("topic permission", topics.map(users))])
+    }
+
     /// The user as which topo is logged in, if the broker tells.
     pub async fn user(&self) -> Option<User> {
         let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
@@ -62,4 +99,10 @@ impl Broker {
             Err(_) => None,
         }
     }
+}
+
+/// A list that cannot be read counts as empty.
+fn by_kind(lists: [(&str, Result<Vec<String>, BrokerError>); 2]) -> NamesByKind {
+    let listed = lists.into_iter().filter_map(|(thing, names)| Some((thing.to_owned(), names.ok()?)));
+    listed.filter(|(_, names)| !names.is_empty()).collect()
 }

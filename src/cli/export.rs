@@ -9,16 +9,26 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
 use super::{connection, definitions_file, near, output};
-use crate::broker::{Snapshot, definitions};
+use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::{Glob, Intervals, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
-use std::collections::{BTreeMap, BTreeSet};
+use futures_util::stream::{self, StreamExt};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Names of objects, by what they are.
-type NamesByKind = BTreeMap<String, Vec<String>>;
+/// Vhosts whose permissions are read at once.
+const VHOSTS_AT_ONCE: usize = 4;
+
+/// What is exported, and what no spec declares.
+struct Source {
+    snapshots: Vec<Snapshot>,
+    /// Objects of the cluster.
+    cluster_wide: NamesByKind,
+    /// Permissions in each vhost, in the order of the snapshots. Those of a definitions file are in its snapshots.
+    permissions: Vec<NamesByKind>,
+}
 
 pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
@@ -26,9 +36,9 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
         return Err(stray_failure(stray));
     }
     let place = Place::of(arguments.out.as_deref())?;
-    let (snapshots, cluster_wide) = match &arguments.definitions {
+    let Source { snapshots, cluster_wide, permissions } = match &arguments.definitions {
         Some(path) => of_file(path, arguments)?,
-        None => (live(arguments, global).await?, NamesByKind::new()),
+        None => live(arguments, global).await?,
     };
     let globs: Vec<Glob> = arguments.patterns.iter().map(Glob::new).collect();
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
@@ -47,7 +57,12 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let texts: Vec<(&VhostName, &str)> = exported.iter().map(|(vhost, one)| (vhost, one.text.as_str())).collect();
     place.write(&texts, arguments.force)?;
     if !global.quiet {
-        exported.iter().for_each(|(vhost, one)| output::tell(&summary(vhost, one)));
+        for (index, (vhost, one)) in exported.iter().enumerate() {
+            output::tell(&summary(vhost, one));
+            for (thing, names) in permissions.get(index).into_iter().flatten() {
+                output::tell(&format!("  not in the spec: {}\n", clean(&counted(thing, names))));
+            }
+        }
         for (thing, names) in &cluster_wide {
             output::tell(&format!("not in any spec: {}\n", clean(&counted(thing, names))));
         }
@@ -108,7 +123,7 @@ fn is_nothing(export: &Export) -> bool {
     is_bare && topology.bindings.is_empty()
 }
 
-async fn live(arguments: &ExportArguments, global: &Global) -> Result<Vec<Snapshot>, Failure> {
+async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Failure> {
     let access = Access::new(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
@@ -131,11 +146,19 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Vec<Snapsh
         named => named.iter().map(VhostName::new).collect(),
     };
     let snapshots = broker.read(&vhosts).await?;
-    drop(reading);
     if snapshots.iter().any(is_missing) {
         are_there(&snapshots, &broker.vhosts().await?)?;
     }
-    Ok(snapshots)
+    let mut source = Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new() };
+    let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
+    // Nobody asked for them, where only some names are.
+    if is_administrator && arguments.patterns.is_empty() && !global.quiet {
+        source.cluster_wide = broker.cluster_wide().await;
+        let permissions = stream::iter(&vhosts).map(|vhost| broker.permissions_in(vhost));
+        source.permissions = permissions.buffered(VHOSTS_AT_ONCE).collect().await;
+    }
+    drop(reading);
+    Ok(source)
 }
 
 fn no_vhosts(username: &str) -> Failure {
@@ -162,7 +185,7 @@ fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure>
 }
 
 /// The vhosts of a file, and its objects of the whole cluster.
-fn of_file(path: &Path, arguments: &ExportArguments) -> Result<(Vec<Snapshot>, NamesByKind), Failure> {
+fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
     let text = definitions_file::text(path)?;
     let unusable = |error| definitions_file::failure(path, &text, &error);
     let known = definitions::vhosts(&text).map_err(unusable)?;
@@ -177,7 +200,8 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<(Vec<Snapshot>, N
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
     are_there(&snapshots, &known)?;
-    Ok((snapshots, definitions::cluster_wide(&text).map_err(unusable)?))
+    let cluster_wide = definitions::cluster_wide(&text).map_err(unusable)?;
+    Ok(Source { snapshots, cluster_wide, permissions: Vec::new() })
 }
 
 /// How much there is, and what is not in it.

@@ -1,0 +1,82 @@
+//! Queues that expire, and objects of a broker that no spec declares.
+
+use serde_json::json;
+
+use super::round::{exported, plans_to_nothing, round, said};
+use crate::scenarios::make_live;
+use crate::support::{NONE, Node, Topo};
+
+#[test]
+fn queues_that_expire_come_back() {
+    let vhost = Node::shared().vhost("expires");
+    let queue = |name: String, kind: &str, expires: u64| json!({"name": name, "arguments": {"x-queue-type": kind, "x-expires": expires}});
+    // On 3.8.9 quorum queues refuse it.
+    let kinds = if Node::shared().at_least(3, 9) { &["classic", "quorum"][..] } else { &["classic"][..] };
+    let values = [60_000, 1_800_000, 5_400_123, 4_294_967_296, 315_360_000_000];
+    let mut queues: Vec<_> =
+        kinds.iter().flat_map(|kind| values.map(|value| queue(format!("{kind}.{value}"), kind, value))).collect();
+    queues.push(json!({"name": "dead", "arguments": {"x-queue-type": "classic", "x-expires": 10_800_000}}));
+    let work = json!({"x-queue-type": "classic", "x-expires": 7_200_000, "x-dead-letter-exchange": "dead.dlx"});
+    queues.push(json!({"name": "work", "arguments": work}));
+    make_live(
+        &vhost,
+        &json!({
+            "exchanges": [{"name": "dead.dlx", "type": "fanout"}],
+            "queues": queues,
+            "bindings": [{"source": "dead.dlx", "destination": "dead", "routing_key": "", "destination_type": "queue"}],
+        }),
+    );
+    let text = round(&vhost);
+    assert!(text.contains("work: {expires: 2h, deadLetter: dead}") && text.contains("dead: {expires: 3h}"), "{text}");
+}
+
+#[test]
+fn retries_of_queues_that_expire_come_back() {
+    let vhost = Node::shared().vhost("expires-retries");
+    let spec = "queues:\n  work: {type: classic, expires: 2h, deadLetter: dead, retry: {delays: [5s, 30s]}}\n\
+                deadLetterQueues:\n  dead: {type: classic, expires: 3h}\n";
+    Topo::new(&vhost).spec(spec).run(["apply", "--yes"]).expect_code(0);
+    let text = round(&vhost);
+    assert!(
+        text.contains("work: {type: classic, expires: 2h, retry: {delays: [5s, 30s]}, deadLetter: dead}"),
+        "{text}"
+    );
+    // A tier that expires is none of topo's: the ladder is written out, with every argument.
+    let tier = "work.retry.2.30s";
+    let path = vhost.path("queues", &[tier]);
+    let mut arguments = vhost.queue(tier)["arguments"].clone();
+    arguments["x-expires"] = json!(3_600_000);
+    vhost.http().delete(&path).expect_status(204);
+    vhost.http().put(&path, &json!({"durable": true, "arguments": arguments})).expect_status(201);
+    vhost.amqp().bind_queue("work.retry", tier, "work.retry.1", NONE);
+    let text = exported(&vhost);
+    plans_to_nothing(&vhost, &text);
+    assert!(text.contains("expires: 1h") && said(&text).iter().all(|line| !line.contains("delays")), "{text}");
+}
+
+#[test]
+fn users_and_permissions_are_counted_for_an_administrator() {
+    let vhost = Node::shared().vhost("counted");
+    let user = Node::shared().user("management").may_everything(&vhost);
+    vhost.amqp().declare_queue("q", NONE).unwrap();
+    let topic = json!({"exchange": "amq.topic", "write": "^a", "read": "^b"});
+    let path = vhost.path("topic-permissions", &[&user.name]);
+    assert!(vhost.http().put(&path, &topic).is_success());
+    let arguments = ["export", "--vhost", "{vhost}"];
+    let output = Topo::new(&vhost).run(arguments).expect_code(0);
+    let lines = [
+        format!("  not in the spec: 2 permissions: guest, {}\n", user.name),
+        format!("  not in the spec: 1 topic permission: {}\n", user.name),
+    ];
+    assert!(lines.iter().all(|line| output.stderr.contains(line)), "{output}");
+    let names = |kind: &str| {
+        let line = output.stderr.lines().find(|line| line.starts_with("not in any spec: ") && line.contains(kind));
+        line.unwrap_or_else(|| panic!("no {kind}: {output}")).to_owned()
+    };
+    assert!(names(" user").contains("guest") && names(" global parameter").contains("internal_cluster_id"), "{output}");
+    // The spec is the same for all who may read the vhost.
+    let others = Topo::new(&vhost).user(&user).run(arguments).expect_code(0);
+    assert_eq!(others.stdout, output.stdout);
+    others.expect_no_text("permission").expect_no_text("not in any spec");
+    Topo::new(&vhost).run(["export", "--vhost", "{vhost}", "--match", "q"]).expect_code(0).expect_no_text("permission");
+}
