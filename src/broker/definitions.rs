@@ -4,6 +4,7 @@
 use super::definitions_entries::{
     self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES,
 };
+use super::rights::is_of_users;
 use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
@@ -117,7 +118,8 @@ pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, Definit
     let file = File::parse(text)?;
     let kinds = [("users", "user"), ("global_parameters", "global parameter")];
     let named = kinds.map(|(key, thing)| {
-        (thing.to_owned(), file.entries(key).map(|entry| entry.name("name")).collect::<Vec<String>>())
+        let names = file.entries(key).map(|entry| entry.name("name"));
+        (thing.to_owned(), names.filter(|name| key == "users" || is_of_users(name)).collect::<Vec<String>>())
     });
     Ok(named.into_iter().filter(|(_, names)| !names.is_empty()).collect())
 }

@@ -48,6 +48,14 @@ struct OfUser {
     user: String,
 }
 
+/// Global parameters that the broker sets by itself: an ID, a hash, and tags from its configuration.
+const OF_THE_BROKER: [&str; 3] = ["cluster_tags", "imported_definition_hash_value", "internal_cluster_id"];
+
+/// Whether a global parameter is set by users.
+pub(super) fn is_of_users(parameter: &str) -> bool {
+    !OF_THE_BROKER.contains(&parameter)
+}
+
 /// Objects that no spec declares, by what they are (`user`), with their names.
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
@@ -59,7 +67,9 @@ impl Broker {
             self.get::<Vec<Named>>("/api/global-parameters?columns=name"),
         );
         let names = |named: Vec<Named>| named.into_iter().map(|it| it.name).collect();
-        by_kind([("user", users.map(names)), ("global parameter", parameters.map(names))])
+        let of_users =
+            |named: Vec<Named>| named.into_iter().map(|it| it.name).filter(|name| is_of_users(name)).collect();
+        by_kind([("user", users.map(names)), ("global parameter", parameters.map(of_users))])
     }
 
     /// The users that have permissions in a vhost; none where this user is no administrator.

@@ -151,9 +151,11 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
     }
     let mut source = Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new() };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // Nobody asked for them, where only some names are.
+    // An export of some names, or of some vhosts, is about these alone.
     if is_administrator && arguments.patterns.is_empty() && !global.quiet {
-        source.cluster_wide = broker.cluster_wide().await;
+        if arguments.vhost.is_empty() {
+            source.cluster_wide = broker.cluster_wide().await;
+        }
         let permissions = stream::iter(&vhosts).map(|vhost| broker.permissions_in(vhost));
         source.permissions = permissions.buffered(VHOSTS_AT_ONCE).collect().await;
     }
