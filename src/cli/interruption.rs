@@ -1,20 +1,47 @@
 //! Ctrl-C; SIGTERM, which is how pipelines stop a job; and SIGHUP, which a terminal sends when it closes.
 
+use super::exit::Exit;
+use super::failure::Failure;
 use super::output;
 use crate::apply::Interrupt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// As large as that of the first thread of a process on Linux.
+const STACK: usize = 8 << 20;
+
 /// Whether [`insisted`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// Ends at a signal that no other code handles, where topo is the first process of a container: the system delivers a signal to
-/// such a process only if it has a handler. Elsewhere the system itself ends the process.
-pub(super) async fn as_first_process() {
-    if std::process::id() != 1 {
-        std::future::pending::<()>().await;
-    }
+/// Whether topo is the first process of a container: the system delivers a signal to such a process only if it has a handler.
+/// Elsewhere the system itself ends the process.
+pub(super) fn is_first_process() -> bool {
+    std::process::id() == 1
+}
+
+/// Runs a command on another thread, and ends at a signal that the command does not handle, whatever it waits for.
+pub(super) fn as_first_process(
+    command: impl FnOnce() -> Result<Exit, Failure> + Send + 'static,
+) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK).build();
+    let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
+    let command = runtime.spawn_blocking(command);
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = command => match result {
+                Ok(result) => result,
+                // It is never canceled.
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            () = unhandled() => Err(Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted)),
+        }
+    });
+    runtime.shutdown_background();
+    result
+}
+
+async fn unhandled() {
     loop {
         asked_to_stop().await;
         if !IS_HANDLED.load(Ordering::Relaxed) {

@@ -82,7 +82,16 @@ pub fn main() -> ExitCode {
         }
     };
     cli.global.color.unwrap_or_default().write_global();
-    let result = match cli.command {
+    let result =
+        if interruption::is_first_process() { interruption::as_first_process(move || run(cli)) } else { run(cli) };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report().into(),
+    }
+}
+
+fn run(cli: arguments::Cli) -> Result<Exit, Failure> {
+    match cli.command {
         Command::Plan(arguments) => in_runtime(plan::run(&arguments, &cli.global)),
         Command::Apply(arguments) => in_runtime(apply::run(&arguments, &cli.global)),
         Command::Lock(arguments) => in_runtime(lock::run(&arguments, &cli.global)),
@@ -100,10 +109,6 @@ pub fn main() -> ExitCode {
         Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
             .hint("list what shall go under `removed:` in the spec, and apply it")
             .hint("or take it out of the spec, with `owns:` covering its name, and run: topo apply --prune")),
-    };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => failure.report().into(),
     }
 }
 
@@ -120,14 +125,7 @@ fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
-    let result = runtime.block_on(async {
-        tokio::select! {
-            result = work => result,
-            () = interruption::as_first_process() => {
-                Err(Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted))
-            }
-        }
-    });
+    let result = runtime.block_on(work);
     // A name that is still being looked up is nobody's any more.
     runtime.shutdown_background();
     result

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Node, Output, Topo, Vhost, until};
+use crate::support::{Node, Output, Running, Topo, Vhost, until};
 
 const QUEUE: &str = "queues: {orders: {type: classic}}\n";
 
@@ -55,29 +55,64 @@ fn backups_are_private_whole_and_never_replaced() {
     assert_eq!((count(), vhost.names("queues").len()), (2, 0));
 }
 
-/// As in a container without an init process, where only signals with a handler are delivered.
+/// Makes a command the first process, as in a container without an init process: only signals with a handler are delivered.
+const NAMESPACE: [&str; 3] = ["--pid", "--fork", "--kill-child"];
+
+/// A namespace needs root on most machines.
+fn has_namespaces() -> bool {
+    Command::new("/usr/bin/unshare").args(NAMESPACE).arg("true").status().is_ok_and(|status| status.success())
+}
+
+/// Sends a signal to the first process of the namespace, when it is topo and has a handler.
+fn signal(running: &Running, signal: &str) {
+    let children = format!("/proc/{0}/task/{0}/children", running.pid());
+    let child = until("topo as a child of unshare", || {
+        let children = fs::read_to_string(&children).unwrap();
+        let child = children.trim().to_owned();
+        let is_topo = fs::read_link(format!("/proc/{child}/exe")).is_ok_and(|it| it.ends_with("topo"));
+        (is_topo && handles(&child, signal)).then_some(child)
+    });
+    assert!(Command::new("kill").args(["-s", signal, &child]).status().unwrap().success());
+}
+
 #[test]
 fn signals_end_topo_as_the_first_process() {
-    let namespace = ["--pid", "--fork", "--kill-child"];
-    if !Command::new("/usr/bin/unshare").args(namespace).arg("true").status().is_ok_and(|status| status.success()) {
-        // A namespace needs root on most machines.
+    if !has_namespaces() {
         return;
     }
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    for signal in ["TERM", "INT", "HUP"] {
-        let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&url).spec(QUEUE);
-        let running = topo.start(namespace.into_iter().chain([env!("CARGO_BIN_EXE_topo"), "plan"]));
-        // The connection gets no answer. It may be one of the run before, so the child is waited for.
-        let (_connection, _) = silent.accept().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", running.pid());
-        let child = until("topo as a child of unshare", || {
-            let children = fs::read_to_string(&children).unwrap();
-            let child = children.trim().to_owned();
-            let is_topo = fs::read_link(format!("/proc/{child}/exe")).is_ok_and(|it| it.ends_with("topo"));
-            (is_topo && handles(&child, signal)).then_some(child)
-        });
-        assert!(Command::new("kill").args(["-s", signal, &child]).status().unwrap().success());
+    for command in [&["plan"][..], &["apply", "--yes"], &["export"]] {
+        for name in ["TERM", "INT", "HUP"] {
+            let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&url).spec(QUEUE);
+            let running = topo.start(NAMESPACE.iter().chain(&[env!("CARGO_BIN_EXE_topo")]).chain(command).copied());
+            // The connection gets no answer. It may be one of the run before, so the child is waited for.
+            let (_connection, _) = silent.accept().unwrap();
+            signal(&running, name);
+            running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
+        }
+    }
+}
+
+#[test]
+fn signals_end_topo_as_the_first_process_that_waits_for_a_file() {
+    if !has_namespaces() {
+        return;
+    }
+    let commands = [
+        &["validate", "pipe.yaml"][..],
+        &["contract", "pipe.yaml"],
+        &["explain", "orders", "pipe.yaml"],
+        &["graph", "pipe.yaml"],
+        &["plan", "pipe.yaml"],
+        &["apply", "--yes", "pipe.yaml"],
+        &["export", "--definitions", "pipe.yaml"],
+    ];
+    for command in commands {
+        let topo = Topo::of(Path::new("/usr/bin/unshare"));
+        assert!(Command::new("mkfifo").arg(topo.path("pipe.yaml")).status().unwrap().success());
+        let running = topo.start(NAMESPACE.iter().chain(&[env!("CARGO_BIN_EXE_topo")]).chain(command).copied());
+        signal(&running, "TERM");
         running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
     }
 }
