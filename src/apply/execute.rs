@@ -29,8 +29,11 @@ pub enum Progress<'a> {
     Failed(&'a Step, &'a BrokerError),
     /// A step is left for the next run: what it deletes is still in use.
     Waiting(&'a Step),
-    /// A queue is emptied: how many messages were moved so far, and how many are there, where that is known.
-    Moving(&'a Step, Option<u64>, Option<u64>),
+    /// A queue is emptied: how many messages were moved so far, and how many are there, where that is known; and why nothing
+    /// changes, when it stalls.
+    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
+    /// A step is tried again, because what it deletes is still in use.
+    Stalled(&'a Step, &'a BrokerError),
     /// The migration of a queue is undone from now on, and why; `None` where somebody asked to stop.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
@@ -54,8 +57,10 @@ pub async fn apply(
     broker: &LockedBroker,
     interrupt: &Interrupt,
     means: Means<'_>,
-    mut observe: impl FnMut(Progress<'_>),
+    observe: impl FnMut(Progress<'_>),
 ) -> Report {
+    let observe = RefCell::new(observe);
+    let mut tell = |progress: Progress<'_>| (observe.borrow_mut())(progress);
     let mut report = Report::new(part.vhost.clone());
     let draining = Draining { patience: means.patience, until: Cell::new(None) };
     let mut waiting = BTreeSet::new();
@@ -66,6 +71,7 @@ pub async fn apply(
             && step.after.iter().any(|before| waiting.contains(before))
         {
             waiting.insert(step.id);
+            tell(Progress::Waiting(step));
             report.waiting.push(WaitingStep { step: step.clone(), why: None });
             continue;
         }
@@ -73,7 +79,7 @@ pub async fn apply(
             if stopped {
                 report.not_attempted.extend(wave.iter().cloned());
             } else {
-                stopped = migrations(part, broker, interrupt, means, wave, &mut report, &mut observe).await;
+                stopped = migrations(part, broker, interrupt, means, wave, &mut report, &mut tell).await;
             }
             continue;
         }
@@ -81,14 +87,15 @@ pub async fn apply(
         let halt = Cell::new(stopped && !must_finish);
         // Between two waves there is time to notice that somebody took the lock away; its renewal may be 15 s off.
         let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
+        let stalled = |step: &Step, why: &BrokerError| (observe.borrow_mut())(Progress::Stalled(step, why));
         let outcomes = stream::iter(wave)
-            .map(|step| run(part, broker, interrupt, &draining, (&halt, &refusal), must_finish, step))
+            .map(|step| run(part, broker, interrupt, (&draining, &stalled), (&halt, &refusal), must_finish, step))
             .buffer_unordered(means.at_once);
         let mut outcomes = std::pin::pin!(outcomes);
         while let Some(outcome) = outcomes.next().await {
             match outcome {
                 Outcome::Done(step, performed) => {
-                    observe(Progress::Done(&step));
+                    tell(Progress::Done(&step));
                     if recreates.done(&step) {
                         let of_it = |done: &StepDone| prepares(&done.step.action, &step.action.object());
                         let (back, kept) = std::mem::take(&mut report.done).into_iter().partition(of_it);
@@ -100,7 +107,7 @@ pub async fn apply(
                     }
                 }
                 Outcome::Failed(step, error) => {
-                    observe(Progress::Failed(&step, &error));
+                    tell(Progress::Failed(&step, &error));
                     stopped = true;
                     if error.is_after_doing() {
                         // The old one is deleted, whatever is there now: its bindings are restored all the same.
@@ -114,7 +121,7 @@ pub async fn apply(
                     report.not_attempted.push(step);
                 }
                 Outcome::Waiting(step, why) => {
-                    observe(Progress::Waiting(&step));
+                    tell(Progress::Waiting(&step));
                     waiting.insert(step.id);
                     report.waiting.push(WaitingStep { step, why });
                 }
@@ -140,7 +147,7 @@ async fn migrations(
     let tell = |event: Event<'_>| {
         (observe.borrow_mut())(match event {
             Event::Done(step) => Progress::Done(step),
-            Event::Moving(step, moved, left) => Progress::Moving(step, moved, left),
+            Event::Moving(step, moved, left, why) => Progress::Moving(step, moved, left, why),
             Event::GoingBack(queue, why) => Progress::GoingBack(queue, why),
         });
     };
@@ -214,7 +221,7 @@ async fn run(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    draining: &Draining,
+    (draining, stalled): (&Draining, &impl Fn(&Step, &BrokerError)),
     (halt, refusal): (&Cell<bool>, &Cell<Option<BrokerError>>),
     must_finish: bool,
     step: &Step,
@@ -233,6 +240,7 @@ async fn run(
         && let Err(error) = &performed
         && error.is_guard()
     {
+        stalled(step, error);
         if !draining.goes_on(interrupt).await {
             return Outcome::Waiting(step.clone(), performed.err());
         }

@@ -116,7 +116,7 @@ struct Other {
 
 impl Broker {
     /// Locks a vhost, which must exist, of a broker of this version. While another holds the lock, looks again until
-    /// `patience` is over or `give_up` says so; then it is [`BrokerError::LockHeld`]. A lock whose node has been down for a
+    /// `patience` is over or `give_up`, which is told the holder, returns true; then it is [`BrokerError::LockHeld`]. A lock whose node has been down for a
     /// lease is taken away; who may not see the nodes (tag `monitoring`) cannot tell.
     ///
     /// Must run inside a tokio runtime: a task of its own renews the lock.
@@ -126,7 +126,7 @@ impl Broker {
         queue: &QueueName,
         (holder, version): (Holder, BrokerVersion),
         patience: Duration,
-        give_up: impl Fn() -> bool,
+        give_up: impl Fn(&str) -> bool,
     ) -> Result<LockedBroker, BrokerError> {
         let durable = version.is_at_least(4, 0);
         let lock = Lock { broker: self.clone(), vhost: vhost.clone(), queue: queue.clone(), holder, durable };
@@ -146,7 +146,7 @@ impl Broker {
                     }
                     if down_since.as_ref().is_some_and(|(since, _)| since.elapsed() >= LEASE) {
                         lock.take_away(token.as_deref()).await
-                    } else if Instant::now() >= deadline || give_up() {
+                    } else if Instant::now() >= deadline || give_up(&holder) {
                         return Err(BrokerError::LockHeld { vhost: lock.vhost, queue: lock.queue, holder, down });
                     } else {
                         sleep(POLL.min(deadline.saturating_duration_since(Instant::now()))).await;

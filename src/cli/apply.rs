@@ -1,12 +1,13 @@
 //! `topo apply`: plan, ask, lock, plan again, carry out, read back, report.
 
 use super::access::Access;
-use super::arguments::{ApplyArguments, Global, PlanFormat, ReportFormat};
+use super::arguments::{ApplyArguments, Global, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::locking::{self, Locks};
 use super::plan::{Layout, shown};
 use super::planning::Planned;
+use super::printing_arguments::PlanFormat;
 use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
@@ -225,6 +226,10 @@ async fn carry_out(
     let mut reports = execute(&approved, locks, interrupt, (&movers, arguments.drain_timeout), progress).await;
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
+    // Also a signal that came after the last step.
+    for report in reports.iter_mut().filter(|_| complete && interrupt.is_requested()) {
+        report.interrupted = true;
+    }
     let left = if complete { left(access, intent, &reports, &progress).await } else { Ok(Vec::new()) };
     let print = |left: Option<&[String]>, exit| {
         let printed = match arguments.format {
@@ -283,10 +288,11 @@ async fn execute(
         match event {
             Event::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
             Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
-            Event::Moving(step, moved, left) => {
+            Event::Moving(step, moved, left, why) => {
                 let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
-                steps.moving(&report_text::moving(&step.action, moved, left, rate));
+                steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
             }
+            Event::Stalled(step, why) => steps.moving(&report_text::stalled(&step.action, why)),
             Event::GoingBack(queue, why) => {
                 let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
                 steps.undoes(ObjectId::Queue(queue.clone()), &line);

@@ -8,7 +8,8 @@ use super::offline_arguments::{
     CompletionsArguments, ContractArguments, ExplainArguments, LintArguments, ManArguments, RulesArguments,
     SchemaArguments, VersionArguments,
 };
-use super::typed::{PruneKinds, Recreate, duration, format_and_file, glob, positive, variable};
+use super::printing_arguments::{PrintingArguments, Show, ShowArguments};
+use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use crate::broker::mover::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};
@@ -254,39 +255,6 @@ pub(super) struct PlanArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ShowArguments {
-    /// A plan that topo plan --out wrote
-    #[arg(value_name = "FILE")]
-    pub(super) saved: PathBuf,
-    #[command(flatten)]
-    pub(super) printing: PrintingArguments,
-    /// List every object, also those that are made for a queue's retries and are one line else
-    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
-    pub(super) show: Option<Show>,
-    /// Print the plan as it is with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
-    #[arg(long, value_name = "HAZARD", help_heading = "Printing")]
-    pub(super) allow: Vec<Allowances>,
-}
-
-/// How a plan is printed, and which exit code tells of it.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Printing")]
-pub(super) struct PrintingArguments {
-    /// How to print the plan
-    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
-    pub(super) format: PlanFormat,
-    /// Print one line an object, and the summary; only with --format text
-    #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
-    pub(super) short: bool,
-    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
-    pub(super) also: Vec<(PlanFormat, PathBuf)>,
-    /// Exit with 2 when there are changes, and 3 when they are blocked
-    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
-    pub(super) detailed_exitcode: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct ApplyArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
@@ -351,13 +319,6 @@ pub(super) struct ValidateArguments {
     pub(super) format: FindingsFormat,
 }
 
-/// How much of a plan is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Show {
-    /// Every object
-    All,
-}
-
 /// What moves messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum MoverKind {
@@ -379,20 +340,6 @@ impl MoverKind {
             Self::Shovel => "shovel",
         }
     }
-}
-
-/// How a plan is printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum PlanFormat {
-    /// For a screen
-    #[default]
-    Text,
-    /// The whole plan, as --out writes it
-    Json,
-    /// For a pull-request comment
-    Markdown,
-    /// Workflow annotations
-    Github,
 }
 
 /// How a report is printed.

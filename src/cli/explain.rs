@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
         print(page, arguments.format)?;
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
             let command = format!("topo explain {} {spec}", quoted(what));
-            output::tell(&format!("{} there is a queue `{}`, too: {command}\n", Painted(YELLOW, "note:"), clean(what)));
+            output::tell(&format!("{} there is a queue `{}`, too: {command}\n", Painted(YELLOW, "info:"), clean(what)));
         }
         return Ok(Exit::Done);
     }

@@ -138,7 +138,7 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
             for vhost in others.iter().filter(|_| !global.quiet) {
                 output::tell(&format!(
                     "{} vhost `{vhost}` is not exported: the management API cannot address it\n",
-                    Painted(YELLOW, "note:")
+                    Painted(YELLOW, "info:")
                 ));
             }
             vhosts
@@ -224,7 +224,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         text.push_str(&format!("  not in the spec: {}\n", clean(&line)));
     }
     for note in &export.unfinished {
-        text.push_str(&format!("{} a plan would go on with a migration: {}\n", Painted(YELLOW, "note:"), clean(note)));
+        text.push_str(&format!("{} a plan would go on with a migration: {}\n", Painted(YELLOW, "info:"), clean(note)));
     }
     text
 }

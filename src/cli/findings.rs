@@ -1,12 +1,13 @@
 //! What the lint rules say of the loaded specs: all of it for `topo validate`, and beside a plan what the plan itself does
 //! not say.
 
-use super::arguments::{Global, PlanFormat};
+use super::arguments::Global;
 use super::connection::environment;
 use super::failure::Failure;
 use super::input::Loaded;
 use super::offline_arguments::LintArguments;
 use super::output;
+use super::printing_arguments::PlanFormat;
 use super::typed::ALL_RULES;
 use crate::behaviour::Dialect;
 use crate::broker::Snapshot;
@@ -230,7 +231,7 @@ impl BesidePlan {
 pub(super) fn too_new(version: BrokerVersion) -> Option<String> {
     let newest = BrokerVersion::NEWEST_KNOWN.series();
     version.is_newer_than_known().then(|| {
-        let note = Painted(YELLOW, "note:");
+        let note = Painted(YELLOW, "info:");
         format!("{note} RabbitMQ {version} is newer than all that this topo knows; it is taken to behave as {newest}\n")
     })
 }

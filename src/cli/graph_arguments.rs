@@ -1,6 +1,7 @@
 //! The arguments of `topo graph`.
 
-use super::arguments::{Show, SpecArguments};
+use super::arguments::SpecArguments;
+use super::printing_arguments::Show;
 use super::typed::whole_number;
 use super::typed_version::broker_version;
 use crate::model::BrokerVersion;

@@ -15,6 +15,7 @@ use crate::model::{BrokerVersion, QueueName, Topology, VhostName};
 use crate::plan::rights::Needs;
 use crate::plan::{Action, Plan, Step};
 use futures_util::stream::{self, StreamExt};
+use std::cell::Cell;
 use std::path::Path;
 
 /// Locks that are freed at once. They are taken one after another, by name, so that no two runs wait for each other.
@@ -114,9 +115,14 @@ pub(super) async fn lock(
             locks.created.push((part.vhost.clone(), step.clone()));
         }
         let holder = Holder::new(connection::holder());
-        let locked = broker
-            .lock(&part.vhost, &queue, (holder, version), arguments.lock_timeout, || interrupt.is_requested())
-            .await;
+        let is_told = Cell::new(false);
+        let wait = |holder: &str| {
+            if !is_told.replace(true) {
+                waiting.update(&format!("waiting for the lock of vhost {}, which is held by {holder}", part.vhost));
+            }
+            interrupt.is_requested()
+        };
+        let locked = broker.lock(&part.vhost, &queue, (holder, version), arguments.lock_timeout, wait).await;
         locks.held.push(locked.map_err(|error| not_locked(error, &part.vhost, &queue, interrupt))?);
     }
     drop(waiting);

@@ -34,6 +34,7 @@ mod outcome;
 mod output;
 mod plan;
 mod planning;
+mod printing_arguments;
 mod progress;
 mod rate;
 mod reading;

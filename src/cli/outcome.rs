@@ -5,6 +5,7 @@ use super::failure::Failure;
 use crate::apply::Report;
 use crate::broker::BrokerError;
 use crate::model::count::{count, number};
+use crate::render::report_text::steps_done;
 
 /// The exit code of a run whose steps ended so; `left` still differs after a complete one.
 pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
@@ -76,7 +77,7 @@ fn undone(reports: &[Report]) -> String {
 /// What standard error says of a run that was not complete; who throws the report away hears it all the same.
 pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
-    let (done, failed) = (total(|report| report.done.len()), total(|report| report.failed.len()));
+    let failed = total(|report| report.failed.len());
     let rest = total(|report| report.not_attempted.len());
     let is_undone = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_undone);
     let message = match exit {
@@ -85,17 +86,17 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
         }
         Exit::Partial if failed == 0 && rest == 0 && eater(reports).is_some() => {
             let eater = eater(reports).unwrap_or_default();
-            format!("{} done, but messages may be missing: {eater}, which held them", count(done, "step"))
+            format!("{}, but messages may be missing: {eater}, which held them", steps_done(reports))
         }
         Exit::Partial if failed == 0 && rest == 0 && missing(reports) > 0 => {
-            format!("{} done, but {} did not come back", count(done, "step"), count(missing(reports), "message"))
+            format!("{}, but {} did not come back", steps_done(reports), count(missing(reports), "message"))
         }
         Exit::Partial if failed == 0 && rest == 0 => {
-            format!("{} done, but the broker is not as the spec says", count(done, "step"))
+            format!("{}, but the broker is not as the spec says", steps_done(reports))
         }
         Exit::Partial => {
             let stopped = if failed == 0 { "interrupted" } else { "stopped halfway" };
-            format!("{stopped}: {} done, {failed} failed, {rest} not attempted", count(done, "step"))
+            format!("{stopped}: {}, {failed} failed, {rest} not attempted", steps_done(reports))
         }
         Exit::Interrupted => "interrupted; nothing was changed".to_owned(),
         Exit::Done

@@ -1,10 +1,11 @@
 //! `topo plan`: what apply would do.
 
 use super::access::Access;
-use super::arguments::{Global, PlanArguments, PlanFormat, PrintingArguments};
+use super::arguments::{Global, PlanArguments};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::planning::Planned;
+use super::printing_arguments::{PlanFormat, PrintingArguments};
 use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
@@ -58,10 +59,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     print(&plan, &arguments.printing, &view, within, joined)?;
     planning::report_allowances(&plan, &allowed);
     let exit = exit(&plan, &arguments.printing, &allowed);
-    if exit == Exit::Blocked {
-        return Ok(exit);
-    }
-    beside.too_bad().map_or(Ok(exit), Err)
+    if exit == Exit::Blocked { Ok(exit) } else { beside.too_bad().map_or(Ok(exit), Err) }
 }
 
 /// How a plan is shown, whatever the format.
@@ -113,7 +111,7 @@ pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failur
         .hint(format!("print the short text, and write the other into a file: --short --also {word}=FILE")))
 }
 
-/// What `--detailed-exitcode` tells.
+/// The exit code of a plan that was printed, with and without `--detailed-exitcode`.
 pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowance]) -> Exit {
     match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,

@@ -17,11 +17,25 @@ pub(super) struct Progress {
 }
 
 /// Something under way; dropping it wipes it off the screen.
-pub(super) struct UnderWay(Option<ProgressBar>);
+pub(super) struct UnderWay {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl UnderWay {
+    /// Replaces the message; in a log, it is a line.
+    pub(super) fn update(&self, message: &str) {
+        match &self.bar {
+            Some(bar) => bar.set_message(message.to_owned()),
+            None if self.quiet => {}
+            None => tell(&format!("{message}\n")),
+        }
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
@@ -40,11 +54,14 @@ impl Progress {
     /// Something that takes as long as it takes. In a log it says nothing: it is over when the next line comes.
     pub(super) fn spin(self, message: String) -> UnderWay {
         if !self.terminal || self.quiet {
-            return UnderWay(None);
+            return UnderWay { bar: None, quiet: self.quiet };
         }
-        let bar = ProgressBar::new_spinner().with_message(message);
+        // A message that does not fit is cut.
+        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style).with_message(message);
         bar.enable_steady_tick(Duration::from_millis(120));
-        UnderWay(Some(bar))
+        UnderWay { bar: Some(bar), quiet: false }
     }
 
     /// So many steps.

@@ -1,9 +1,10 @@
 //! `topo show`: a saved plan, printed as `topo plan` prints it. No broker is asked.
 
-use super::arguments::{Global, ShowArguments};
+use super::arguments::Global;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::plan::{self, Layout};
+use super::printing_arguments::ShowArguments;
 use super::{connection, input, planning, shell};
 
 pub(super) fn run(arguments: &ShowArguments, global: &Global) -> Result<Exit, Failure> {

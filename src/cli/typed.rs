@@ -1,6 +1,6 @@
 //! What is typed behind flags, and what is wrong with it.
 
-use super::arguments::PlanFormat;
+use super::printing_arguments::PlanFormat;
 use crate::lint::RULES;
 use crate::model::{Address, Glob, ObjectKind, OnConflict};
 use crate::spec::{Level, Severity, closest};

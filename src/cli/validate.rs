@@ -46,8 +46,8 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     let mut text = String::new();
     for (_, expansion) in &loaded.expanded {
         let topology = &expansion.topology;
-        text.push_str(&format!(
-            "{}: vhost {}: {}, {}, {}, {}\n",
+        let line = format!(
+            "{}: vhost {}: {}, {}, {}, {}",
             clean(&loaded.names),
             clean(topology.vhost.as_str()),
             count(topology.exchanges.len() as u64, "exchange"),
@@ -57,10 +57,11 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
                 1 => "1 policy".to_owned(),
                 many => format!("{many} policies"),
             },
-        ));
+        );
+        text.push_str(&wrapped(&line));
     }
     let number = |severity| found.iter().filter(|it| it.severity == severity).count() as u64;
-    let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")]
+    let counted = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "info")]
         .map(|(severity, thing)| (number(severity), thing));
     let counts: Vec<String> =
         counted.iter().filter(|(number, _)| *number > 0).map(|(number, thing)| count(*number, thing)).collect();
@@ -73,7 +74,11 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
         Some(typed) => typed.shown(),
         None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN),
     };
-    let words: Vec<String> =
-        format!("{verdict} Checked for RabbitMQ {checked}.").split(' ').map(str::to_owned).collect();
-    format!("{text}{}\n", style::wrap(&words, " ", output::width()).join("\n"))
+    text + &wrapped(&format!("{verdict} Checked for RabbitMQ {checked}."))
+}
+
+/// A sentence in lines that fit.
+fn wrapped(sentence: &str) -> String {
+    let words: Vec<String> = sentence.split(' ').map(str::to_owned).collect();
+    style::wrap(&words, " ", output::width()).join("\n") + "\n"
 }

@@ -1,7 +1,7 @@
 //! One object of a plan on a screen, with the bindings into it.
 
 use super::family::Shown;
-use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
+use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wrap};
 use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::count::{count, number};
@@ -90,7 +90,8 @@ fn head(
     let source = change.and_then(place);
     let left = columns(symbol) + 1 + columns(object);
     let indent = DETAILS.max(left + 2);
-    let lines = wrap(details, " · ", width.saturating_sub(DETAILS).max(30));
+    // A long part is broken at its blanks.
+    let lines = heading(details, width.saturating_sub(DETAILS).max(28));
     let _ = write!(text, "{} {object}", Painted(style, symbol));
     let mut end = left;
     // A long name leaves no room beside it: then the details stand below.
@@ -227,18 +228,17 @@ pub(super) fn field_values(field: &FieldVerdict) -> (String, String, String) {
 
 /// What the broker says, what is live, and what is done about it or can be done.
 fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full: bool) {
-    let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "        {label:<8} {value}");
-    };
     // An error is looked up by its words: they are parted at blanks only.
-    let error = |sentence: &str| {
-        let words: Vec<String> = clean(sentence).split(' ').map(str::to_owned).collect();
-        wrap(&words, " ", width.saturating_sub(ERROR + 2)).join(&format!("\n{}", " ".repeat(ERROR + 2)))
+    let mut line = |label: &str, value: String| {
+        let words: Vec<String> = value.split(' ').map(str::to_owned).collect();
+        let lines = wrap(&words, " ", width.saturating_sub(ERROR + 2));
+        let value = lines.join(&format!("\n{}", " ".repeat(ERROR + 2)));
+        let _ = writeln!(text, "        {label:<8} {value}");
     };
     let Some(conflict) = &change.conflict else { return };
     if let Some(sentence) = &conflict.sentence {
         line("broker", "an application that declares it as the spec says gets".to_owned());
-        line("", error(sentence));
+        line("", clean(sentence));
     }
     if let Some(live) = &change.live {
         line("live", activity(live));

@@ -10,9 +10,9 @@ pub struct Concept {
     pub word: &'static str,
     /// Other words for it.
     also: &'static [&'static str],
-    /// What it means, in lines of plain text.
+    /// Its meaning, in lines of plain text.
     text: &'static str,
-    /// What is explained elsewhere.
+    /// Words with entries of their own.
     see: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ the label `broker`, and `after` prints the one that applies once the object has 
     concept(
         "after",
         &[],
-        "What applications get after a recreate: those that still declare the object with its old arguments are refused
+        "The answer to applications after a recreate: those that still declare the object with its old arguments are refused
 with 406. Deploy them with the new arguments at the same time.",
         &["406", "recreate"],
     ),
@@ -54,7 +54,7 @@ disables it.",
         "bind",
         &["unbind"],
         "`+ bind SOURCE ─ KEY →` adds a binding to the object above it, and `- unbind` removes one. A changed binding is
-added before the old one is removed, so that no message is lost in between. Both are counted apart from objects.",
+added before the old one is removed, so that no message is lost in between. The summary counts both beside the objects.",
         &["bindings", "routing-gap"],
     ),
     concept(
@@ -75,7 +75,7 @@ flags that are missing.",
     concept(
         "broker",
         &[],
-        "What the broker answers to an application that declares the object as the spec does, while the current object has
+        "The answer of the broker to an application that declares the object as the spec does, while the current object has
 other arguments.",
         &["406", "conflict"],
     ),
@@ -111,8 +111,8 @@ migration; `--abort` undoes it while the old queue exists.",
     concept(
         "default",
         &[],
-        "What a declare without `x-queue-type` gets: the broker fills in the default queue type of the vhost, which is then
-compared with the type of the existing queue.",
+        "The result of a declare without `x-queue-type`: the broker fills in the default queue type of the vhost, which
+is then compared with the type of the existing queue.",
         &["406", "defaultQueueType"],
     ),
     concept(
@@ -161,7 +161,8 @@ no signature.",
     concept(
         "hazard",
         &["allowed", "only-shown"],
-        "What a step can lose or disturb on this broker now, with the numbers of the broker. Apply refuses an open hazard;
+        "A loss or a disturbance that a step can cause on this broker now, with the numbers of the broker. Apply refuses an
+open hazard;
 `--allow HAZARD@ADDRESS:N` allows it for one object, up to N messages. `(allowed)` is behind one that is allowed, and
 `(only shown)` behind one that blocks nothing.",
         &["blocked", "message-loss", "routing-gap"],
@@ -180,6 +181,13 @@ keeps other policies off them, and `Q.topo.probe` tests whether the new queue ca
         "A way to recreate a queue: only if it holds no message, checked again by the broker when it is deleted. A queue with
 messages stays, and the plan is blocked. Without any way (`refuse`, the default), a conflict blocks the plan.",
         &["discard", "migrate", "recreate"],
+    ),
+    concept(
+        "info",
+        &["note"],
+        "A fact about an object that is worth knowing and blocks nothing: it needs no flag, and no exit code tells of it.
+A finding of a lint rule with that meaning has the same name.",
+        &["hazard", "severity"],
     ),
     concept(
         "keep",
@@ -234,13 +242,6 @@ continues there.",
         &["done", "taken-back"],
     ),
     concept(
-        "note",
-        &[],
-        "A fact about an object that is worth knowing and blocks nothing: it needs no flag, and no exit code tells of it.
-Findings of lint rules with that meaning have the severity info.",
-        &["hazard", "severity"],
-    ),
-    concept(
         "policy",
         &[],
         "A way to resolve a conflict: set the value by a policy, which applies to the existing queue, where RabbitMQ has a
@@ -285,16 +286,16 @@ quorum queue delivers it again itself, up to its delivery limit. `republish`: th
     concept(
         "retired",
         &[],
-        "Tier queues and exchanges of retries that the spec no longer wants. New messages take the new way at once. What
-still waits in an old tier comes back to its queue by itself, and the tier is deleted when it is empty.",
+        "Tier queues and exchanges of retries that the spec no longer wants. New messages take the new way at once.
+Messages that still wait in an old tier come back to the queue by themselves, and the tier is deleted when it is empty.",
         &["ladder", "left"],
     ),
     concept(
         "severity",
-        &["error", "warning", "info"],
+        &["error", "warning"],
         "How much a finding of a lint rule matters. An error stops `topo validate`; a warning is probably a mistake; an info
 is good to know. `--fail-on` sets what ends a run with exit code 1, and `--lint RULE=LEVEL` gives a rule another level.",
-        &["note", "lint"],
+        &["info", "lint"],
     ),
     concept(
         "stale",

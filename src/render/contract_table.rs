@@ -1,6 +1,6 @@
 //! Contracts on a screen: a line a queue where there are several, then for each what its workers must know.
 
-use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, retries, wrap};
+use super::style::{BOLD, DIM, Painted, YELLOW, clean, columns, deliveries, heading, retries, wrap};
 use crate::contract::{Answer, Contract, Contracts, DeadLetters, Publish, VhostContracts, Wait};
 use crate::model::count::count;
 use crate::model::{ExchangeName, QueueName, Reach, Strategy};
@@ -18,7 +18,7 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
     let mut text = String::new();
     for (vhost, of_vhost) in &contracts.vhosts {
         let parts = [format!("vhost {}", clean(vhost.as_str())), version.to_owned(), format!("spec {}", clean(specs))];
-        for line in wrap(&parts, " · ", width) {
+        for line in heading(&parts, width) {
             let _ = writeln!(text, "{}", Painted(BOLD, line));
         }
         text.push('\n');

@@ -106,7 +106,7 @@ impl Shown<'_> {
         }
     }
 
-    /// What is made and what is retired, where anything is.
+    /// The members that are created and those that are retired, where there are any.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let parts = [
             (self.family.map(|family| family.strategy.as_str()), GREEN, "+", &self.made),

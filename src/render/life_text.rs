@@ -2,7 +2,7 @@
 //! a dead letter carries, and who says each setting.
 
 use super::contract_table::{terms, with_keys};
-use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
+use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
 use crate::contract::Wait;
 use crate::life::{Carried, Life, Place, Replay, Source, State, Step, Story, TierStory, WayOut};
 use crate::model::QueueName;
@@ -34,13 +34,14 @@ pub fn story(story: &Story, view: &View<'_>) -> String {
 
 fn heading(text: &mut String, parts: &[String], width: usize) {
     let parts: Vec<String> = parts.iter().map(|part| clean(part)).collect();
-    for line in wrap(&parts, " · ", width) {
+    for line in style::heading(&parts, width) {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     }
 }
 
-fn title(text: &mut String, title: &str) {
-    let _ = writeln!(text, "\n{}", Painted(BOLD, title));
+fn title(text: &mut String, title: &str, width: usize) {
+    let lines = style::heading(&[title.to_owned()], width);
+    let _ = writeln!(text, "\n{}", Painted(BOLD, lines.join("\n")));
 }
 
 /// A sentence in lines that fit, behind an indent.
@@ -76,28 +77,32 @@ fn of_queue(text: &mut String, life: &Life, view: &View<'_>) {
         sentence(text, "", "No queue of the spec sends its dead letters here.", width);
     }
     let always = life.contract.as_ref().is_some_and(|_| !life.is_dead_letter_queue);
-    title(text, if always { "A message that always fails (the attempts' own time comes on top)" } else { "A message" });
+    title(
+        text,
+        if always { "A message that always fails (the attempts' own time comes on top)" } else { "A message" },
+        width,
+    );
     drawing(text, &life.steps, width);
-    title(text, "Ways out");
+    title(text, "Ways out", width);
     ways_out(text, &life.ways_out, width);
     if let Some(contract) = life.contract.as_ref().filter(|_| !life.is_dead_letter_queue) {
-        title(text, "The worker");
+        title(text, "The worker", width);
         terms(text, contract, width);
     }
     if let Some(letter) = &life.letter {
-        title(text, "A dead letter whose retries are used up");
+        title(text, "A dead letter whose retries are used up", width);
         carried(text, letter, width);
     }
     if let Some(replay) = &life.replay {
-        title(text, "Replay");
+        title(text, "Replay", width);
         replayed(text, replay, width);
     } else if let [first, ..] = &life.letters_of[..] {
-        title(text, "Replay");
+        title(text, "Replay", width);
         let hint = "x-death says of which queue a letter is; `topo explain` of that queue says how it is replayed:";
         sentence(text, "  ", hint, width);
         explain(text, first, view);
     }
-    title(text, "Settings");
+    title(text, "Settings", width);
     settings(text, &life.settings, width);
 }
 

@@ -4,9 +4,9 @@
 use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
 use super::next_line::next_line;
-use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, words_and_code, wrap};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
 use super::{report_text, ways_text};
-use crate::model::count::{count, number};
+use crate::model::count::count;
 use crate::model::{Address, ObjectId};
 use crate::plan::{ChangeKind, Goal, Hazard, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
@@ -38,8 +38,8 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
         body(&mut text, part, view, is_full);
     }
     if !is_full {
-        let hint = "what to write for each way out: topo plan -v, or --format markdown";
-        let _ = writeln!(text, "{} {hint}\n", Painted(DIM, "note"));
+        info(&mut text, "what to write for each way out: `topo plan -v`, or `--format markdown`", view);
+        text.push('\n');
     }
     summary(&mut text, plan, view);
     text
@@ -56,7 +56,7 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
         version => format!("{} {version} at {}", target.product, target.url),
     };
     let parts = [format!("vhost {}", clean(part.vhost.as_str())), clean(&at), format!("spec {}", clean(view.specs))];
-    for line in wrap(&parts, " · ", view.width) {
+    for line in heading(&parts, view.width) {
         let _ = writeln!(text, "{}", Painted(BOLD, line));
     }
     text.push('\n');
@@ -79,8 +79,10 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         text.push('\n');
     }
     if !part.undeclared.is_empty() {
-        let heading = "Undeclared, and inside `owns`: they stay; --prune deletes them";
-        let _ = writeln!(text, "{}", Painted(YELLOW, heading));
+        let title = "Undeclared, and inside `owns`: they stay; --prune deletes them";
+        for line in wrap(&words_and_code(title), " ", view.width) {
+            let _ = writeln!(text, "{}", Painted(YELLOW, line));
+        }
         for undeclared in &part.undeclared {
             let _ = writeln!(text, "    {}", clean(&undeclared.object.to_string()));
         }
@@ -89,10 +91,7 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     if !part.notes.is_empty() {
         for note in &part.notes {
             // Two blanks behind the address.
-            let parts: Vec<String> =
-                std::iter::once(format!("{} ", note.address)).chain(words_and_code(&clean(&note.text))).collect();
-            let lines = wrap(&parts, " ", view.width.saturating_sub(5));
-            let _ = writeln!(text, "{} {}", Painted(DIM, "note"), lines.join("\n     "));
+            info(text, &format!("{}  {}", note.address, clean(&note.text)), view);
         }
         text.push('\n');
     }
@@ -106,6 +105,12 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         }
         text.push('\n');
     }
+}
+
+/// A fact that blocks nothing.
+fn info(text: &mut String, sentence: &str, view: &View<'_>) {
+    let lines = wrap(&words_and_code(sentence), " ", view.width.saturating_sub(5));
+    let _ = writeln!(text, "{} {}", Painted(DIM, "info"), lines.join("\n     "));
 }
 
 /// Changes in the order in which a person looks for them: each queue and exchange with the bindings into it.
@@ -256,56 +261,61 @@ pub fn compared(plan: &Plan) -> (usize, usize) {
         .fold((0, 0), |(objects, bindings), part| (objects + part.compared_objects, bindings + part.compared_bindings))
 }
 
-/// `Plan: 5 to create, 0 to change, 1 to recreate, 0 to delete · 12 bindings`.
+/// `Plan: 5 objects and 2 bindings to create, 1 object to recreate`: only what happens.
 pub fn summary_line(plan: &Plan) -> String {
-    let (objects, beside) = summary_parts(plan);
-    std::iter::once(objects.join(" ")).chain(beside).collect::<Vec<_>>().join(" · ")
+    summary_parts(plan).join(" ")
 }
 
-/// The same in lines of at most that width, what does not fit below the first number.
+/// The same in lines of at most that width, each but the first below the first number.
 fn summary_lines(plan: &Plan, width: usize) -> Vec<String> {
     const INDENT: &str = "      ";
     let line = summary_line(plan);
     if columns(&line) <= width {
         return vec![line];
     }
-    let (objects, beside) = summary_parts(plan);
-    let mut lines = wrap(&objects, " ", width.saturating_sub(INDENT.len()));
+    let mut lines = wrap(&summary_parts(plan), " ", width.saturating_sub(INDENT.len()));
     for line in lines.iter_mut().skip(1) {
         line.insert_str(0, INDENT);
     }
-    lines.extend(beside.iter().map(|beside| format!("{INDENT}{beside}")));
     lines
 }
 
-/// The numbers of objects, a comma behind all but the last; and those of bindings and of unfinished migrations.
-fn summary_parts(plan: &Plan) -> (Vec<String>, Vec<String>) {
+/// The counts, a comma behind all but the last.
+fn summary_parts(plan: &Plan) -> Vec<String> {
     let Summary { create, change, recreate, delete, conflict, bind, unbind } = plan.summary;
-    let [create, change, recreate, delete, conflict, bind, unbind] =
-        [create, change, recreate, delete, conflict, bind, unbind].map(|count| count as u64);
-    let mut objects = vec![
-        format!("Plan: {} to create,", number(create)),
-        format!("{} to change,", number(change)),
-        format!("{} to recreate,", number(recreate)),
-        format!("{} to delete", number(delete)),
-    ];
-    if conflict > 0 {
-        objects[3].push(',');
-        objects.push(format!("{} in conflict", number(conflict)));
-    }
-    let mut beside = match (bind, unbind) {
-        (0, 0) => Vec::new(),
-        (bind, 0) => vec![count(bind, "binding")],
-        (bind, unbind) => vec![format!("{} to bind, {} to unbind", number(bind), number(unbind))],
+    let counted = |objects: usize, bindings: usize| {
+        let counts = [(objects, "object"), (bindings, "binding")];
+        let counts: Vec<String> =
+            counts.iter().filter(|(some, _)| *some > 0).map(|(some, word)| count(*some as u64, word)).collect();
+        counts.join(" and ")
     };
-    for (goal, what) in [(Goal::Recreate, "finish"), (Goal::PutBack, "undo")] {
+    let mut parts: Vec<(String, &str)> = vec![
+        (counted(create, bind), "to create"),
+        (counted(change, 0), "to change"),
+        (counted(recreate, 0), "to recreate"),
+        (counted(delete, unbind), "to delete"),
+        (counted(conflict, 0), "in conflict"),
+    ];
+    for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::PutBack, "to undo")] {
         let open = |part: &VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
         match plan.vhosts.iter().map(open).sum::<usize>() as u64 {
             0 => {}
-            migrations => beside.push(format!("{} to {what}", count(migrations, "migration"))),
+            migrations => parts.push((count(migrations, "migration"), what)),
         }
     }
-    (objects, beside)
+    let mut parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(counted, _)| !counted.is_empty())
+        .map(|(counted, what)| format!("{counted} {what},"))
+        .collect();
+    match parts.last_mut() {
+        Some(last) => {
+            last.pop();
+        }
+        None => parts.push("nothing to change".to_owned()),
+    }
+    parts[0].insert_str(0, "Plan: ");
+    parts
 }
 
 #[cfg(test)]
@@ -332,10 +342,11 @@ mod tests {
     #[test]
     fn no_line_of_the_summary_is_wider_than_the_screen() {
         let few = Summary { create: 3, conflict: 1, bind: 2, ..Summary::default() };
-        let line = "Plan: 3 to create, 0 to change, 0 to recreate, 0 to delete, 1 in conflict · 2 bindings";
-        assert_eq!(summary_lines(&plan(few), 100), [line]);
-        let (objects, bindings) = line.split_once(" · ").unwrap();
-        assert_eq!(summary_lines(&plan(few), 80), [objects.to_owned(), format!("      {bindings}")]);
+        let line = "Plan: 3 objects and 2 bindings to create, 1 object in conflict";
+        assert_eq!(summary_lines(&plan(few), 80), [line]);
+        assert_eq!(summary_lines(&plan(few), line.len()), [line]);
+        let (first, second) = line.split_once(", ").unwrap();
+        assert_eq!(summary_lines(&plan(few), 60), [format!("{first},"), format!("      {second}")]);
         let many = Summary {
             create: 10_000,
             change: 10_000,
@@ -348,10 +359,26 @@ mod tests {
         assert_eq!(
             summary_lines(&plan(many), 80),
             [
-                "Plan: 10,000 to create, 10,000 to change, 1,000 to recreate,",
-                "      1,000 to delete, 1,000 in conflict",
-                "      9,999 to bind, 9,999 to unbind",
+                "Plan: 10,000 objects and 9,999 bindings to create,",
+                "      10,000 objects to change, 1,000 objects to recreate,",
+                "      1,000 objects and 9,999 bindings to delete, 1,000 objects in conflict",
             ]
         );
+    }
+
+    /// A count of zero is left out.
+    #[test]
+    fn the_summary_counts_objects_and_bindings() {
+        for (summary, expected) in [
+            (Summary { create: 5, bind: 2, ..Summary::default() }, "Plan: 5 objects and 2 bindings to create"),
+            (Summary { unbind: 1, ..Summary::default() }, "Plan: 1 binding to delete"),
+            (
+                Summary { change: 1, recreate: 2, delete: 1, ..Summary::default() },
+                "Plan: 1 object to change, 2 objects to recreate, 1 object to delete",
+            ),
+            (Summary::default(), "Plan: nothing to change"),
+        ] {
+            assert_eq!(summary_line(&plan(summary)), expected);
+        }
     }
 }

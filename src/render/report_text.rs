@@ -1,11 +1,11 @@
 //! The report of an apply on a screen: what was done, what failed, what was not attempted, and how to go on.
 
-use super::style::{BOLD, DIM, GREEN, Painted, RED, clean, one_line, words_and_code, wrap};
+use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::count::{count, number};
 use crate::model::{ObjectId, QueueName};
 use crate::plan::Action;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
 
 /// `declare queue orders.work`, `bind orders ─ # → orders.work`.
@@ -28,9 +28,15 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`. The
+/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`, and why it
+/// stalls, if it does. The
 /// numbers are first, because a screen may end before the names do.
-pub fn moving(step: &Action, moved: Option<u64>, left: Option<u64>, rate: Option<f64>) -> String {
+pub fn moving(
+    step: &Action,
+    (moved, left): (Option<u64>, Option<u64>),
+    rate: Option<f64>,
+    why: Option<&str>,
+) -> String {
     let so_far = moved.map(|moved| format!("{} so far", number(moved)));
     let left_over = left.map(|left| format!("{} left", number(left)));
     let mut text = so_far.into_iter().chain(left_over).collect::<Vec<_>>().join(", ");
@@ -43,8 +49,16 @@ pub fn moving(step: &Action, moved: Option<u64>, left: Option<u64>, rate: Option
             let _ = write!(text, ", about {} to go", while_of((left as f64 / rate).ceil() as u64));
         }
     }
+    if let Some(why) = why {
+        let _ = write!(text, ", stalled: {}", clean(why));
+    }
     let _ = write!(text, ": {}", action(step));
     text
+}
+
+/// The reason why a step is tried again: `waiting: 3 messages are …: delete queue orders.work.retry.1.5s`.
+pub fn stalled(step: &Action, why: &dyn Display) -> String {
+    format!("waiting: {}: {}", clean(&one_line(&why.to_string())), action(step))
 }
 
 /// Why a migration is undone, when that begins: it may take as long as it took so far.
@@ -63,6 +77,25 @@ fn while_of(seconds: u64) -> String {
     }
 }
 
+/// How many steps of the plan were done, and how many there are. A step that a migration did twice, and one that no plan has,
+/// does not count.
+fn steps(reports: &[Report]) -> (u64, u64) {
+    let mut all = (0, 0);
+    for report in reports {
+        let done: BTreeSet<_> =
+            report.done.iter().map(|it| &it.step).filter(|it| it.id > 0).map(|it| (it.id, &it.address)).collect();
+        let open = report.failed.len() + report.not_attempted.len() + report.waiting.len();
+        all = (all.0 + done.len() as u64, all.1 + (done.len() + open) as u64);
+    }
+    all
+}
+
+/// `7 of 7 steps done`.
+pub fn steps_done(reports: &[Report]) -> String {
+    let (done, all) = steps(reports);
+    format!("{} of {} done", number(done), count(all, "step"))
+}
+
 /// What was done to all vhosts, on a screen of so many columns. `left` are the addresses that still differ after a complete
 /// run, if it could be read back; `again` is the command that goes on.
 pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: usize) -> String {
@@ -74,8 +107,12 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
     let interrupted = reports.iter().any(|report| report.interrupted);
     migrations(&mut text, reports, width);
     if failed == 0 && not_attempted == 0 {
+        if interrupted {
+            let line = "The interruption came too late: nothing was left to stop.";
+            let _ = writeln!(text, "{}", Painted(YELLOW, line));
+        }
         let Some(left) = left else {
-            let _ = writeln!(text, "Applied: {} done. Whether they hold is not known.", count(done, "step"));
+            let _ = writeln!(text, "Applied: {}. Whether they hold is not known.", steps_done(reports));
             let _ = writeln!(text, "To see what is left and go on:\n  {again}");
             return text;
         };
@@ -87,12 +124,12 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
             let line = format!("Done: {}. Read back: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
-            retirement(&mut text, done, &waiting, again);
+            retirement(&mut text, reports, &waiting, again);
         } else if left.is_empty() {
-            let line = format!("Applied: {} done. Read back: the broker is as the spec says.", count(done, "step"));
+            let line = format!("Applied: {}. Read back: the broker is as the spec says.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else {
-            let line = format!("Applied: {} done, but the broker is not as the spec says:", count(done, "step"));
+            let line = format!("Applied: {}, but the broker is not as the spec says:", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(RED, line));
             for address in left {
                 let _ = writeln!(text, "  {address}");
@@ -138,7 +175,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         return text;
     }
     let why = if interrupted { "Interrupted" } else { "Stopped" };
-    let line = format!("{why}: {done} done, {failed} failed, {not_attempted} not attempted.");
+    let line = format!("{why}: {}, {failed} failed, {not_attempted} not attempted.", steps_done(reports));
     let _ = writeln!(text, "\n{}", Painted(RED, line));
     let _ = writeln!(text, "To see what is left and go on:\n  {again}");
     text
@@ -238,9 +275,8 @@ fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
 }
 
 /// What is left of retries that are no longer wanted: nobody's fault, and finished by the next run.
-fn retirement(text: &mut String, done: u64, waiting: &[&WaitingStep], again: &str) {
-    let line =
-        format!("Applied: {} done. Read back: the broker is as the spec says, but for what is", count(done, "step"));
+fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
+    let line = format!("Applied: {}. Read back: the broker is as the spec says, but for what is", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
     let _ = writeln!(text, "retired and still holds messages, which come back by themselves:");
     for step in waiting {
@@ -265,7 +301,7 @@ mod tests {
         let step =
             Action::MoveMessages { from: "q".into(), to: "q.topo.drained".into(), until: crate::plan::Level::Empty };
         let said = |moved: Option<u64>, left, rate| {
-            let text = moving(&step, moved, left, rate);
+            let text = moving(&step, (moved, left), rate, None);
             text.strip_suffix(&format!(": {}", action(&step))).map(str::to_owned).unwrap_or(text)
         };
         assert_eq!(said(Some(0), None, None), "0 so far");
@@ -280,6 +316,11 @@ mod tests {
         assert_eq!(said(Some(9), None, Some(2_000.0)), "9 so far, 2,000 a second");
         assert_eq!(said(Some(9), Some(5), Some(0.2)), "9 so far, 5 left", "so slow that it says nothing");
         assert!(said(Some(1), Some(60_000), Some(100.0)).ends_with("about 10 min to go"));
+        let stalled = moving(&step, (Some(9), Some(5)), Some(0.0), Some("2 messages are held unacknowledged"));
+        assert!(
+            stalled.starts_with("9 so far, 5 left, stalled: 2 messages are held unacknowledged: move"),
+            "{stalled}"
+        );
         assert!(said(Some(1), Some(6_000_000), Some(100.0)).ends_with("about 17 h to go"));
     }
 }

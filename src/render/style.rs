@@ -86,9 +86,23 @@ pub fn wrap(parts: &[String], separator: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// The parts of a heading in lines of at most `width` columns: broken between two parts, and where one part is longer, at
+/// its blanks.
+pub fn heading(parts: &[String], width: usize) -> Vec<String> {
+    wrap(parts, " · ", width).iter().flat_map(|line| wrap(&words_and_code(line), " ", width)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heading_is_broken_between_its_parts_first() {
+        let parts = ["queue q".to_owned(), "RabbitMQ 4.3 (the newest known)".to_owned(), "q.yaml:3".to_owned()];
+        assert_eq!(heading(&parts, 80), [parts.join(" · ")]);
+        assert_eq!(heading(&parts, 45), ["queue q · RabbitMQ 4.3 (the newest known)", "q.yaml:3"]);
+        assert_eq!(heading(&parts, 22), ["queue q", "RabbitMQ 4.3 (the", "newest known)", "q.yaml:3"]);
+    }
 
     #[test]
     fn what_is_to_be_copied_stays_together() {

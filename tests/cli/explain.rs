@@ -200,10 +200,10 @@ fn a_queue_with_the_name_of_a_word_is_not_hidden() {
     let topo =
         Topo::offline().spec("version: 1\nvhost: shop\nqueues: {lock: {type: classic}, jobs: {type: classic}}\n");
     let page = topo.run(["explain", "lock"]).expect_code(0).expect_text("# lock");
-    let page = page.expect_text("note: there is a queue `lock`, too: topo explain lock topology.yaml");
-    assert!(page.stderr.contains("note: "), "{page}");
+    let page = page.expect_text("info: there is a queue `lock`, too: topo explain lock topology.yaml");
+    assert!(page.stderr.contains("info: "), "{page}");
     topo.run(["explain", "lock", "topology.yaml"]).expect_code(0).expect_text("lock · classic queue");
-    topo.run(["explain", "drift"]).expect_code(0).expect_no_text("note:");
+    topo.run(["explain", "drift"]).expect_code(0).expect_no_text("info:");
     topo.rewrite("queues: [\n");
     assert_eq!(topo.run(["explain", "lock"]).expect_code(0).stderr, "");
 }

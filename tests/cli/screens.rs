@@ -67,7 +67,7 @@ fn sentences_fit_the_screen_and_stay_whole_words() {
                      'shop': received '30000' but current is '60000'";
         assert!(words(&conflict).contains(error), "{conflict}");
         let noted = plan(columns, "live.json", &[]);
-        let (_, note) = noted.stdout.split_once("\nnote ").unwrap_or_else(|| panic!("no note: {noted}"));
+        let (_, note) = noted.stdout.split_once("\ninfo ").unwrap_or_else(|| panic!("no note: {noted}"));
         let note: Vec<&str> = note.lines().take_while(|line| !line.is_empty()).collect();
         assert!(note.iter().all(|line| line.chars().count() <= columns), "{noted}");
         let said = "queues/shop/orders.work.retry.1.5s it was made without x-dead-letter-strategy and x-overflow";
@@ -125,4 +125,28 @@ policies:
         .file("b.yaml", "version: 1\nvhost: b\nqueues: {q: {type: classic}}\n");
     let output = several.run(["plan", "--short", "--against", "empty", "a.yaml", "b.yaml"]).expect_code(0);
     output.expect_text("vhost a\n  + vhost a\n  + queue q\nvhost b\n  + vhost b\n  + queue q\nPlan: ");
+}
+
+/// A heading is broken between its parts, and at blanks where a part is too long; so are the details of an object.
+#[test]
+fn plans_and_headings_fit_60_columns() {
+    for columns in [60, 80] {
+        let output = plan(columns, "live.json", &[]);
+        // Commands and YAML are copied, so topo does not break them.
+        let is_copied = |line: &str| line.contains("--recreate ") || line.contains(" pattern: ");
+        let wide = output.stdout.lines().find(|line| line.chars().count() > columns && !is_copied(line));
+        assert_eq!(wide, None, "{columns} columns: {output}");
+        let heading: Vec<&str> = output.stdout.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(heading.join(" ").replace(" · ", " "), {
+            "vhost shop no broker: against live.json as RabbitMQ 4.3.6 spec topology.yaml"
+        });
+        let topo = Topo::offline().env("COLUMNS", &columns.to_string()).spec(SPEC);
+        for command in [&["explain", "orders.work"][..], &["contract"], &["validate"]] {
+            let output = topo.run(command.iter().copied()).expect_code(0);
+            let heading = output.stdout.lines().take_while(|line| !line.is_empty());
+            let wide = heading.clone().find(|line| line.chars().count() > columns);
+            assert_eq!(wide, None, "{columns} columns: {output}");
+            assert!(heading.count() >= 1);
+        }
+    }
 }

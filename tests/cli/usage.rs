@@ -417,5 +417,5 @@ fn twenty_thousand_queues_are_planned() {
     let queues: String = (0..20_000).map(|n| format!("  queue.{n}: {{type: classic, messageTtl: 30s}}\n")).collect();
     let topo = Topo::offline().spec(&format!("queues:\n{queues}")).timeout(Duration::from_secs(120));
     let output = topo.run(["plan", "--against", "empty", "--format", "github"]).expect_code(0);
-    assert!(output.stdout.contains("Plan: 20,001 to create"), "{}", &output.stdout[output.stdout.len() - 200..]);
+    assert!(output.stdout.contains("Plan: 20,001 objects"), "{}", &output.stdout[output.stdout.len() - 200..]);
 }

@@ -85,7 +85,7 @@ fn a_person_sees_the_line_and_what_to_do() {
     assert_eq!(
         output.stdout,
         "topology.yaml: vhost shop: 1 exchange, 4 queues, 1 binding, 2 policies\n\
-         Not valid: 1 error, 4 warnings, 1 note. Checked for RabbitMQ 3.10.25, the newest known of 3.10.\n"
+         Not valid: 1 error, 4 warnings, 1 info. Checked for RabbitMQ 3.10.25, the newest known of 3.10.\n"
     );
     assert_eq!(
         output.stderr,
@@ -181,11 +181,11 @@ fn versions_that_are_not_supported_or_not_known() {
         let line = ["plan", "--against", "empty", "--broker-version", version];
         topo().run(line).expect_code(64).expect_no_result().expect_text(supported);
     }
-    let note = "note: RabbitMQ 5.0.0 is newer than all that this topo knows; it is taken to behave as 4.3";
+    let note = "info: RabbitMQ 5.0.0 is newer than all that this topo knows; it is taken to behave as 4.3";
     let topo = Topo::offline().spec("queues: {orders: {type: quorum}}\n");
     topo.run(["validate", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
     topo.run(["plan", "--against", "empty", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
-    topo.run(["plan", "--against", "empty", "--broker-version", "4.3.9"]).expect_code(0).expect_no_text("note:");
+    topo.run(["plan", "--against", "empty", "--broker-version", "4.3.9"]).expect_code(0).expect_no_text("info:");
     let file = json!({"rabbit_version": "3.7.28", "vhosts": [{"name": "/"}], "queues": []}).to_string();
     let topo = topo.file("old.json", &file);
     let output = topo.run(["plan", "--against", "old.json"]).expect_code(65).expect_no_result();

@@ -125,7 +125,7 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
     let bodies: Vec<&str> = comments.iter().map(|it| it.body.as_str()).collect();
     assert!(bodies[0].contains(plan.output("fingerprint")), "{bodies:#?}");
     assert!(bodies[1].starts_with("<!-- topo apply: topo; applied -->\n### topo apply: done"), "{bodies:#?}");
-    assert!(bodies[1].contains("Applied: 1 step done."), "{bodies:#?}");
+    assert!(bodies[1].contains("Applied: 1 of 1 step done."), "{bodies:#?}");
     assert_eq!(bodies.len(), 2);
 
     // Without a review, by its word alone; and what is taken away is kept in a file.

@@ -36,13 +36,13 @@ fn a_partial_run_lists_everything_and_can_be_run_again() {
         .expect_text("status 400 for the test")
         .expect_text("  not attempted bind orders ─ a → a\n")
         .expect_text("  not attempted bind orders ─ b → b\n")
-        .expect_text("Stopped: 2 done, 1 failed, 2 not attempted.");
+        .expect_text("Stopped: 2 of 5 steps done, 1 failed, 2 not attempted.");
     assert_eq!((vhost.names("queues"), vhost.list("bindings").len()), (vec!["a".to_owned()], 0), "no lock is left");
     proxy.reset();
     let mut again = next_command(&partial.stdout);
     assert_eq!(again[0], "apply");
     again.push("-y".to_owned());
-    topo.run(again.iter().map(String::as_str)).expect_code(0).expect_text("Applied: 3 steps done. Read back");
+    topo.run(again.iter().map(String::as_str)).expect_code(0).expect_text("Applied: 3 of 3 steps done. Read back");
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
 
@@ -84,7 +84,7 @@ fn nothing_done_is_no_partial_run() {
     let proxy = Proxy::to(Node::shared()).on(puts().path("/orders"), Fault::Status(400));
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let failed = topo.run(["apply", "-y"]).expect_code(1);
-    failed.expect_text("Stopped: 0 done, 1 failed, 4 not attempted.");
+    failed.expect_text("Stopped: 0 of 5 steps done, 1 failed, 4 not attempted.");
     assert_eq!((vhost.names("exchanges"), vhost.names("queues")), (Vec::new(), Vec::new()));
 }
 
@@ -144,7 +144,7 @@ fn a_dry_run_changes_nothing() {
     let vhost = Node::shared().vhost("dry");
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
-    topo.run(["apply", "--dry-run"]).expect_code(0).expect_text("Plan: 3 to create");
+    topo.run(["apply", "--dry-run"]).expect_code(0).expect_text("Plan: 3 objects and 2 bindings to create");
     assert_eq!(proxy.count(&any()), proxy.count(&gets()));
     let destroy = topo.run(["destroy"]).expect_code(64);
     destroy.expect_text("list what shall go under `removed:`").expect_text("topo apply --prune");
@@ -217,7 +217,7 @@ fn a_signal_lets_the_step_end_and_the_report_come() {
             .expect_text("stopping after the step under way")
             .expect_text("  done          declare exchange orders\n")
             .expect_text("  not attempted declare queue a\n");
-        stopped.expect_text("Interrupted: 1 done, 0 failed, 4 not attempted.");
+        stopped.expect_text("Interrupted: 1 of 5 steps done, 0 failed, 4 not attempted.");
         assert_eq!((vhost.names("exchanges"), vhost.names("queues")), (vec!["orders".to_owned()], Vec::new()));
         topo.run(["apply", "-y"]).expect_code(0);
     }

@@ -31,7 +31,7 @@ fn nothing_but_a_yes_is_one() {
         let output = typed(&vhost, SPEC, "apply", keys).expect_code(0);
         output
             .expect_text(&format!("Apply this to {}? [y/N]", vhost.node().url()))
-            .expect_text("Applied: 1 step done.");
+            .expect_text("Applied: 1 of 1 step done.");
         vhost.http().delete(&vhost.path("queues", &["orders"])).expect_status(204);
     }
 }

@@ -50,7 +50,7 @@ fn the_static_binary_plans_applies_and_moves_messages() {
     let url = node.url();
     spec(9);
     assert!(run(2, &["plan", "--url", &url, "--detailed-exitcode"]).contains("+ queue orders"));
-    assert!(run(0, &["apply", "--url", &url, "--yes"]).contains("Applied: 1 step done."));
+    assert!(run(0, &["apply", "--url", &url, "--yes"]).contains("Applied: 1 of 1 step done."));
     // TLS: Mozilla's list is built in, which does not know this broker; the file that is given does.
     // No file says what `localhost` is.
     let secure_url = node.tls_url().replace("localhost", "127.0.0.1");

@@ -107,7 +107,9 @@ fn who_waits_does_the_rest_or_nothing() {
     gate.open();
     running.wait().expect_code(0);
     for output in waiting.map(Running::wait) {
-        output.expect_code(0).expect_text("Read back: the broker is as the spec says.");
+        let output = output.expect_code(0).expect_text("Read back: the broker is as the spec says.");
+        let waits = format!("waiting for the lock of vhost {}, which is held by ", vhost.name());
+        assert!(output.stderr.contains(&waits) && output.stderr.matches(&waits).count() == 1, "{output}");
     }
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
     // Patience has an end.
@@ -204,7 +206,7 @@ fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
         let meanwhile = Fault::Meanwhile(Box::new(steal));
         let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/").nth(1), meanwhile);
         let output = through(&proxy, &vhost).run(["apply", "--yes"]).expect_code(4);
-        let output = output.expect_error("stopped halfway: 1 step done, 1 failed, 1 not attempted");
+        let output = output.expect_error("stopped halfway: 1 of 3 steps done, 1 failed, 1 not attempted");
         let why = if taken_over { "it is held by me@thief" } else { "somebody deleted it" };
         let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
         assert!(output.stdout.contains("not attempted bind"), "{output}");
@@ -259,6 +261,8 @@ fn it_is_gone_after_success_failure_and_interruption() {
         // The step under way was the last one: then all is done.
         assert!(matches!(output.code, Some(0 | 4)), "{output}");
         let output = output.expect_text("stopping after the step under way");
+        let is_late = output.says("The interruption came too late: nothing was left to stop.");
+        assert_eq!(is_late, output.code == Some(0), "{output}");
         assert!(!vhost.list("bindings").is_empty(), "the step under way was finished: {output}");
         assert!(vhost.queue("topo.lock").is_null(), "{output}");
         vhost.http().delete(&vhost.path("exchanges", &["orders"])).expect_status(204);
@@ -277,8 +281,9 @@ fn an_interruption_between_steps_is_reported() {
     until("the slow request", || (proxy.count(&puts().path("/exchanges/")) == 1).then_some(()));
     running.interrupt("INT");
     gate.open();
-    let output = running.wait().expect_code(4).expect_error("interrupted: 1 step done, 0 failed, 2 not attempted");
-    assert!(output.stdout.contains("Interrupted: 1 done, 0 failed, 2 not attempted."), "{output}");
+    let output =
+        running.wait().expect_code(4).expect_error("interrupted: 1 of 3 steps done, 0 failed, 2 not attempted");
+    assert!(output.stdout.contains("Interrupted: 1 of 3 steps done, 0 failed, 2 not attempted."), "{output}");
     assert!(vhost.names("queues").is_empty() && !vhost.exchange("orders").is_null());
 }
 

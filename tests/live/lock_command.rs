@@ -161,7 +161,7 @@ fn an_apply_whose_lock_is_broken_stops() {
     };
     let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/").nth(1), Fault::Meanwhile(Box::new(break_it)));
     let output = Topo::new(&vhost).through(&proxy).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
-    let output = output.expect_error("stopped halfway: 1 step done, 1 failed, 1 not attempted");
+    let output = output.expect_error("stopped halfway: 1 of 3 steps done, 1 failed, 1 not attempted");
     output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text("somebody deleted it");
     assert_eq!(vhost.names("queues"), [""; 0]);
     let topo = Topo::new(&vhost).spec(SPEC);

@@ -31,7 +31,7 @@ fn a_saved_plan_is_applied_without_its_spec() {
     let printed = topo.run(["plan", "--format=json"]).expect_code(0);
     assert_eq!(printed.plan(), saved(&topo), "--out and --format json write the same");
     topo.rewrite(GONE);
-    topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("Applied: 4 steps done.");
+    topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("Applied: 4 of 4 steps done.");
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
     // What is done is no reason to complain.
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("No changes");
@@ -111,7 +111,7 @@ fn what_is_left_of_it_is_done() {
     partial.expect_text("failed        bind").expect_text("topo apply --plan plan.json");
     assert_eq!((vhost.names("queues").len(), vhost.list("bindings").len()), (2, 0));
     let rest = topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
-    rest.expect_text("Applied: 1 step done.");
+    rest.expect_text("Applied: 1 of 1 step done.");
     assert_eq!(vhost.list("bindings").len(), 1);
 }
 
@@ -312,11 +312,7 @@ fn a_huge_comment_is_cut_where_it_stays_whole() {
     assert!((40_000..60_000).contains(&length), "{length}");
     assert_eq!(comment.matches("```").count() % 2, 0);
     assert!(comment.contains(" more |\n") && comment.contains("… cut: run `topo plan`"));
-    assert!(
-        comment.contains("Plan: 2,001 to create") || comment.contains("Plan: 2001 to create"),
-        "{}",
-        &comment[..300]
-    );
+    assert!(comment.contains("Plan: 2,001 objects") || comment.contains("Plan: 2001 objects"), "{}", &comment[..300]);
     assert!(comment.contains("\n```\n\n</details>\n\nFingerprint `"), "{}", &comment[comment.len() - 300..]);
     let plan = topo.run(["plan", "--against=empty", "--format=json"]).expect_code(0).plan();
     assert_eq!((&plan["summary"]["create"], &plan["summary"]["bind"]), (&json!(2001), &json!(2000)));
@@ -332,7 +328,7 @@ fn annotations_stand_at_their_lines() {
         ("::notice file=topology.yaml,line=7,col=3,title=topo plan::queues/", "/again is recreated"),
         ("::error file=topology.yaml,line=7,col=3,title=message-loss::", &format!("(--allow message-loss@{again})")),
         ("::error file=topology.yaml,line=6,col=3,title=conflict::", "%0APRECONDITION_FAILED - inequivalent arg"),
-        ("::error title=topo plan::Plan: 1 to create", ""),
+        ("::error title=topo plan::Plan: 1 object and 1 binding to create, 1 object to recreate, ", ""),
     ] {
         let found = text.lines().any(|line| line.starts_with(start) && line.contains(part));
         assert!(found, "no {start} … {part}: {text}");
@@ -399,7 +395,7 @@ fn a_plan_can_be_made_with_no_network() {
     topo.write("all.json", &all.to_string());
     topo.write("own.json", &own.to_string());
     let empty = topo.run(["plan", "--against=empty", "--detailed-exitcode"]).expect_code(2);
-    empty.expect_text("Plan: 4 to create").expect_no_text("192.0.2.1");
+    empty.expect_text("Plan: 4 objects").expect_no_text("192.0.2.1");
     for file in ["all.json", "own.json"] {
         topo.write("topology.yaml", &spec(""));
         topo.run(["plan", "--against", file, "--detailed-exitcode"]).expect_code(0).expect_text("No changes");

@@ -24,7 +24,7 @@ impl Run<'_> {
         match &step.action {
             Action::MoveMessages { from, to, .. } if *from == queue => {
                 self.note_consumers(&queue).await?;
-                let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
+                let tell = |moved, left, why: Option<&str>| (self.observe)(Event::Moving(step, moved, left, why));
                 let held = (&self.migration, seen);
                 self.moving.drain((from, to), held, self.interrupt, tell).await?;
                 self.seems_empty.get_or_insert_with(Instant::now);
@@ -98,7 +98,7 @@ impl Run<'_> {
             switch: self.switch.as_ref().filter(|_| *until == Level::NearlyEmpty),
             has_ticks: holding.queue_type() == Some(QueueType::Quorum),
         };
-        let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left));
+        let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left, None));
         if self.migrated.eater.is_none() {
             self.migrated.eater = self.moving.eater(&self.migration, seen.dialect.version).await?;
         }

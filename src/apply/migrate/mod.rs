@@ -39,8 +39,8 @@ pub struct Means<'a> {
 pub(super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
-    /// Messages are moved, or taken by consumers: from where, how many so far, and how many are there.
-    Moving(&'a Step, Option<u64>, Option<u64>),
+    /// Messages are moved, or taken by consumers: from where, how many so far, how many are there, and why it stalls.
+    Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
     /// It is undone from now on, and why; `None` where somebody asked to stop.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }

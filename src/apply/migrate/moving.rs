@@ -282,7 +282,7 @@ impl<'a> Moving<'a> {
         (from, to): (&QueueName, &ExchangeName),
         (migration, seen): (&Migration, &Snapshot),
         interrupt: &Interrupt,
-        tell: impl Fn(Option<u64>, Option<u64>),
+        tell: impl Fn(Option<u64>, Option<u64>, Option<&str>),
     ) -> Result<(), Setback> {
         let settled = match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
             (true, _) => SETTLED_ON_A_CLUSTER,
@@ -322,8 +322,10 @@ impl<'a> Moving<'a> {
             }
             let moved = self.moved_with(progress.as_ref());
             let is_counted = progress.as_ref().is_none_or(|progress| progress.moved.is_some());
-            tell(is_counted.then_some(moved.saturating_sub(before)), live.messages);
             pace.saw(live.messages, moved);
+            let held = || held_by(&live, &theirs, refused.as_ref(), self.tick(has_ticks));
+            let stalled = (pace.has_stopped() && live.messages != Some(0)).then(held);
+            tell(is_counted.then_some(moved.saturating_sub(before)), live.messages, stalled.as_deref());
             if in_flight == 0 && pace.is_empty_for(settled) {
                 return Ok(());
             }

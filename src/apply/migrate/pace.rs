@@ -89,6 +89,11 @@ impl Pace {
         self.fell.elapsed() >= self.intervals.stalled().min(self.patience / 3)
     }
 
+    /// Whether nothing is moved and nothing gets less, for the moment.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.went_on.elapsed() >= LEVEL
+    }
+
     pub(super) fn is_half_over(&self) -> bool {
         self.begun.elapsed() >= self.patience / 2
     }

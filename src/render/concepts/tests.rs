@@ -1,3 +1,5 @@
+//! The table of concepts has an entry for each word that plans and reports print.
+
 use super::*;
 use crate::diff::DeleteReason;
 use crate::lint::RULES;
@@ -99,8 +101,8 @@ fn word_of(line: &str) -> Option<String> {
     if let Some(rest) = line.strip_prefix("! ") {
         return first(rest);
     }
-    if line.starts_with("note ") {
-        return Some("note".to_owned());
+    if line.starts_with("info ") {
+        return Some("info".to_owned());
     }
     if let Some(rest) = line.strip_prefix("      + ").or_else(|| line.strip_prefix("      - ")) {
         return first(rest);
@@ -118,7 +120,7 @@ fn word_of(line: &str) -> Option<String> {
 #[test]
 fn every_word_in_front_of_a_line_of_a_plan_is_explained() {
     let words = words_of_plans();
-    for known in ["broker", "live", "blocked", "message-loss", "note", "ladder", "bind", "conflict", "change in place"]
+    for known in ["broker", "live", "blocked", "message-loss", "info", "ladder", "bind", "conflict", "change in place"]
     {
         assert!(words.contains(known), "{known} is not found: {words:?}");
     }

@@ -92,7 +92,7 @@ impl Player {
         let holder = Holder::new("the convergence test");
         let name = QueueName::from(LOCK_QUEUE);
         let holder = (holder, self.version);
-        let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO, || false))?;
+        let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO, |_| false))?;
         let planned = self.plan(wanted, options)?;
         let report = match gate(planned.plan, allowed) {
             Err(_) => None,

@@ -276,7 +276,7 @@ fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
     let definitions = json!({"vhosts": [{"name": ".."}], "permissions": [permission(".."), permission(vhost.name())]});
     node.http().post("/api/definitions", &definitions).expect_status(204);
     let output = topo.run(["export", "--out", "all.yaml"]).expect_code(0);
-    output.expect_text("note: vhost `..` is not exported: the management API cannot address it");
+    output.expect_text("info: vhost `..` is not exported: the management API cannot address it");
     assert!(topo.read("all.yaml").contains("q: {type: classic}"), "{}", topo.read("all.yaml"));
 }
 

@@ -33,6 +33,10 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");
+        // Already while it waits.
+        let stalled =
+            format!(" left, stalled: 5 messages are held unacknowledged{counted}; it is consumed from {peer}: move");
+        assert!(output.stderr.contains(&stalled), "{context}");
         stage.expect_as_before(&context);
         drop(held);
         expect_each_once(emptied(&stage.vhost, Q), 20, &context);

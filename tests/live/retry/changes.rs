@@ -255,6 +255,9 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
 
         stage.topo.rewrite(&with("100ms"));
         let report = stage.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
+        // Also while it waits.
+        let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
+        assert!(report.stderr.lines().any(waits), "{report}");
         report
             .expect_text("1 message waits in it, and comes back within 1h")
             .expect_text("left queue work.retry.1.1h: ")

@@ -1,0 +1,61 @@
+//! How a plan is printed: by `topo plan`, and by `topo show`.
+
+use super::typed::format_and_file;
+use crate::plan::Allowances;
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// How a plan is printed, and which exit code tells of it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Printing")]
+pub(super) struct PrintingArguments {
+    /// How to print the plan
+    #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
+    pub(super) format: PlanFormat,
+    /// Print one line an object, and the summary; only with --format text
+    #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
+    pub(super) short: bool,
+    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
+    pub(super) also: Vec<(PlanFormat, PathBuf)>,
+    /// Exit with 2 when there are changes, and 3 when they are blocked
+    #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
+    pub(super) detailed_exitcode: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// A plan that topo plan --out wrote
+    #[arg(value_name = "FILE")]
+    pub(super) saved: PathBuf,
+    #[command(flatten)]
+    pub(super) printing: PrintingArguments,
+    /// List every object, also those that are made for a queue's retries and are one line else
+    #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
+    pub(super) show: Option<Show>,
+    /// Print the plan as it is with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    #[arg(long, value_name = "HAZARD", help_heading = "Printing")]
+    pub(super) allow: Vec<Allowances>,
+}
+
+/// How much of a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Show {
+    /// Every object
+    All,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum PlanFormat {
+    /// For a screen
+    #[default]
+    Text,
+    /// The whole plan, as --out writes it
+    Json,
+    /// For a pull-request comment
+    Markdown,
+    /// Workflow annotations
+    Github,
+}
