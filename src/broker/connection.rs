@@ -10,6 +10,7 @@ use super::error::BrokerError;
 use super::options::{ConnectionOptions, Retries};
 use super::redact::redacted_urls_in;
 use crate::model::Intervals;
+use crate::model::memory::bounded;
 use crate::plan::request::{Method, Request};
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
@@ -61,7 +62,7 @@ pub(super) struct Answer {
 impl Answer {
     /// Its JSON.
     pub(super) fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, BrokerError> {
-        serde_json::from_slice(&self.body)
+        bounded(self.body.len(), || serde_json::from_slice(&self.body))
             .map_err(|error| BrokerError::Malformed { request: request.to_string(), detail: error.to_string() })
     }
 }
@@ -237,7 +238,9 @@ impl Broker {
         let status = response.status().as_u16();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (content_type, location) = (header(CONTENT_TYPE), header(LOCATION));
-        let mut body = Vec::new();
+        // A body that grows is there twice for a moment.
+        let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+        let mut body = Vec::with_capacity(announced.unwrap_or_default().min(LARGEST_ANSWER));
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > LARGEST_ANSWER {
                 let detail = format!("it is larger than {} MiB", LARGEST_ANSWER >> 20);

@@ -9,6 +9,7 @@ use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
 use crate::behaviour::Dialect;
+use crate::model::memory::bounded;
 use crate::model::{BrokerVersion, VhostName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -129,6 +130,10 @@ pub fn cluster_wide(text: &str) -> Result<BTreeMap<String, Vec<String>>, Definit
 ///
 /// The broker imports objects of a vhost that the file does not list where that vhost exists: here, it has no settings.
 pub fn read(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
+    bounded(text.len(), || read_unbounded(text, vhost, version))
+}
+
+fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>) -> Result<Snapshot, DefinitionsError> {
     let file = File::parse(text)?;
     let version = version.or(file.version()).unwrap_or(BrokerVersion::NEWEST_KNOWN);
     if !version.is_supported() {

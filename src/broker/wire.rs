@@ -4,6 +4,7 @@
 //! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
 //! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
 
+use crate::model::memory::take_table;
 use crate::model::{ApplyTo, Arguments, Priority};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, de::MapAccess, de::SeqAccess, de::Visitor};
@@ -266,6 +267,7 @@ fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Err
         }
 
         fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Arguments, M::Error> {
+            take_table()?;
             Arguments::deserialize(de::value::MapAccessDeserializer::new(map))
         }
 

@@ -5,7 +5,8 @@ use super::left_out::{LeftOut, Why};
 use crate::behaviour::{Governed, Policies};
 use crate::model::naming::{self, TierName};
 use crate::model::{
-    Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue, QueueName, Topology,
+    ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
+    QueueName, Topology,
 };
 use std::collections::BTreeMap;
 
@@ -13,13 +14,13 @@ use std::collections::BTreeMap;
 pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     let mut left_out = LeftOut::default();
     for (name, queue) in live.topology.queues.iter().filter(|(name, _)| is_chosen_queue(globs, name)) {
-        if let Some(why) = why_queue(live, name, queue) {
+        if let Some(why) = why_queue(live, name, queue).or_else(|| too_large(&queue.arguments)) {
             left_out.add(ObjectId::Queue(name.clone()), why);
         }
     }
     for (name, exchange) in live.topology.exchanges.iter().filter(|(name, _)| is_chosen_exchange(globs, name)) {
         let id = ObjectId::Exchange(name.clone());
-        if let Some(why) = why_exchange(exchange) {
+        if let Some(why) = why_exchange(exchange).or_else(|| too_large(&exchange.arguments)) {
             left_out.add(id, why);
         }
     }
@@ -32,6 +33,8 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         let is_chosen = is_chosen(globs, binding.destination.name()) || is_chosen_exchange(globs, &binding.source);
         if !(is_there && has_source) && is_chosen {
             let why = if is_there { Why::FromNothing } else { Why::ToNothing };
+            left_out.add(ObjectId::Binding(binding.clone()), why);
+        } else if let Some(why) = too_large(&binding.arguments).filter(|_| is_chosen) {
             left_out.add(ObjectId::Binding(binding.clone()), why);
         }
     }
@@ -47,6 +50,12 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
     left_out.operator_policies = operators.cloned().collect();
     left_out.governing = governing(live, globs, &left_out);
     left_out
+}
+
+/// Of an object with an argument that topo did not read to its end.
+fn too_large(arguments: &Arguments) -> Option<Why> {
+    let is_cut = arguments.values().any(ArgumentValue::is_cut);
+    is_cut.then(|| Why::Unsayable(format!("an argument has {}", ArgumentValue::too_large())))
 }
 
 /// The policies that hold for what was asked for, and were not asked for themselves. Without them the spec does not say how

@@ -1,9 +1,12 @@
 //! Arguments: what stands in the `arguments` table of a queue, an exchange or a binding, and in a policy's definition.
 
+use super::count::number;
+use super::memory;
 use super::printable::clean;
 use schemars::JsonSchema;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,10 +63,20 @@ impl Eq for Float {}
 /// declared one. The broker stores any depth; recursion over it would overflow the stack.
 pub const MOST_LEVELS: usize = 64;
 
+/// How many values one argument may hold at any depth before topo stops to read it. An AMQP client cannot declare much more: a
+/// declare is one frame, of 128 KiB by default. Decoded, a value takes up to 340 times its JSON.
+pub const MOST_VALUES: usize = 10_000;
+
 impl ArgumentValue {
-    /// Whether topo read only its first [`MOST_LEVELS`] levels: the value cannot be sent back.
+    /// Whether topo did not read all of it, because it has more than [`MOST_LEVELS`] levels or [`MOST_VALUES`] values: the
+    /// value cannot be sent back.
     pub fn is_cut(&self) -> bool {
         self.levels() > MOST_LEVELS
+    }
+
+    /// When an argument is cut, for people: it has that much.
+    pub fn too_large() -> String {
+        format!("more than {MOST_LEVELS} levels or {} values", number(MOST_VALUES as u64))
     }
 
     fn levels(&self) -> usize {
@@ -160,30 +173,47 @@ pub type Arguments = BTreeMap<String, ArgumentValue>;
 
 impl<'de> Deserialize<'de> for ArgumentValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Levels(MOST_LEVELS))
+        // The first that is one too many ends the reading.
+        let values = Cell::new(MOST_VALUES + 1);
+        let value = Part { levels: MOST_LEVELS, values: &values }.deserialize(deserializer)?;
+        let is_whole = values.get() > 0;
+        Ok(if is_whole { value } else { (0..MOST_LEVELS).fold(Part::cut(), |cut, _| Self::List(vec![cut])) })
     }
 }
 
-/// Reads a value that may nest this many more levels of lists and tables.
+/// Reads a part of an argument that may nest this many more levels of lists and tables, and hold this many more values.
 #[derive(Clone, Copy)]
-struct Levels(usize);
+struct Part<'a> {
+    levels: usize,
+    values: &'a Cell<usize>,
+}
 
-impl Levels {
-    /// What is read in place of a list or table that is too deep: one level too many.
+impl Part<'_> {
+    /// The value in place of a list or table that is not read: at the last level, one level too many.
     fn cut() -> ArgumentValue {
         ArgumentValue::List(vec!["…".into()])
     }
+
+    /// A part of this one, a level deeper; `None` if no more is read.
+    fn within(self) -> Option<Self> {
+        if self.values.get() == 0 {
+            return None;
+        }
+        Some(Self { levels: self.levels.checked_sub(1)?, ..self })
+    }
 }
 
-impl<'de> DeserializeSeed<'de> for Levels {
+impl<'de> DeserializeSeed<'de> for Part<'_> {
     type Value = ArgumentValue;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ArgumentValue, D::Error> {
+        self.values.set(self.values.get().saturating_sub(1));
+        memory::take(size_of::<ArgumentValue>())?;
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Levels {
+impl<'de> Visitor<'de> for Part<'_> {
     type Value = ArgumentValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -227,33 +257,61 @@ impl<'de> Visitor<'de> for Levels {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<ArgumentValue, S::Error> {
-        let Some(left) = self.0.checked_sub(1) else {
-            while list.next_element::<IgnoredAny>()?.is_some() {}
-            return Ok(Self::cut());
-        };
         let mut values = Vec::new();
-        while let Some(value) = list.next_element_seed(Self(left))? {
+        while let Some(part) = self.within() {
+            let Some(value) = list.next_element_seed(part)? else { return Ok(ArgumentValue::List(values)) };
             values.push(value);
         }
-        Ok(ArgumentValue::List(values))
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::cut())
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ArgumentValue, M::Error> {
-        let Some(left) = self.0.checked_sub(1) else {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(Self::cut());
-        };
+        memory::take_table()?;
         let mut table = BTreeMap::new();
-        while let Some(key) = map.next_key()? {
-            table.insert(key, map.next_value_seed(Self(left))?);
+        while let Some(part) = self.within() {
+            let Some(key) = map.next_key()? else { return Ok(ArgumentValue::Table(table)) };
+            memory::take(memory::ENTRY)?;
+            table.insert(key, map.next_value_seed(part)?);
         }
-        Ok(ArgumentValue::Table(table))
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::cut())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn number_of_values_is_bounded_and_a_cut_is_known() {
+        let read = |text: &str| serde_json::from_str::<ArgumentValue>(text).unwrap();
+        let list = |length: usize| format!("[{}]", vec!["1"; length].join(","));
+        assert!(!read(&list(MOST_VALUES - 1)).is_cut());
+        for length in [MOST_VALUES, 1_000_000] {
+            let cut = read(&list(length));
+            assert!(cut.is_cut(), "{length}");
+            // In a saved plan, it is the same.
+            assert_eq!(read(&serde_json::to_string(&cut).unwrap()), cut);
+            assert!(read(&format!(r#"{{"a":{{"b":[0,{}],"c":[1]}},"d":2}}"#, list(length))).is_cut());
+        }
+        let tables = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":1}"#; MOST_VALUES / 2].join(","));
+        assert!(read(&tables).is_cut());
+    }
+
+    #[test]
+    fn memory_of_all_arguments_is_bounded_in_proportion_to_the_text() {
+        let table = r#"{"":1}"#;
+        let many = format!("[{}]", vec![table; 1_000_000].join(","));
+        let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).map(|tables| tables.len());
+        let refused = memory::bounded(many.len(), || read(&many)).unwrap_err().to_string();
+        assert!(refused.contains("its arguments take more than"), "{refused}");
+        // What queues of a real broker have.
+        let queue = r#"{"x-queue-type":"quorum","x-max-length":1000,"x-dead-letter-exchange":"orders.dlx"}"#;
+        let real = format!("[{}]", vec![queue; 300_000].join(","));
+        assert_eq!(memory::bounded(real.len(), || read(&real)).unwrap(), 300_000);
+        assert_eq!(read(&format!("[{table}]")).unwrap(), 1, "there is no bound afterwards");
+    }
 
     #[test]
     fn depth_is_bounded_and_a_cut_is_known() {

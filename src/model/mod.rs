@@ -11,6 +11,7 @@ pub mod count;
 pub mod exchange;
 pub mod intervals;
 pub mod known_arguments;
+pub mod memory;
 pub mod names;
 pub mod naming;
 pub mod object;
@@ -29,7 +30,7 @@ pub mod vhost;
 
 pub use address::Address;
 pub use age::age;
-pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS};
+pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS, MOST_VALUES};
 pub use binding::{Binding, Destination};
 pub use exchange::Exchange;
 pub use intervals::Intervals;

@@ -7,9 +7,7 @@ use super::migrate::{self, Obstacle};
 use super::situation::Situation;
 use super::{QueueActivity, Verdict, topic_permissions};
 use crate::model::count::number;
-use crate::model::{
-    Address, ArgumentValue, Arguments, Binding, MOST_LEVELS, Object, ObjectId, OnConflict, Queue, QueueType,
-};
+use crate::model::{Address, ArgumentValue, Arguments, Binding, Object, ObjectId, OnConflict, Queue, QueueType};
 
 /// Why a conflict is not resolved by a recreate.
 pub(super) struct Refusal {
@@ -61,11 +59,12 @@ pub(super) fn refusal(situation: &Situation<'_>, planned: &PlannedChange, on_con
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_read) {
-        let text = format!("the arguments of {id} nest more than {MOST_LEVELS} levels: topo cannot recreate it");
+        let text = format!("an argument of {id} has {}: topo cannot recreate it", ArgumentValue::too_large());
         return Refusal::never(text, "delete it by hand, or use another name");
     }
     if let Some(binding) = bindings_of(situation, &id).find(|binding| is_cut(&binding.arguments)) {
-        let text = format!("a recreate could not restore {binding}: its arguments nest more than {MOST_LEVELS} levels");
+        let text =
+            format!("a recreate could not restore {binding}: an argument of it has {}", ArgumentValue::too_large());
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
     // Refused by the new object, too: an exchange of another type takes other bindings.

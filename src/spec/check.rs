@@ -11,6 +11,8 @@ use super::shape::{Object, Shape};
 use super::suggest::listed;
 use super::unknown_keys::{no_policy_key, unknown_key};
 use super::value;
+use crate::model::MOST_VALUES;
+use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
 
@@ -271,6 +273,12 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
         }
         if entry.key.is_empty() || entry.key.len() > LONGEST_NAME {
             diagnostics.push(Diagnostic::error("name", "the name of an argument has 1 to 255 bytes", entry.at));
+            continue;
+        }
+        if entry.node.size() > MOST_VALUES {
+            let message = format!("{subject} holds more than {} values", number(MOST_VALUES as u64));
+            diagnostics
+                .push(Diagnostic::error("too-large", message, entry.at).hint("topo does not compare such arguments"));
             continue;
         }
         let known = if is_queue { KnownArgument::named(&entry.key) } else { None };

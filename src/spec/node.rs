@@ -90,6 +90,12 @@ impl Node {
         }
     }
 
+    /// How many values it holds at any depth, itself among them.
+    pub(crate) fn size(&self) -> usize {
+        let items = self.items().iter().map(Self::size).sum::<usize>();
+        1 + items + self.entries().iter().map(|entry| entry.node.size()).sum::<usize>()
+    }
+
     /// The entry with that key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)

@@ -4,7 +4,8 @@
 use super::diagnostic::Diagnostic;
 use super::position::Location;
 use super::whitespace;
-use super::yaml::DEEPEST;
+use super::yaml::{DEEPEST, MOST_NODES};
+use crate::model::count::number;
 
 /// A key without `? ` in front, in characters, by YAML's own words.
 const LONGEST_KEY: usize = 1024;
@@ -37,6 +38,10 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
     if has(&["Depth", "recursion limit"]) {
         return Diagnostic::error("too-large", format!("tables and lists are nested more than {DEEPEST} deep"), at)
             .hint("no spec needs that; the file is refused, not read");
+    }
+    if has(&["Nodes {", "Events {", "ScalarBytes {"]) {
+        let message = format!("this file has more than {} values", number(MOST_NODES as u64));
+        return Diagnostic::error("too-large", message, at).hint("no spec needs that; the file is refused, not read");
     }
     if has(&["alias replay", "budget", "limit", "exceeded"]) {
         return Diagnostic::error("too-large", "the aliases of this file stand for far more than it says", at)

@@ -15,8 +15,8 @@ use std::fmt;
 
 /// Deeper than any spec; low enough for the stack.
 pub(super) const DEEPEST: usize = 64;
-/// Some two million queues: the library's own limit ends at eleven thousand.
-const MOST_NODES: usize = 50_000_000;
+/// Some three hundred thousand queues, and 2 GB of memory: a node takes 400 bytes. The library's own limit ends at eleven thousand.
+pub(super) const MOST_NODES: usize = 5_000_000;
 /// A merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
 /// What aliases may stand for, in events of the library (a scalar is one), however large the file is.

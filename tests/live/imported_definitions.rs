@@ -112,20 +112,23 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     // With 20,000 levels in a binding, 3.10.8 ends with a segmentation fault.
     let body = format!(r#"{{"routing_key":"k","arguments":{{"x-nested":{}}}}}"#, brackets(200));
     http.send_text("POST", &vhost.path("bindings", &["e", "amq.topic", "q", "shallow"]), &body).expect_status(201);
+    let body = format!(r#"{{"durable":true,"arguments":{{"x-wide":[{}1]}}}}"#, "1,".repeat(200_000));
+    http.send_text("PUT", &vhost.path("queues", &["wide"]), &body).expect_status(201);
     let output = Topo::new(&vhost).run(["export", "--vhost", "{vhost}"]).expect_code(0);
     plans_to_nothing(&vhost, &output.stdout);
     assert!(output.stdout.contains("shallow:"), "{output}");
-    for name in ["abyss", "deep", "bottomless"] {
+    for name in ["abyss", "deep", "bottomless", "wide"] {
         assert!(output.says(name), "{output}");
         assert!(!output.stdout.contains(&format!("  {name}:")), "{output}");
+        assert!(output.says("an argument has more than 64 levels or 10,000 values"), "{output}");
     }
     // A conflict shows them, and a recreate that would lose what is too deep is refused.
     let topo =
         Topo::new(&vhost).spec("queues: {deep: {type: classic, maxLength: 5}, shallow: {type: classic, maxLength: 5}}");
     topo.run(["plan"]).expect_code(0).expect_text("inequivalent arg 'x-max-length' for queue 'deep'");
     for (name, why) in [
-        ("deep", "the arguments of queue deep nest more than 64 levels: topo cannot recreate it"),
-        ("shallow", "its arguments nest more than 64 levels"),
+        ("deep", "an argument of queue deep has more than 64 levels or 10,000 values: topo cannot recreate it"),
+        ("shallow", "an argument of it has more than 64 levels"),
     ] {
         let recreate = format!("queues/{}/{name}=discard", vhost.name());
         topo.run(["plan", "--recreate", &recreate]).expect_text(why);
