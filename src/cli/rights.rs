@@ -13,6 +13,7 @@ const MOST_NAMES: usize = 3;
 
 /// A right that the user lacks for a plan.
 pub(super) struct MissingRight {
+    user: String,
     text: String,
     commands: Vec<String>,
 }
@@ -42,13 +43,12 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
 
 /// The refusal of an apply that would fail at its first change, or in the middle.
 pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
-    let first = Failure::failed("the user lacks rights for this plan; nothing was changed");
-    (!missing.is_empty()).then(|| {
-        missing.into_iter().fold(first, |failure, missing| {
-            let failure = failure.because(missing.text);
-            missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it: {command}")))
-        })
-    })
+    let user = &missing.first()?.user;
+    let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
+    Some(missing.into_iter().fold(failure, |failure, missing| {
+        let failure = failure.because(missing.text);
+        missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it: {command}")))
+    }))
 }
 
 impl MissingRight {
@@ -70,18 +70,22 @@ fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight
             "user `{}` cannot create the vhost (or cannot see it): that takes the tag administrator",
             user.name
         );
-        all.push(MissingRight { text, commands });
+        all.push(MissingRight { user: user.name.clone(), text, commands });
     } else if lacking.administrator {
         let text = format!("user `{}` cannot change the vhost: that takes the tag administrator", user.name);
-        all.push(MissingRight { text, commands: vec![set_tags(user, "administrator")] });
+        all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "administrator")] });
     }
     if lacking.policymaker {
         let text = format!("user `{}` cannot write policies: that takes the tag policymaker", user.name);
-        all.push(MissingRight { text, commands: vec![set_tags(user, "policymaker")] });
+        all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "policymaker")] });
     }
     if !lacking.permissions.is_empty() {
         let text = format!("user `{}` has no permission to {}", user.name, listed(&lacking.permissions));
-        all.push(MissingRight { text, commands: lacking.patterns.iter().map(grant).collect() });
+        all.push(MissingRight {
+            user: user.name.clone(),
+            text,
+            commands: lacking.patterns.iter().map(grant).collect(),
+        });
     }
     all
 }

@@ -177,7 +177,7 @@ fn a_missing_vhost_and_a_user_who_may_not_create_it() {
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = Topo::for_name(Node::shared(), "not-there").user(&user).spec(SPEC);
     topo.run(["plan"]).expect_code(0).expect_text("+ vhost not-there");
-    let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("the user lacks rights for this plan");
+    let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("lacks rights for this plan");
     output.expect_text("rabbitmqctl add_vhost not-there").expect_text("cannot create the vhost");
 }
 

@@ -9,7 +9,7 @@ exchanges: {dead: {type: fanout}, orders: {type: topic, alternateExchange: dead}
 queues: {orders.mail: {type: classic}, orders.work: {type: classic, deadLetter: {exchange: dead}}}
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}, {source: dead, destination: orders.mail}]
 ";
-const REFUSED: &str = "the user lacks rights for this plan; nothing was changed";
+const REFUSED: &str = "lacks rights for this plan; nothing was changed";
 
 /// Grants what the command that topo prints grants: `rabbitmqctl set_permissions -p VHOST USER 'C' 'W' 'R'`.
 fn grant(output: &Output, vhost: &Vhost<'_>, user: &User<'_>) -> [String; 3] {

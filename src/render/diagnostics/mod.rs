@@ -249,7 +249,8 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
 4 |   wörk: {type: quorum}
   |   ---- first here
   |
-  = help: keep one of the two
+  = help: keep one of the two: files that name the same vhost are merged; keep variants in separate
+          folders, or use `${NAME}` variables
 "#
         );
     }
