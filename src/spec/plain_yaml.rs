@@ -5,7 +5,7 @@
 use super::node::{Entry, Node, Value};
 use super::position::Location;
 use super::scalar;
-use super::yaml::{DEEPEST, instead, is_other};
+use super::yaml::{DEEPEST, MOST_NODES, instead, is_other};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
@@ -22,7 +22,8 @@ pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
     }
     let mut options = Options::default();
     options.set_emit_comments(false);
-    let mut reader = Reader { file, text, parser: Parser::new_from_str_with_options(text, options) };
+    let parser = Parser::new_from_str_with_options(text, options);
+    let mut reader = Reader { file, text, parser, events: 0 };
     let mut documents = Vec::new();
     loop {
         match reader.next()? {
@@ -45,11 +46,14 @@ struct Reader<'a> {
     file: usize,
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
+    /// Read so far.
+    events: usize,
 }
 
 impl<'a> Reader<'a> {
     fn next(&mut self) -> Option<(Event<'a>, Span)> {
-        self.parser.next_event()?.ok()
+        self.events += 1;
+        self.parser.next_event()?.ok().filter(|_| self.events <= MOST_NODES)
     }
 
     /// The node that begins with this event, at this depth.
