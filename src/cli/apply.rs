@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         }
         return Ok(Exit::Done);
     }
-    if let Some(failure) = rights::refusal(missing_rights) {
+    if let Some(failure) = rights::refusal(missing_rights).filter(|_| !arguments.ignore_missing_rights) {
         if arguments.format == ReportFormat::Json {
             print_json(&[], Some(&[]), &intent.seen, outcome::word(Exit::Failed))?;
         }

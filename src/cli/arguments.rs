@@ -299,6 +299,10 @@ pub(super) struct ApplyArguments {
     /// Write no such file
     #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
     pub(super) no_backup: bool,
+    /// Apply although the broker lists fewer rights for the user than the plan needs: for users that another backend
+    /// (LDAP, OAuth 2) authorizes
+    #[arg(long, help_heading = "Applying")]
+    pub(super) ignore_missing_rights: bool,
     /// Only plan
     #[arg(long, hide = true)]
     pub(super) dry_run: bool,

@@ -45,10 +45,11 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
 pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     let user = &missing.first()?.user;
     let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
-    Some(missing.into_iter().fold(failure, |failure, missing| {
+    let failure = missing.into_iter().fold(failure, |failure, missing| {
         let failure = failure.because(missing.text);
         missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it: {command}")))
-    }))
+    });
+    Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user: --ignore-missing-rights"))
 }
 
 impl MissingRight {

@@ -36,7 +36,7 @@ fn missing_permissions_are_in_the_plan() {
          `dead`, `orders`, `orders.work`; an apply as this user is refused",
         user.name
     );
-    let output = output.expect_text(&lacks).expect_text(&format!("note vhosts/{}", vhost.name()));
+    let output = output.expect_text(&lacks).expect_text(&format!("info vhosts/{}", vhost.name()));
     let refused = topo.run(["apply", "--yes"]).expect_code(1).expect_error(REFUSED);
     assert!(
         vhost.names("queues").is_empty()
@@ -45,6 +45,10 @@ fn missing_permissions_are_in_the_plan() {
     let report = topo.run(["apply", "--yes", "--format", "json"]).expect_code(1).expect_error(REFUSED);
     assert_eq!(report.json()["result"], "failed", "{report}");
     topo.run(["apply", "--dry-run"]).expect_code(0).expect_text(&lacks);
+    // The lock is the first request that the broker refuses.
+    let flag = "--ignore-missing-rights";
+    let refused = refused.expect_text(flag);
+    topo.run(["apply", "--yes", flag]).expect_code(1).expect_error("PUT /api/queues").expect_no_text(REFUSED);
     // Every name is needed, and no other right.
     let patterns = grant(&output, &vhost, &user);
     assert_eq!(patterns, grant(&refused, &vhost, &user));
