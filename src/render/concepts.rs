@@ -1,4 +1,4 @@
-//! The words of plans and reports that are neither a lint rule, a hazard, a key of specs nor an error: one table, for
+//! The words of plans and reports that are not a lint rule, a hazard, a key of specs or an error: one table for
 //! `topo explain WORD` and for `docs/words.md`.
 
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 /// A word of the output.
 #[derive(Debug)]
 pub struct Concept {
-    /// As it is printed; blanks are hyphens.
+    /// The word as topo prints it, with hyphens for blanks.
     pub word: &'static str,
-    /// Other words for it.
+    /// Synonyms, and words that the same entry explains.
     also: &'static [&'static str],
-    /// Its meaning, in lines of plain text.
+    /// The meaning, in lines of plain text.
     text: &'static str,
-    /// Words with entries of their own.
+    /// Related words that have entries of their own.
     see: &'static [&'static str],
 }
 
@@ -25,73 +25,73 @@ const fn concept(
     Concept { word, also, text, see }
 }
 
-/// All of them, by name.
+/// All concepts, sorted by name.
 pub const CONCEPTS: &[Concept] = &[
     concept(
         "406",
         &["precondition_failed", "inequivalent"],
-        "The AMQP error PRECONDITION_FAILED: an application declares a queue or an exchange with other arguments than the
-existing object has. The broker closes the channel of the application. A plan prints the sentence of the broker behind
-the label `broker`, and `after` prints the one that applies once the object has been recreated.",
+        "The AMQP error PRECONDITION_FAILED: an application declares a queue or an exchange with other arguments than
+the existing object has. The broker closes the channel of the application. In a plan, the label `broker` shows the
+error message of the broker, and `after` shows the one that applications get once the object has been recreated.",
         &["conflict", "after"],
     ),
     concept(
         "after",
         &[],
-        "The answer to applications after a recreate: those that still declare the object with its old arguments are refused
-with 406. Deploy them with the new arguments at the same time.",
+        "The response to applications after a recreate: those that still declare the object with its old arguments are
+refused with 406. Deploy them with the new arguments at the same time.",
         &["406", "recreate"],
     ),
     concept(
         "backup",
         &[],
-        "Before apply deletes, changes or recreates an object, it writes the current object to a file that
-`rabbitmqadmin definitions import` reads. Messages are not part of it. `--backup FILE` names the file, `--no-backup`
-disables it.",
+        "Before apply deletes, changes or recreates objects, it writes them to a file that `rabbitmqadmin definitions
+import` reads. The file contains no messages. `--backup FILE` sets the file, `--no-backup` disables the backup.",
         &["recreate", "delete"],
     ),
     concept(
         "bind",
         &["unbind"],
-        "`+ bind SOURCE ─ KEY →` adds a binding to the object above it, and `- unbind` removes one. A changed binding is
-added before the old one is removed, so that no message is lost in between. The summary counts both beside the objects.",
+        "`+ bind SOURCE ─ KEY →` adds a binding to the object above it, and `- unbind` removes one. When a binding
+changes, topo adds the new one before it removes the old one, so that no message is lost. The summary counts bindings
+separately from objects.",
         &["bindings", "routing-gap"],
     ),
     concept(
         "bindings",
         &[],
-        "The bindings of an object that is recreated: those that the spec declares, and those that others made. All of them
-are restored.",
+        "The bindings of an object that is recreated: those that the spec declares, and those that it does not. topo
+restores all of them.",
         &["bind", "recreate", "unmanaged"],
     ),
     concept(
         "blocked",
         &["blocker"],
-        "A plan that apply refuses (exit code 3) before its first change: by a conflict without a resolution, which an edit
-or `--recreate` resolves, or by a hazard, which `--allow` allows. The last line of the plan is the command with all
-flags that are missing.",
+        "Apply refuses a blocked plan (exit code 3) before the first change. A plan is blocked by a conflict without a
+resolution, which an edit or `--recreate` resolves, or by a hazard, which `--allow` allows. The last line of the plan
+is the command with all missing flags.",
         &["conflict", "hazard"],
     ),
     concept(
         "broker",
         &[],
-        "The answer of the broker to an application that declares the object as the spec does, while the current object has
-other arguments.",
+        "The response of the broker to an application that declares the object as the spec does, while the existing
+object has other arguments.",
         &["406", "conflict"],
     ),
     concept(
         "change",
         &["change-in-place"],
-        "`~`: the object exists, and a request changes it while it is used: a policy, the settings of a vhost. Arguments of
-queues and exchanges never change in place.",
+        "`~`: the object exists, and apply updates it in place, without deleting it: a policy, or the settings of a
+vhost. Arguments of queues and exchanges never change in place.",
         &["conflict", "recreate"],
     ),
     concept(
         "conflict",
         &[],
-        "`!`: the current object differs from the spec in a setting that RabbitMQ never changes on an existing object, and
-nothing says what to do about it. Below it, the plan lists the ways to resolve it: keep the current value in the spec,
-set it by a policy, or recreate the object.",
+        "`!`: the current object differs from the spec in a setting that RabbitMQ never changes on an existing object,
+and the spec does not define a resolution. Below it, the plan lists the ways to resolve it: keep the current value in
+the spec, set the value by a policy, or recreate the object.",
         &["406", "drift", "keep", "policy", "recreate", "onConflict"],
     ),
     concept(
@@ -103,170 +103,171 @@ set it by a policy, or recreate the object.",
     concept(
         "cut-short",
         &[],
-        "A migration that ended before it was finished, because the run was killed, interrupted or lost the broker. The
-messages are in the queue or in its holding queues, and publishes keep arriving there. The next apply finishes the
-migration; `--abort` undoes it while the old queue exists.",
+        "A migration that ended early, because the run was killed, interrupted or lost its connection to the broker.
+The messages are in the queue or in its holding queues, which still receive what is published. The next apply finishes
+the migration; `--abort` rolls it back while the old queue exists.",
         &["unfinished", "migrate", "holding"],
     ),
     concept(
         "default",
         &[],
-        "The result of a declare without `x-queue-type`: the broker fills in the default queue type of the vhost, which
-is then compared with the type of the existing queue.",
+        "The result of a declare without `x-queue-type`: the broker uses the default queue type of the vhost, and
+compares it with the type of the existing queue.",
         &["406", "defaultQueueType"],
     ),
     concept(
         "delete",
         &[],
-        "`-`: apply deletes the object, because it is listed under `removed`, because of `--prune`, or because its retries
-are retired. A queue that was empty in the plan is deleted only if it is still empty.",
+        "`-`: apply deletes the object, because it is listed under `removed`, because of `--prune`, or because its
+retries are retired. If a queue was empty in the plan, apply deletes it only if it is still empty.",
         &["prune", "retired", "removed", "message-loss"],
     ),
     concept(
         "discard",
         &[],
-        "A way to recreate a queue: delete it with its messages and declare it again. It is a `message-loss` hazard unless
-the queue is empty.",
+        "A way to recreate a queue: delete it with its messages and declare it again. This is a `message-loss` hazard
+unless the queue is empty.",
         &["ifEmpty", "migrate", "recreate", "message-loss"],
     ),
     concept(
         "done",
         &["failed"],
-        "Behind a step of a report: the broker answered that it is done, or refused it. After a complete run topo reads the
-broker again, because an answer alone proves nothing.",
+        "The result of a step in a report: `done` if the broker accepted the request, `failed` if it did not. After a
+complete run, topo reads the broker again to verify the result.",
         &["not-attempted", "left", "read-back"],
     ),
     concept(
         "drift",
         &[],
-        "A setting differs that the broker neither compares nor changes: it answers a declare with success and keeps the old
-value. It counts as a conflict, because only a recreate changes it.",
+        "A setting differs, but the broker neither compares nor changes it: a declare succeeds, and the old value
+remains. Drift counts as a conflict, because only a recreate changes the setting.",
         &["conflict", "recreate"],
     ),
     concept(
         "exit-code",
         &["exit"],
-        "0 done, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partly done, 5 stale, 6 locked,
-64 wrong usage, 65 wrong spec, 130 interrupted before any change. `topo --help` lists them.",
+        "0 done, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partly done, 5 stale, 6
+locked, 64 wrong usage, 65 invalid spec, 130 interrupted before any change. `topo --help` lists them.",
         &["blocked", "stale", "lock"],
     ),
     concept(
         "fingerprint",
         &[],
-        "A hash of all changes and steps of a plan and of the cluster that it was made for; not of message counts.
-`topo apply --expect FINGERPRINT` applies only a plan with that fingerprint. It detects edits and accidents, but it is
-no signature.",
+        "A hash of the changes and steps of a plan, and of the cluster that it was made for. Message counts are not
+part of it. `topo apply --expect FINGERPRINT` applies only a plan with that fingerprint. It detects edits and
+accidents, but it is not a signature.",
         &["stale"],
     ),
     concept(
         "hazard",
         &["allowed", "only-shown"],
-        "A loss or a disturbance that a step can cause on this broker now, with the numbers of the broker. Apply refuses an
-open hazard;
-`--allow HAZARD@ADDRESS:N` allows it for one object, up to N messages. `(allowed)` is behind one that is allowed, and
-`(only shown)` behind one that blocks nothing.",
+        "A risk of applying a step to this broker now, such as a loss of messages, with live numbers. Apply refuses a
+plan with a hazard that is not allowed. `--allow HAZARD@ADDRESS:N` allows the hazard for one object, up to N messages.
+`(allowed)` marks a hazard that is allowed, and `(only shown)` marks one that blocks nothing.",
         &["blocked", "message-loss", "routing-gap"],
     ),
     concept(
         "holding",
         &["hold", "drained", "shield", "probe"],
-        "The two queues of a migration. `Q.topo.drained` takes the messages that the old queue holds; `Q.topo.hold` takes
-what is published meanwhile. Both are emptied into the new queue, oldest first, and deleted. The policy `Q.topo.shield`
-keeps other policies off them, and `Q.topo.probe` tests whether the new queue can be declared.",
+        "The two holding queues of a migration: `Q.topo.drained` receives the messages of the old queue, and
+`Q.topo.hold` receives the messages that are published meanwhile. topo moves both into the new queue, oldest first, and
+deletes them. The policy `Q.topo.shield` keeps other policies off them; `Q.topo.probe` tests whether the new queue can
+be declared.",
         &["migrate", "tap"],
     ),
     concept(
         "ifEmpty",
         &["refuse"],
-        "A way to recreate a queue: only if it holds no message, checked again by the broker when it is deleted. A queue with
-messages stays, and the plan is blocked. Without any way (`refuse`, the default), a conflict blocks the plan.",
+        "A way to recreate a queue: only if it holds no messages. The broker checks this again when the queue is
+deleted. A queue with messages stays, and the plan is blocked. The default is `refuse`: every conflict blocks the plan.",
         &["discard", "migrate", "recreate"],
     ),
     concept(
         "info",
         &["note"],
-        "A fact about an object that is worth knowing and blocks nothing: it needs no flag, and no exit code tells of it.
-A finding of a lint rule with that meaning has the same name.",
+        "A fact about an object that is useful to know and blocks nothing. It needs no flag and does not affect the
+exit code. The lowest level of lint findings has the same name.",
         &["hazard", "severity"],
     ),
     concept(
         "keep",
         &[],
-        "A way to resolve a conflict: write the value of the current object into the spec. Nothing changes on the broker. The
-YAML below it is what to write.",
+        "A way to resolve a conflict: write the value of the current object into the spec. Nothing changes on the
+broker. The plan prints the YAML to write.",
         &["conflict", "policy", "recreate"],
     ),
     concept(
         "ladder",
         &["tier", "retry-ladder"],
-        "Delayed retries of a queue as a row of tier queues, one for each delay: a message that fails waits in the next tier
-until its TTL ends, and comes back to the queue. After the last retry it goes to the dead-letter queue. A plan shows the
-generated objects as one line; `--show all` lists them.",
+        "The delayed retries of a queue: a series of tier queues, one for each delay. A message that fails waits in the
+next tier until its TTL expires, and returns to the queue. After the last retry it goes to the dead-letter queue. A
+plan shows the generated objects on one line; `--show all` lists them.",
         &["redeliver", "republish", "retired", "retry"],
     ),
     concept(
         "left",
         &[],
-        "A step that was planned and not done, because tiers that are retired still hold messages. They come back by
-themselves, and the next apply finishes the step. Not a failure.",
+        "A step that was planned but not done, because retired tiers still hold messages. The messages return to their
+queue by themselves, and the next apply finishes the step. This is not a failure.",
         &["retired", "ladder"],
     ),
     concept(
         "live",
         &[],
-        "The messages and consumers of the current queue when the plan was made, with the addresses of the consumers. A
-number that the broker does not give counts as \"some\".",
+        "The messages and consumers of the current queue when the plan was made, with the addresses of the consumers.
+If the broker does not report a number, it counts as \"some\".",
         &["message-loss", "consumer-disruption"],
     ),
     concept(
         "lock",
         &["lease"],
-        "While apply runs, the queue `topo.lock` in the vhost is its lock: one apply a vhost. The holder renews its lease of
-60 s, so the lock of a run that was killed ends by itself. `topo lock` shows the holder, `topo lock --break` deletes
-the lock, and `--lock-timeout` waits for it.",
+        "While apply runs, it holds the queue `topo.lock` in the vhost as a lock, so only one apply runs per vhost. The
+holder renews its lease of 60 s, so the lock of a killed run expires. `topo lock` shows the holder, `topo lock --break`
+deletes the lock, and `--lock-timeout` waits for it.",
         &["stale"],
     ),
     concept(
         "migrate",
         &["migrated", "migration", "swap"],
-        "A way to recreate a queue without losing its messages, while publishers and consumers work: hold what is published,
-drain the old queue, declare the new one, and return all messages, oldest first. An interrupted migration is finished
-by the next apply.",
+        "A way to recreate a queue without losing its messages, while publishers and consumers work: hold what is
+published, drain the old queue, declare the new one, and return all messages, oldest first. The next apply finishes an
+interrupted migration.",
         &["holding", "tap", "unfinished", "recreate", "duplicates", "reorder"],
     ),
     concept(
         "not-attempted",
         &[],
-        "A step that was not begun, because another one failed or the run was interrupted. Running the same command again
-continues there.",
+        "A step that did not start, because another step failed or the run was interrupted. Run the same command again
+to continue there.",
         &["done", "taken-back"],
     ),
     concept(
         "policy",
         &[],
-        "A way to resolve a conflict: set the value by a policy, which applies to the existing queue, where RabbitMQ has a
-policy key for it and the argument of the queue does not override it. The plan says which settings it helps.",
+        "A way to resolve a conflict: set the value by a policy, which applies to the existing queue. This works if
+RabbitMQ has a policy key for the setting and no argument of the queue overrides it. The plan lists the settings that
+it resolves.",
         &["conflict", "keep", "policy-shift"],
     ),
     concept(
         "prune",
         &[],
-        "`--prune` deletes objects that exist, match `owns` and are declared by no spec. Without the flag they stay, and the
-plan lists them.",
+        "`--prune` deletes objects that exist, match `owns` and are not declared by any spec. Without the flag, topo
+keeps and lists them.",
         &["owns", "unmanaged", "delete", "protect"],
     ),
     concept(
         "read-back",
         &["applied"],
-        "After a complete run topo reads the broker again and compares it with the spec. Only then does the report say that
-the broker is as the spec says.",
+        "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the
+broker matches the spec only after this check.",
         &["done"],
     ),
     concept(
         "recreate",
         &[],
         "`-/+`: the object is deleted and declared again, with all its bindings, because a setting cannot change on an
-existing object. `onConflict` or `--recreate` says how: `ifEmpty`, `migrate` or `discard`.",
+existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `migrate` or `discard`.",
         &["ifEmpty", "migrate", "discard", "bindings", "routing-gap", "consumer-disruption"],
     ),
     concept(
@@ -286,36 +287,38 @@ quorum queue delivers it again itself, up to its delivery limit. `republish`: th
     concept(
         "retired",
         &[],
-        "Tier queues and exchanges of retries that the spec no longer wants. New messages take the new way at once.
-Messages that still wait in an old tier come back to the queue by themselves, and the tier is deleted when it is empty.",
+        "Tier queues and exchanges of retries that the spec no longer declares. New messages use the new retries at
+once. Messages that still wait in an old tier return to the queue by themselves; topo deletes the tier when it is
+empty.",
         &["ladder", "left"],
     ),
     concept(
         "severity",
         &["error", "warning"],
-        "How much a finding of a lint rule matters. An error stops `topo validate`; a warning is probably a mistake; an info
-is good to know. `--fail-on` sets what ends a run with exit code 1, and `--lint RULE=LEVEL` gives a rule another level.",
+        "The level of a lint finding. An error stops `topo validate`, a warning points to a probable mistake, and an
+info is good to know. `--fail-on` sets the level that ends a run with exit code 1; `--lint RULE=LEVEL` changes the
+level of a rule.",
         &["info", "lint"],
     ),
     concept(
         "stale",
         &[],
-        "The broker no longer matches the saved plan: something would be done now that is not in it. Apply changes nothing
-(exit code 5) and lists the differences. Steps that are done already do not make a plan stale.",
+        "The broker no longer matches the saved plan: apply would now do something that is not in the plan. Apply
+changes nothing (exit code 5) and lists the differences. Steps that are already done do not make a plan stale.",
         &["fingerprint"],
     ),
     concept(
         "taken-back",
         &["undone"],
-        "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is as
-it was before.",
+        "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is
+as it was before.",
         &["migrate", "not-attempted"],
     ),
     concept(
         "tap",
         &[],
-        "The exchange that stands in front of a queue while it is migrated: every binding of the queue leads to it, and it
-leads to the queue that takes the messages at that moment.",
+        "The exchange in front of a queue during a migration. Every binding of the queue leads to the tap, and the tap
+leads to the queue that receives the messages at that moment.",
         &["migrate", "holding"],
     ),
     concept(
@@ -327,27 +330,27 @@ leads to the queue that takes the messages at that moment.",
     concept(
         "undeclared",
         &["unmanaged"],
-        "An object that exists and that no spec declares. One that matches `owns` is listed in a plan, and `--prune` deletes
-it; any other is left alone.",
+        "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
+deletes it. topo leaves all others alone.",
         &["owns", "prune", "ignore"],
     ),
     concept(
         "unfinished",
         &[],
-        "A migration that an earlier run began and did not finish. The next apply finishes it, or undoes it where it cannot
-be finished; `--abort ADDRESS` undoes it. While another apply holds the lock, wait for that one.",
+        "A migration that an earlier run started and did not finish. The next apply finishes it, or rolls it back if it
+cannot be finished; `--abort ADDRESS` rolls it back. While another apply holds the lock, wait for that one.",
         &["cut-short", "migrate", "lock"],
     ),
 ];
 
-/// The concept of a word, with blanks or hyphens, in any case.
+/// Returns the concept of a word. Case does not matter, and blanks match hyphens.
 pub fn concept_of(word: &str) -> Option<&'static Concept> {
     let word = word.to_lowercase().replace(' ', "-");
     CONCEPTS.iter().find(|concept| concept.words().any(|known| known.to_lowercase() == word))
 }
 
 impl Concept {
-    /// All words that lead to it.
+    /// All words that find this concept.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.word).chain(self.also.iter().copied())
     }
@@ -367,13 +370,13 @@ impl Concept {
     }
 }
 
-/// All of them as a page for people.
+/// Returns all concepts as one Markdown page.
 pub fn reference() -> String {
     let mut page = "\
 # Words of plans and reports
 
 The words that topo prints in plans and reports. `topo explain WORD` prints the same; it also explains each lint rule, each hazard,
-each key of a spec and each error. This page is written from the table that the command reads.
+each key of a spec and each error. This page is generated from the same table.
 "
     .to_owned();
     for concept in CONCEPTS {
