@@ -33,7 +33,7 @@ Exit codes:
     3  blocked: a hazard is not allowed, or a conflict is open
     4  partly done: the report says what is left; run it again
     5  stale: the broker no longer matches the saved plan
-    6  another apply holds the lock; lock: it is held
+    6  another apply holds the lock; for topo lock: a lock is held
    64  usage: these flags make no sense
    65  the spec does not parse, or refers to what is not there
   130  interrupted, nothing was changed
@@ -42,7 +42,7 @@ Environment:
   TOPO_VAR_NAME is a value for ${NAME} in the specs. No other variable is.
   Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
   --allow, --allow-other-broker, --prune, --abort, --break, --no-backup,
-  --yes, and --broker-version of plan.
+  --ignore-missing-rights, --yes, and --broker-version of plan.
   What is typed goes first; an empty one is none.
   RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
   _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
@@ -111,9 +111,9 @@ pub(super) enum Command {
     Plan(Box<PlanArguments>),
     /// Make the broker match the spec
     Apply(Box<ApplyArguments>),
-    /// Print a saved plan, in every format of plan; no broker needed
+    /// Print a saved plan in any format, without a broker
     Show(ShowArguments),
-    /// Show who holds the lock of a vhost; with --break, delete it
+    /// Show who holds the lock of a vhost, or delete it with --break
     Lock(Box<LockArguments>),
     /// Check specs offline
     Validate(ValidateArguments),
@@ -121,7 +121,7 @@ pub(super) enum Command {
     Export(Box<ExportArguments>),
     /// Print what workers must know: retries, verbs, exchanges, dead letters
     Contract(ContractArguments),
-    /// Draw the life of a message in a queue; or explain a lint rule, a hazard, a key of specs or a word of the output
+    /// Draw the life of a message in a queue, or explain a lint rule, a hazard, a key of specs or a word of the output
     Explain(ExplainArguments),
     /// Draw the topology, or what a saved plan does to it
     Graph(GraphArguments),
@@ -224,7 +224,7 @@ pub(super) struct PlanningArguments {
     /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
     #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]
     pub(super) target: Vec<Glob>,
-    /// List every object, also those that are made for a queue's retries and are one line else
+    /// List every object, including those generated for retries, which otherwise share one line
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW")]
     pub(super) show: Option<Show>,
     #[command(flatten)]
@@ -299,7 +299,7 @@ pub(super) struct ApplyArguments {
     /// Write no such file
     #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
     pub(super) no_backup: bool,
-    /// Apply although the broker lists fewer rights for the user than the plan needs: for users that another backend
+    /// Apply even if the broker lists fewer rights for the user than the plan needs: for users that another backend
     /// (LDAP, OAuth 2) authorizes
     #[arg(long, help_heading = "Applying")]
     pub(super) ignore_missing_rights: bool,
