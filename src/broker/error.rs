@@ -243,8 +243,8 @@ pub enum BrokerError {
         /// The binding.
         binding: String,
     },
-    /// Topic permissions changed between the plan and the deletion that would take them along. Nothing was deleted.
-    #[error("{object} was left alone: its topic permissions changed meanwhile; run again to take them along")]
+    /// Topic permissions changed between the plan and the deletion of their exchange. Nothing was deleted.
+    #[error("{object} was left alone: its topic permissions changed meanwhile; run the command again")]
     TopicPermissionsChanged {
         /// The exchange.
         object: String,

@@ -1,4 +1,4 @@
-//! `topo lock`: who holds the lock of a vhost; and with `--break`, deletes it.
+//! `topo lock`: shows who holds the lock of a vhost, and deletes the lock with `--break`.
 
 use super::arguments::{Global, ReportFormat};
 use super::exit::Exit;
@@ -66,7 +66,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
 
 struct Vhosts {
     names: Vec<VhostName>,
-    /// Whether it was typed, and no spec says that it will exist.
+    /// Whether the name comes from `--vhost` and not from a spec, so that it must exist.
     is_typed: bool,
 }
 
@@ -84,7 +84,7 @@ fn vhosts(arguments: &LockArguments) -> Result<Vhosts, Failure> {
     }
 }
 
-/// Deletes the lock of one vhost, with consent.
+/// Deletes the lock of one vhost after a confirmation.
 async fn break_one(
     found: &mut Found,
     queue: &QueueName,
@@ -93,9 +93,12 @@ async fn break_one(
 ) -> Result<(), Failure> {
     let Some(held) = &found.held else { return Ok(()) };
     if !held.is_of_topo() {
-        return Err(Failure::failed(format!("vhost {}: {} is no lock; it was not deleted", found.vhost, held.holder))
-            .exit(Exit::Locked)
-            .hint("choose another name for the lock: --lock-name NAME"));
+        return Err(Failure::failed(format!(
+            "vhost {}: {} is not a lock; it was not deleted",
+            found.vhost, held.holder
+        ))
+        .exit(Exit::Locked)
+        .hint("choose another name for the lock: --lock-name NAME"));
     }
     let question = format!(
         "Delete the lock of {} on vhost {}? If that apply still runs, it stops, possibly halfway. [y/N] ",
@@ -126,7 +129,7 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
         let node = match (&held.node, held.node_is_up) {
             (Some(node), Some(true)) => format!("{node}, which is up"),
             (Some(node), Some(false)) => format!("{node}, which is {}", Painted(RED, "down")),
-            (Some(node), None) => format!("{node}; the user may not see whether it is up (tag monitoring)"),
+            (Some(node), None) => format!("{node}; only a user with the tag monitoring can see whether it is up"),
             (None, _) => "not known".to_owned(),
         };
         let _ = writeln!(text, "  queue   {}", arguments.lock_name);
@@ -136,9 +139,9 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
                 format!("{} s; it does not end while the node is down", lease.as_secs())
             }
             Some(lease) => {
-                format!("{0} s; renewed by its holder, free {0} s after its holder has ended", lease.as_secs())
+                format!("{0} s; renewed by its holder, expires {0} s after its holder has ended", lease.as_secs())
             }
-            None => "none; it does not end by itself".to_owned(),
+            None => "none; it does not expire".to_owned(),
         };
         let _ = writeln!(text, "  lease   {lease}");
         if held.is_of_topo() && !arguments.break_lock {

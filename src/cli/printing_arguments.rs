@@ -6,17 +6,17 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// How a plan is printed, and which exit code tells of it.
+/// How a plan is printed, and whether the exit code depends on it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Printing")]
 pub(super) struct PrintingArguments {
     /// How to print the plan
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: PlanFormat,
-    /// Print one line an object, and the summary; only with --format text
+    /// Print one line per object and the summary; only with --format text
     #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
     pub(super) short: bool,
-    /// The same plan in another format, too, into a file: FORMAT=FILE; may be repeated
+    /// Also write the plan in another format to a file: FORMAT=FILE; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
     pub(super) also: Vec<(PlanFormat, PathBuf)>,
     /// Exit with 2 when there are changes, and 3 when they are blocked
@@ -26,15 +26,15 @@ pub(super) struct PrintingArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// A plan that topo plan --out wrote
+    /// A plan saved by topo plan --out
     #[arg(value_name = "FILE")]
     pub(super) saved: PathBuf,
     #[command(flatten)]
     pub(super) printing: PrintingArguments,
-    /// List every object, also those that are made for a queue's retries and are one line else
+    /// List every object, including those generated for retries, which otherwise share one line
     #[arg(long, value_enum, value_name = "WHAT", env = "TOPO_SHOW", help_heading = "Printing")]
     pub(super) show: Option<Show>,
-    /// Print the plan as it is with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    /// Print the plan with this hazard allowed: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD", help_heading = "Printing")]
     pub(super) allow: Vec<Allowances>,
 }

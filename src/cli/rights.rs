@@ -8,7 +8,7 @@ use crate::plan::rights::{Lacking, Needs, User, added, lacking};
 use crate::plan::{Note, Plan, VhostPlan};
 use percent_encoding::percent_decode_str;
 
-/// So many names are shown of each permission.
+/// The maximum number of names that are shown for each permission.
 const MOST_NAMES: usize = 3;
 
 /// A right that the user lacks for a plan.
@@ -19,7 +19,7 @@ pub(super) struct MissingRight {
 }
 
 /// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker tells it. A plan is often
-/// made by a user with fewer rights than the apply, so a plan goes on all the same.
+/// made by a user with fewer rights than the apply, so missing rights do not stop a plan.
 pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
     let mut all = Vec::new();
     if plan.step_count() == 0 {
@@ -68,16 +68,16 @@ fn missing(part: &VhostPlan, user: &User, lacking: &Lacking) -> Vec<MissingRight
         commands.extend(lacking.patterns.as_ref().map(grant));
         // From 4.2.9 and 4.3.3 on, both look the same.
         let text = format!(
-            "user `{}` cannot create the vhost (or cannot see it): that takes the tag administrator",
+            "user `{}` cannot create the vhost (or cannot see it): this requires the tag administrator",
             user.name
         );
         all.push(MissingRight { user: user.name.clone(), text, commands });
     } else if lacking.administrator {
-        let text = format!("user `{}` cannot change the vhost: that takes the tag administrator", user.name);
+        let text = format!("user `{}` cannot change the vhost: this requires the tag administrator", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "administrator")] });
     }
     if lacking.policymaker {
-        let text = format!("user `{}` cannot write policies: that takes the tag policymaker", user.name);
+        let text = format!("user `{}` cannot write policies: this requires the tag policymaker", user.name);
         all.push(MissingRight { user: user.name.clone(), text, commands: vec![set_tags(user, "policymaker")] });
     }
     if !lacking.permissions.is_empty() {
@@ -121,8 +121,8 @@ fn set_permissions(vhost: &str, user: &str, patterns: &[String; 3]) -> String {
     format!("rabbitmqctl set_permissions -p {} {} {}", quoted(vhost), quoted(user), patterns.join(" "))
 }
 
-/// The hints for a request that was refused for want of a permission: the least that permits it. topo may not see the
-/// permissions that the user has.
+/// Returns the hints for a request that was refused for lack of a permission: the least privilege that permits it. topo may not
+/// see the current permissions of the user.
 pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
     let (method, path) = request.split_once(' ').unwrap_or_default();
     let segments: Vec<String> = path
@@ -140,7 +140,7 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
             let mut hints = permit(vhost, username, &Needs::configure(name));
             if method == "PUT" {
                 hints.push(format!(
-                    "where it may configure it: a dead-letter or alternate exchange also takes read on {name} and write on that exchange"
+                    "if the user may already configure it: a dead-letter or alternate exchange also requires read on {name} and write on that exchange"
                 ));
             }
             hints
@@ -153,7 +153,7 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
             permit(vhost, username, &Needs { read: [(*name).to_owned()].into(), ..Needs::default() })
         }
         ("GET", _) => vec![format!(
-            "a user with any permission in the vhost can read it, were it on no object: {}",
+            "a user with any permission in the vhost can read it, even one that matches no object: {}",
             set_permissions(vhost, username, &["^$", "^$", "^$"].map(str::to_owned))
         )],
         _ => vec![format!(
@@ -163,7 +163,7 @@ pub(super) fn hints(username: &str, request: &str) -> Vec<String> {
     }
 }
 
-/// The hints that grant permissions to a user of whom the others are not known.
+/// Returns the hints that grant permissions to a user whose other permissions are not known.
 pub(super) fn permit(vhost: &str, username: &str, needs: &Needs) -> Vec<String> {
     let [configure, write, read] = needs.by_permission().map(|(permission, names)| {
         let present = permission.to_uppercase();
@@ -172,13 +172,13 @@ pub(super) fn permit(vhost: &str, username: &str, needs: &Needs) -> Vec<String> 
     let what = listed(needs);
     let alone =
         needs.by_permission().into_iter().filter(|(_, names)| !names.is_empty()).map(|(permission, names)| {
-            format!("where {} is empty, '{}' alone", permission.to_uppercase(), added(names))
+            format!("if {} is empty, use only '{}'", permission.to_uppercase(), added(names))
         });
     vec![
-        format!("let it {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
+        format!("let the user {what}: {}", set_permissions(vhost, username, &[configure, write, read])),
         // All three are set at once. An empty one beside `|` would match everything.
         format!(
-            "CONFIGURE, WRITE and READ are the patterns that it has: rabbitmqctl list_user_permissions {}; {}",
+            "CONFIGURE, WRITE and READ are the current patterns of the user: rabbitmqctl list_user_permissions {}; {}",
             quoted(username),
             alone.collect::<Vec<_>>().join("; ")
         ),

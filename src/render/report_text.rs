@@ -28,9 +28,8 @@ pub fn action(action: &Action) -> String {
     })
 }
 
-/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`, and why it
-/// stalls, if it does. The
-/// numbers are first, because a screen may end before the names do.
+/// How far a queue is emptied: `1,204 so far, 3,000 left, 600 a second, about 5 s to go: move messages orders → …`, and the
+/// reason if it stalls. The numbers are first, because a narrow screen may cut the names.
 pub fn moving(
     step: &Action,
     (moved, left): (Option<u64>, Option<u64>),

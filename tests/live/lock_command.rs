@@ -128,7 +128,7 @@ fn a_queue_of_an_application_is_not_deleted() {
     let lock = "lock --vhost {vhost} --lock-name jobs";
     topo.run(lock.split(' ')).expect_code(6).expect_text("that topo did not make").expect_no_text("--break");
     let refused = topo.run(format!("{lock} --break --yes").split(' ')).expect_code(6);
-    refused.expect_error("is no lock; it was not deleted").expect_no_result();
+    refused.expect_error("is not a lock; it was not deleted").expect_no_result();
     assert_eq!(amqp.ready("jobs"), 3);
 }
 
