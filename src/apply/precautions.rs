@@ -1,12 +1,12 @@
-//! Looks before and after each deletion of a recreate: what would be lost is known, and can be restored.
+//! Checks before and after each deletion of a recreate that bindings and topic permissions can be restored.
 
 use crate::broker::{BrokerError, LockedBroker};
 use crate::model::{Address, Binding, Object, ObjectId};
 use crate::plan::{Action, ChangeKind, VhostPlan};
 use std::collections::BTreeSet;
 
-/// Binds again what is bound already, as far as it is somebody else's: that changes nothing, and a refusal (no permission
-/// on the other exchange, an exclusive queue) comes while everything is still there.
+/// Repeats each existing binding that the spec does not declare. This changes nothing, and a refusal (no permission on the
+/// other exchange, an exclusive queue) comes before the object is deleted.
 pub(super) async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
     let restored: BTreeSet<&Binding> = bound_by(part).collect();
     let declared = &part.wanted.topology.bindings;
@@ -60,7 +60,7 @@ fn bound_by(part: &VhostPlan) -> impl Iterator<Item = &Binding> {
     })
 }
 
-/// A binding that appeared since the plan was made would be lost with the object, and nobody would know of it.
+/// Refuses to continue if a binding appeared since the plan was made: it would be lost with the object.
 pub(super) async fn nothing_new_is_bound(
     part: &VhostPlan,
     broker: &LockedBroker,
@@ -84,7 +84,7 @@ pub(super) async fn nothing_new_is_bound(
     }
 }
 
-/// A 204 proves nothing: what is deleted must be gone, and what is made again must be there, before the next step.
+/// Verifies a step before the next one: a deleted object is gone, a declared one exists. A 204 alone proves neither.
 pub(super) async fn verify(broker: &LockedBroker, action: &Action) -> Result<(), BrokerError> {
     let (id, expected) = match action {
         Action::DeleteQueue { .. } | Action::DeleteExchange { .. } => (action.object(), false),

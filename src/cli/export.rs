@@ -21,7 +21,7 @@ use std::path::Path;
 /// Vhosts whose permissions are read at once.
 const VHOSTS_AT_ONCE: usize = 4;
 
-/// What is exported, and what no spec declares.
+/// The vhosts to export, and the objects that no spec can declare.
 struct Source {
     snapshots: Vec<Snapshot>,
     /// Objects of the cluster.

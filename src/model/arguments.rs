@@ -306,7 +306,7 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<Vec<ArgumentValue>>(text).map(|tables| tables.len());
         let refused = memory::bounded(many.len(), || read(&many)).unwrap_err().to_string();
         assert!(refused.contains("its arguments take more than"), "{refused}");
-        // What queues of a real broker have.
+        // Typical arguments of a real broker's queues.
         let queue = r#"{"x-queue-type":"quorum","x-max-length":1000,"x-dead-letter-exchange":"orders.dlx"}"#;
         let real = format!("[{}]", vec![queue; 300_000].join(","));
         assert_eq!(memory::bounded(real.len(), || read(&real)).unwrap(), 300_000);

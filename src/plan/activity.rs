@@ -46,7 +46,7 @@ pub enum Shovels {
     Known(Vec<ShovelEnd>),
 }
 
-/// What is known of the topic permissions of a vhost.
+/// The known topic permissions of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TopicPermissions {

@@ -278,7 +278,7 @@ pub struct Conflict {
     pub ways_out: Vec<WayOut>,
 }
 
-/// What a recreate takes along: bindings and topic permissions.
+/// The bindings and topic permissions that a recreate restores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptBindings {
     /// How many of them the spec declares.

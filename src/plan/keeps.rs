@@ -16,7 +16,7 @@ const KEPT_TOPIC_PERMISSIONS: &str = "x-topo-kept-topic-permissions";
 /// The argument of a keep that says whose they are: `queue` or `exchange`, a blank, and the name.
 const KEPT_FOR: &str = "x-topo-kept-for";
 
-/// What a keep remembers.
+/// The contents of a keep.
 pub(super) struct Kept {
     /// The object that is recreated.
     pub(super) id: ObjectId,
@@ -56,7 +56,7 @@ pub(super) fn keep(
     (ExchangeName::new(keep_name), exchange)
 }
 
-/// What a keep remembers, if the exchange is one.
+/// Returns the contents of a keep; `None` if the exchange is not a keep.
 pub(super) fn kept_by(exchange: &Exchange) -> Option<Kept> {
     let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
     let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
@@ -76,7 +76,7 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
     options.targets.is_empty() || options.targets.iter().any(|target| target.matches(address.as_str()))
 }
 
-/// Says of keeps whose object the spec does not declare: their bindings wait for somebody else's apply.
+/// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their bindings.
 pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
     let topology = &situation.wanted.topology;
     for (name, exchange) in &situation.current.exchanges {
@@ -96,7 +96,7 @@ pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
     }
 }
 
-/// The keeps that killed runs left, of objects that the spec wants, with what they remember and what is to be restored.
+/// Returns the keeps that killed runs left for desired objects, with their contents and the bindings to restore.
 pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
     let wanted = situation.wanted;
     let is_wanted = |id: &ObjectId| match id {
@@ -104,7 +104,7 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
         ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     };
-    // What would be deleted if it were still there is not bound again; what is never touched would not be deleted.
+    // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
     let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
         Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
@@ -114,8 +114,8 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
     let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
         let mut kept = kept_by(exchange).filter(|kept| is_wanted(&kept.id))?;
         let id = &kept.id;
-        // Whoever may declare an exchange can write what looks like a keep: only one of the right name is believed, and
-        // only what it says of its own object.
+        // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and only
+        // its data about its own object.
         if keep(id, &[], &[]).0 != *name || !is_targeted(&situation.address(id), options) {
             return None;
         }

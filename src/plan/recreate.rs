@@ -161,7 +161,7 @@ pub(super) fn bindings_of<'a>(situation: &Situation<'a>, id: &'a ObjectId) -> im
     situation.current.bindings.iter().filter(move |binding| binding.touches(id))
 }
 
-/// What a recreate takes along: all bindings that are live, whoever made them, and all topic permissions.
+/// Returns the bindings and topic permissions that a recreate restores: all current ones, declared or not.
 pub(super) fn kept_bindings(situation: &Situation<'_>, planned: &PlannedChange) -> KeptBindings {
     let mut kept = KeptBindings::default();
     let Some(id) = planned.id() else { return kept };

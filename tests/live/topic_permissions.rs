@@ -276,7 +276,7 @@ fn deletion_of_a_restricted_exchange_must_be_allowed() {
     assert_eq!(permissions(&stage.vhost).len(), 1);
 }
 
-/// What a backup holds is imported in the order in which topo names its files.
+/// The files of a backup are imported in the order in which topo names them.
 #[test]
 fn backup_restores_topic_permissions() {
     let Some(node) = khepri() else { return };
