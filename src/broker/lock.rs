@@ -327,7 +327,10 @@ impl Lock {
     async fn take_away(&self, token: Option<&str>) -> Result<(), BrokerError> {
         let name = format!("{}{TAKING_AWAY}", self.queue);
         let right = Self { queue: QueueName::new(name), ..self.clone() };
-        right.put().await?;
+        // A PUT beside the right of another would start its lease anew, and that of a killed run would never end.
+        if !matches!(right.look().await?, Seen::Others(_)) {
+            right.put().await?;
+        }
         let taken = match right.look().await? {
             // Only now: what was seen before may have been taken away since, and be somebody's.
             Seen::Ours => self.delete_of(token).await,

@@ -38,7 +38,7 @@ pub(super) fn plan(
     let nobody_knows = Activity::default();
     let levels = findings::levels(lint);
     let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.dialect), &levels);
-    let found = found.amid(&loaded, &snapshots, &levels);
+    let found = found.amid(&loaded, &snapshots, (&levels, &options.prune));
     let wanted: Vec<Arc<Wanted>> = loaded.take_wanted().into_iter().map(Arc::new).collect();
     let parts = snapshots.iter().zip(&wanted);
     let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, wanted, &nobody_knows, options)).collect();

@@ -140,11 +140,8 @@ async fn intent(
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
-    let again = format!(
-        "topo apply --plan {}{connection}{other}{}",
-        shell::path(Path::new(&path)),
-        locking::name_flag(&arguments.lock_name)
-    );
+    let again =
+        format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), own_flags(arguments));
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 
@@ -169,7 +166,7 @@ fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String =
         arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
-    format!("topo apply{flags}{connection}{}", locking::name_flag(&arguments.lock_name))
+    format!("topo apply{flags}{connection}{}", own_flags(arguments))
 }
 
 /// Neither a person, nor a plan that one has reviewed.
@@ -183,11 +180,17 @@ fn nobody_to_ask(arguments: &ApplyArguments) -> Failure {
     failure.hint(format!("say that it is wanted: {} --yes", abort_line(arguments)))
 }
 
+/// The flags of apply alone that every command after this one needs, too.
+fn own_flags(arguments: &ApplyArguments) -> String {
+    let rights = if arguments.ignore_missing_rights { " --ignore-missing-rights" } else { "" };
+    format!("{}{rights}", locking::name_flag(&arguments.lock_name))
+}
+
 /// The command that goes on after this one.
 fn again(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
-    format!("topo apply{spec}{connection}{planning}{lint}{}", locking::name_flag(&arguments.lock_name))
+    format!("topo apply{spec}{connection}{planning}{lint}{}", own_flags(arguments))
 }
 
 /// From here on the broker is changed.

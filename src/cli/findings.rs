@@ -14,11 +14,12 @@ use crate::broker::Snapshot;
 use crate::diff::merged;
 use crate::lint::{Finding, Levels, RULES, Subject, lint};
 use crate::model::count::count;
-use crate::model::{Address, BrokerVersion, Topology};
+use crate::model::{Address, BrokerVersion, ObjectKind, Topology};
 use crate::plan::{Plan, VhostPlan};
 use crate::render::style::{Painted, YELLOW};
 use crate::render::{findings, plan_markdown};
 use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
+use std::collections::BTreeSet;
 
 /// So many are shown beside a plan; `topo validate` shows all.
 const MOST_BESIDE_A_PLAN: usize = 20;
@@ -98,10 +99,15 @@ pub(super) fn of<'a>(loaded: &Loaded, dialects: impl Iterator<Item = &'a Dialect
 
 impl Found {
     /// The same beside the live objects of each vhost. Rules are asked again only where the vhost holds more than the spec.
-    pub(super) fn amid(mut self, loaded: &Loaded, snapshots: &[Snapshot], levels: &Levels) -> Self {
+    pub(super) fn amid(
+        mut self,
+        loaded: &Loaded,
+        snapshots: &[Snapshot],
+        (levels, prune): (&Levels, &BTreeSet<ObjectKind>),
+    ) -> Self {
         let vhosts = loaded.expanded.iter().zip(snapshots);
         for (findings, ((spec, expansion), snapshot)) in self.findings.iter_mut().zip(vhosts) {
-            let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope);
+            let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
             if holds_more(&live, &expansion.topology) {
                 let subject = Subject::new(spec, expansion, &snapshot.dialect);
                 *findings = lint(&subject.amid(&live, snapshot.has_passing), levels);

@@ -81,8 +81,9 @@ fn loaded(
     };
     if let Some(only) = &only {
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
-        expanded.retain(|(spec, _)| spec.vhost.value.as_str() == only);
-        dialects = expanded.iter().map(|(spec, _)| dialect_of(&spec.vhost.value)).collect();
+        // Together: a second question could be answered in another way.
+        let of_vhost = |((spec, _), _): &((Spec, Expansion), Dialect)| spec.vhost.value.as_str() == only;
+        (expanded, dialects) = expanded.into_iter().zip(dialects).filter(of_vhost).unzip();
         if expanded.is_empty() {
             return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
                 .hint(format!("they are for {}", known.join(", "))));

@@ -47,19 +47,30 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
         locks.push(Found { vhost, exists, held, is_broken: false });
     }
     drop(reading);
+    let mut failure = None;
     if arguments.break_lock {
         if arguments.format == ReportFormat::Text {
             output::tell(&text(&locks, arguments));
         }
         for found in &mut locks {
-            break_one(found, &queue, (&broker, &survey), arguments).await?;
+            failure = break_one(found, &queue, (&broker, &survey), arguments).await.err();
+            if failure.is_some() {
+                break;
+            }
         }
+    }
+    let is_partial = locks.iter().any(|found| found.is_broken);
+    if let Some(failure) = failure.take_if(|_| !is_partial) {
+        return Err(failure);
     }
     output::print(&match arguments.format {
         ReportFormat::Text if arguments.break_lock => broken(&locks),
         ReportFormat::Text => text(&locks, arguments),
         ReportFormat::Json => document(&locks, &queue),
     })?;
+    if let Some(failure) = failure {
+        return Err(failure.exit(Exit::Partial));
+    }
     let is_held = locks.iter().any(|found| found.held.is_some() && !found.is_broken);
     Ok(if is_held { Exit::Locked } else { Exit::Done })
 }
@@ -101,7 +112,7 @@ async fn break_one(
         .hint("choose another name for the lock: --lock-name NAME"));
     }
     let question = format!(
-        "Delete the lock of {} on vhost {}? If that apply still runs, it stops, possibly halfway. [y/N] ",
+        "Delete the lock of {} on vhost {}? If that apply still runs, it stops within a minute, possibly halfway. [y/N] ",
         held.holder, found.vhost
     );
     if !arguments.yes && !confirm::is_yes(&question)? {
@@ -160,7 +171,10 @@ fn broken(locks: &[Found]) -> String {
     let mut text = String::new();
     for found in locks {
         let _ = match &found.held {
-            Some(held) => writeln!(text, "vhost {}: deleted the lock of {}", found.vhost, held.holder),
+            Some(held) if found.is_broken => {
+                writeln!(text, "vhost {}: deleted the lock of {}", found.vhost, held.holder)
+            }
+            Some(held) => writeln!(text, "vhost {}: still locked by {}", found.vhost, held.holder),
             None => writeln!(text, "vhost {}: not locked; nothing was deleted", found.vhost),
         };
     }

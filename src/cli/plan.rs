@@ -35,7 +35,8 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             };
             let progress = Progress::new(global);
             let mut planned = planning::read(&access, sources, &options, &arguments.lint, &progress).await?;
-            rights::note(&access, &mut planned.plan, LOCK_QUEUE).await;
+            let lock = connection::environment("TOPO_LOCK_NAME");
+            rights::note(&access, &mut planned.plan, lock.as_deref().unwrap_or(LOCK_QUEUE)).await;
             planned
         }
     };

@@ -98,7 +98,7 @@ pub(super) async fn read(
 ) -> Result<Planned, Failure> {
     let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
     let Reading { loaded, wanted, found, snapshots } =
-        super::reading::read(&access.broker, sources, findings::levels(lint)).await?;
+        super::reading::read(&access.broker, sources, findings::levels(lint), options.prune.clone()).await?;
     let plan = of(access, &snapshots, &wanted, options).await?;
     drop(reading);
     Ok(Planned { loaded, plan, wanted, found })

@@ -8,8 +8,9 @@ use super::sources::Sources;
 use crate::behaviour::Dialect;
 use crate::broker::{Broker, Snapshot, Survey};
 use crate::lint::Levels;
-use crate::model::{BrokerVersion, VhostName};
+use crate::model::{BrokerVersion, ObjectKind, VhostName};
 use crate::plan::Wanted;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use tokio::try_join;
@@ -25,7 +26,12 @@ pub(super) struct Reading {
 }
 
 /// Reads both. What is wrong with the specs is said before any broker is waited for.
-pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> Result<Reading, Failure> {
+pub(super) async fn read(
+    broker: &Broker,
+    sources: Sources,
+    levels: Levels,
+    prune: BTreeSet<ObjectKind>,
+) -> Result<Reading, Failure> {
     let guessed = sources.vhosts_at_a_glance();
     let (tell, told) = oneshot::channel();
     let surveyed: Arc<OnceLock<Survey>> = Arc::default();
@@ -67,7 +73,7 @@ pub(super) async fn read(broker: &Broker, sources: Sources, levels: Levels) -> R
     let ((survey, (mut loaded, found, levels)), listed) = try_join!(specs, lists)?;
     let snapshots = listed.snapshots(survey)?;
     let join = move || {
-        let found = found.amid(&loaded, &snapshots, &levels);
+        let found = found.amid(&loaded, &snapshots, (&levels, &prune));
         let wanted = loaded.take_wanted().into_iter().map(Arc::new).collect();
         Ok(Reading { loaded, wanted, found, snapshots })
     };

@@ -1,15 +1,20 @@
 //! A live topology together with the one of a spec.
 
 use super::{Change, DeleteReason, diff};
-use crate::model::{Binding, Object, ObjectId, Scope, Topology};
+use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
+use std::collections::BTreeSet;
 
-/// The topology after an apply without `--prune`: everything desired, and all live objects that the spec does not remove.
-pub fn merged(current: &Topology, desired: &Topology, scope: &Scope) -> Topology {
+/// The topology after an apply that prunes objects of these kinds: everything desired, and all live objects that are neither
+/// removed by the spec nor pruned.
+pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTreeSet<ObjectKind>) -> Topology {
     let mut merged = current.clone();
     for change in diff(current, desired, scope) {
         match change {
             Change::Create(object) | Change::Alter { after: object, .. } => insert(&mut merged, object),
             Change::Delete { object, reason: DeleteReason::Removed } => remove(&mut merged, &object.id()),
+            Change::Delete { object, reason: DeleteReason::Undeclared } if prune.contains(&object.id().kind()) => {
+                remove(&mut merged, &object.id());
+            }
             Change::Delete { reason: DeleteReason::Undeclared | DeleteReason::Retired, .. } => {}
         }
     }
@@ -46,7 +51,7 @@ fn remove(topology: &mut Topology, id: &ObjectId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Destination, Queue};
+    use crate::model::{Destination, Glob, Queue};
 
     fn vhost(queues: &[&str]) -> Topology {
         let mut topology = Topology::missing("v".into());
@@ -71,8 +76,16 @@ mod tests {
     #[test]
     fn live_objects_stay_unless_they_are_removed() {
         let scope = Scope { removed: [ObjectId::Queue("old".into())].into(), ..Scope::default() };
-        let merged = merged(&vhost(&["live", "old"]), &vhost(&["new"]), &scope);
-        assert_eq!(merged.queues, vhost(&["live", "new"]).queues);
-        assert_eq!(merged.bindings, vhost(&["live", "new"]).bindings);
+        let after = |scope: &Scope, prune: &[ObjectKind]| {
+            merged(&vhost(&["live", "old"]), &vhost(&["new"]), scope, &prune.iter().copied().collect())
+        };
+        let kept = after(&scope, &[]);
+        assert_eq!(kept.queues, vhost(&["live", "new"]).queues);
+        assert_eq!(kept.bindings, vhost(&["live", "new"]).bindings);
+        let owned = Scope { owns: vec![Glob::new("*")], ..scope };
+        assert_eq!(after(&owned, &[ObjectKind::Exchange]).queues, kept.queues);
+        let pruned = after(&owned, &[ObjectKind::Queue]);
+        assert_eq!(pruned.queues, vhost(&["new"]).queues);
+        assert_eq!(pruned.bindings, vhost(&["new"]).bindings);
     }
 }

@@ -7,10 +7,12 @@ use super::{Action, VhostPlan};
 use crate::behaviour::Pattern;
 use crate::model::names::pattern_of;
 use crate::model::{Arguments, Binding, QueueName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Above this number of names, a pattern matches what they begin with.
 const MOST_NAMES: usize = 8;
+/// The characters that end the first word of a name.
+const SEPARATORS: [char; 5] = ['.', '-', '_', ':', '/'];
 /// The pattern that matches no object.
 const NO_OBJECT: &str = "^$";
 
@@ -191,17 +193,34 @@ fn pattern(names: &BTreeSet<String>, present: &str) -> String {
     if present == NO_OBJECT { added } else { format!("{added}|{present}") }
 }
 
-/// The pattern of some names. Of many it is a longer one than theirs, but short enough to be read.
+/// The pattern of some names. Many that begin alike become their beginning, which matches more, but can be read.
 pub fn added(names: &BTreeSet<String>) -> String {
+    let exact = || names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
     if names.len() <= MOST_NAMES {
-        return names.iter().map(|name| pattern_of(name)).collect::<Vec<_>>().join("|");
+        return exact();
     }
-    // They are sorted: what the first and the last have in common, all have.
-    let ends = names.first().zip(names.last());
-    let (first, last) = ends.map_or(("", ""), |(first, last)| (first.as_str(), last.as_str()));
+    let mut alike: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        let word = name.find(SEPARATORS).map_or(name.as_str(), |end| &name[..end]);
+        alike.entry(word).or_default().push(name);
+    }
+    if alike.len() > MOST_NAMES {
+        return exact();
+    }
+    let patterns = alike.values().map(|names| match names[..] {
+        [name] => pattern_of(name),
+        _ => beginning(names),
+    });
+    patterns.collect::<Vec<_>>().join("|")
+}
+
+/// The pattern of all names that begin as these do. They are sorted: what the first and the last have in common, all have.
+fn beginning(names: &[&str]) -> String {
+    let (first, last) = names.first().zip(names.last()).map_or(("", ""), |(first, last)| (*first, *last));
     let common: String =
         first.chars().zip(last.chars()).take_while(|(one, other)| one == other).map(|it| it.0).collect();
-    if common.is_empty() { ".*".to_owned() } else { pattern_of(&common).trim_end_matches('$').to_owned() }
+    let whole = pattern_of(&common);
+    whole.strip_suffix('$').map(str::to_owned).unwrap_or(whole)
 }
 
 #[cfg(test)]
@@ -225,8 +244,14 @@ mod tests {
     fn many_names_become_their_beginning() {
         let many: BTreeSet<String> = (0..20).map(|number| format!("shop.$q{number}")).collect();
         assert_eq!(added(&many), r"^shop\.\$q");
+        // The lock is among the names of each plan.
+        let with_lock = many.iter().cloned().chain(["topo.lock".to_owned()]).collect();
+        assert_eq!(added(&with_lock), r"^shop\.\$q|^topo\.lock$");
+        let escaped: BTreeSet<String> = (0..20).map(|number| format!("a.b${number}")).collect();
+        assert_eq!(added(&escaped), r"^a\.b\$");
+        // Never a pattern that matches everything.
         let apart: BTreeSet<String> = (0..20).map(|number| format!("{number}")).collect();
-        assert_eq!(added(&apart), ".*");
+        assert_eq!(added(&apart).split('|').count(), 20);
     }
 
     #[test]

@@ -312,6 +312,8 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         Some(last) => {
             last.pop();
         }
+        // What an earlier apply left: a binding or a topic permission to restore, a keep to delete.
+        None if plan.step_count() > 0 => parts.push(format!("{} to finish", count(plan.step_count() as u64, "step"))),
         None => parts.push("nothing to change".to_owned()),
     }
     parts[0].insert_str(0, "Plan: ");

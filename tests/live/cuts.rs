@@ -129,7 +129,12 @@ fn a_cut_while_reading_is_tried_again() {
     let vhost = Node::shared().vhost("reading");
     for (_, fault) in faults() {
         let proxy = Proxy::to(Node::shared()).on(gets().nth(1), fault()).on(gets().nth(3), fault());
-        Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(0).expect_text("4 to create");
+        Topo::new(&vhost)
+            .through(&proxy)
+            .spec(SPEC)
+            .run(["plan"])
+            .expect_code(0)
+            .expect_text("4 objects and 1 binding to create");
     }
 }
 
@@ -245,5 +250,10 @@ fn one_list_that_is_not_found_is_no_missing_vhost() {
         output.expect_error(&format!("not found, GET /api/{list}/"));
     }
     let proxy = Proxy::to(Node::shared()).on(gets().path("/api/operator-policies/"), Fault::Status(404));
-    Topo::new(&vhost).through(&proxy).spec(SPEC).run(["plan"]).expect_code(0).expect_text("4 to create");
+    Topo::new(&vhost)
+        .through(&proxy)
+        .spec(SPEC)
+        .run(["plan"])
+        .expect_code(0)
+        .expect_text("4 objects and 1 binding to create");
 }

@@ -21,7 +21,7 @@ fn a_plan_asks_for_lists_and_nothing_else() {
     // Every other queue differs, so that counts and consumers are asked for, too.
     topo.rewrite(&format!("queues:\n{}", queues.replace("1h", "2h")));
     proxy.reset();
-    topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text("30 in conflict");
+    topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text("30 objects in conflict");
     let requests = proxy.requests();
     assert_eq!(proxy.count(&gets()), requests.len());
     assert!(requests.len() <= 10, "{requests:#?}");
