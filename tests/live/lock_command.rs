@@ -32,7 +32,7 @@ fn a_free_lock_is_0_and_a_held_one_6() {
     // Who may not see the nodes is told so.
     let user = Node::shared().user("management").may_everything(&vhost);
     let other = Topo::new(&vhost).user(&user);
-    other.run(lock).expect_code(6).expect_text("(tag monitoring)");
+    other.run(lock).expect_code(6).expect_text("tag monitoring");
     assert_eq!(other.run(json).expect_code(6).json()["locks"][0]["held"]["nodeIsUp"], json!(null));
     // To look at it renews nothing, and nothing is written.
     let proxy = Proxy::to(Node::shared());
