@@ -1,6 +1,6 @@
 //! Reads who the user is, and what it may do in a vhost. Every user may read its tags; permissions are shown to
-//! administrators alone (401 "Not administrator user", 3.8 to 4.3). What cannot be read counts as unknown: a plan without
-//! it is only less well informed.
+//! administrators alone (401 "Not administrator user", 3.8 to 4.3). For a plan, what
+//! cannot be read counts as unknown.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -60,8 +60,8 @@ pub(super) fn is_of_users(parameter: &str) -> bool {
 pub type NamesByKind = BTreeMap<String, Vec<String>>;
 
 impl Broker {
-    /// The users and global parameters of the cluster; none where this user is no administrator.
-    pub async fn cluster_wide(&self) -> NamesByKind {
+    /// The users and global parameters of the cluster, which only an administrator may read.
+    pub async fn cluster_wide(&self) -> Result<NamesByKind, BrokerError> {
         let (users, parameters) = join!(
             self.get::<Vec<Named>>("/api/users?columns=name"),
             self.get::<Vec<Named>>("/api/global-parameters?columns=name"),
@@ -69,17 +69,17 @@ impl Broker {
         let names = |named: Vec<Named>| named.into_iter().map(|it| it.name).collect();
         let of_users =
             |named: Vec<Named>| named.into_iter().map(|it| it.name).filter(|name| is_of_users(name)).collect();
-        by_kind([("user", users.map(names)), ("global parameter", parameters.map(of_users))])
+        Ok(by_kind([("user", names(users?)), ("global parameter", of_users(parameters?))]))
     }
 
-    /// The users that have permissions in a vhost; none where this user is no administrator.
-    pub async fn permissions_in(&self, vhost: &VhostName) -> NamesByKind {
+    /// The users that have permissions in a vhost, which only an administrator may read.
+    pub async fn permissions_in(&self, vhost: &VhostName) -> Result<NamesByKind, BrokerError> {
         let (permissions, topics) = join!(
             self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "permissions"])),
             self.get::<Vec<OfUser>>(path("vhosts", &[vhost.as_str(), "topic-permissions"])),
         );
         let users = |listed: Vec<OfUser>| listed.into_iter().map(|it| it.user).collect();
-        by_kind([("permission", permissions.map(users)), ("topic permission", topics.map(users))])
+        Ok(by_kind([("permission", users(permissions?)), ("topic permission", users(topics?))]))
     }
 
     /// The user as which topo is logged in, if the broker tells.
@@ -111,8 +111,7 @@ impl Broker {
     }
 }
 
-/// A list that cannot be read counts as empty.
-fn by_kind(lists: [(&str, Result<Vec<String>, BrokerError>); 2]) -> NamesByKind {
-    let listed = lists.into_iter().filter_map(|(thing, names)| Some((thing.to_owned(), names.ok()?)));
+fn by_kind(lists: [(&str, Vec<String>); 2]) -> NamesByKind {
+    let listed = lists.into_iter().map(|(thing, names)| (thing.to_owned(), names));
     listed.filter(|(_, names)| !names.is_empty()).collect()
 }

@@ -55,8 +55,13 @@ pub(super) async fn write(
         }
     };
     // Never over an older one: after a run that was killed, that is the one from before.
-    for (path, text) in &files {
-        output::write_new_file(path, text).map_err(|error| not_written(path, &error))?;
+    for (at, (path, text)) in files.iter().enumerate() {
+        output::write_new_file(path, text).map_err(|error| {
+            for (written, _) in &files[..at] {
+                let _ = std::fs::remove_file(written);
+            }
+            not_written(path, &error)
+        })?;
     }
     if !is_quiet {
         let paths: Vec<_> = files.drain(..).map(|(path, _)| shell::path(&path)).collect();

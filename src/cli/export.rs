@@ -14,7 +14,7 @@ use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
 use crate::model::{Glob, Intervals, VhostName};
 use crate::render::style::{Painted, YELLOW, clean};
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -154,10 +154,10 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
     // An export of some names, or of some vhosts, is about these alone.
     if is_administrator && arguments.patterns.is_empty() && !global.quiet {
         if arguments.vhost.is_empty() {
-            source.cluster_wide = broker.cluster_wide().await;
+            source.cluster_wide = broker.cluster_wide().await?;
         }
         let permissions = stream::iter(&vhosts).map(|vhost| broker.permissions_in(vhost));
-        source.permissions = permissions.buffered(VHOSTS_AT_ONCE).collect().await;
+        source.permissions = permissions.buffered(VHOSTS_AT_ONCE).try_collect().await?;
     }
     drop(reading);
     Ok(source)

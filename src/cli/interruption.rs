@@ -14,6 +14,21 @@ const STACK: usize = 8 << 20;
 /// Whether [`insisted`] handles the signals.
 static IS_HANDLED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the command may have changed the broker without handling the signals.
+static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, the broker may be changed. For a command that does not handle the signals.
+pub(super) fn changes() {
+    HAS_CHANGED.store(true, Ordering::Relaxed);
+}
+
+fn ended() -> Failure {
+    match HAS_CHANGED.load(Ordering::Relaxed) {
+        true => Failure::failed("interrupted; the broker may be changed").exit(Exit::Partial),
+        false => Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted),
+    }
+}
+
 /// Whether topo is the first process of a container: the system delivers a signal to such a process only if it has a handler.
 /// Elsewhere the system itself ends the process.
 pub(super) fn is_first_process() -> bool {
@@ -34,7 +49,7 @@ pub(super) fn as_first_process(
                 // It is never canceled.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            () = unhandled() => Err(Failure::failed("interrupted; nothing was changed").exit(Exit::Interrupted)),
+            () = unhandled() => Err(ended()),
         }
     });
     runtime.shutdown_background();

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::lock_arguments::LockArguments;
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{confirm, connection, input, locking, near, output};
+use super::{confirm, connection, input, interruption, locking, near, output};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
@@ -118,6 +118,7 @@ async fn break_one(
     if !arguments.yes && !confirm::is_yes(&question)? {
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
+    interruption::changes();
     let version = survey.dialect(&found.vhost).version;
     let holder = Holder::new(connection::holder());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;

@@ -23,8 +23,7 @@ pub(super) fn perform(state: &mut Topology, action: &Action) -> Result<(), Strin
     match action {
         Action::PutVhost { vhost } => state.settings = Some(vhost.clone()),
         Action::DeclareExchange { name, exchange, bindings } => {
-            // Once more, with its bindings, after its topic permissions.
-            if state.exchanges.insert(name.clone(), exchange.clone()).is_some_and(|there| there != *exchange) {
+            if state.exchanges.insert(name.clone(), exchange.clone()).is_some() {
                 return Err(format!("exchange {name} exists already"));
             }
             state.bindings.extend(bindings.iter().cloned());

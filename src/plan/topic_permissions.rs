@@ -105,7 +105,7 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, steps: &[Ste
 }
 
 /// `2 topic permissions (users alice, bob)`.
-fn described(permissions: &[TopicPermission]) -> String {
+pub(super) fn described(permissions: &[TopicPermission]) -> String {
     let mut users: Vec<String> = permissions.iter().take(NAMED).map(|it| it.user.to_string()).collect();
     if let more @ 1.. = permissions.len().saturating_sub(NAMED) {
         users.push(format!("{more} more"));

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Node, Output, Running, Topo, Vhost, until};
+use super::lock::{LONG, put_lock};
+use crate::support::{Fault, Node, Output, Proxy, Running, Topo, Vhost, deletes, until};
 
 const QUEUE: &str = "queues: {orders: {type: classic}}\n";
 
@@ -92,6 +93,23 @@ fn signals_end_topo_as_the_first_process() {
             running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
         }
     }
+}
+
+#[test]
+fn signal_while_a_lock_is_broken_does_not_deny_a_change() {
+    if !has_namespaces() {
+        return;
+    }
+    let vhost = Node::shared().vhost("broken-off");
+    put_lock(&vhost, "topo.lock", "me@far-away", LONG);
+    let proxy = Proxy::to(Node::shared()).on(deletes().path("topo.lock"), Fault::HangAfter);
+    let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&proxy.url());
+    let command = [env!("CARGO_BIN_EXE_topo"), "lock", "--break", "--yes", "--vhost", vhost.name()];
+    let running = topo.start(NAMESPACE.into_iter().chain(command));
+    until("the deletion", || (proxy.count(&deletes()) > 0).then_some(()));
+    until("no lock", || vhost.queue("topo.lock").is_null().then_some(()));
+    signal(&running, "TERM");
+    running.wait().expect_code(4).expect_error("interrupted; the broker may be changed");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::plan::draft::Draft;
 use crate::plan::keeps::{self, Kept};
 use crate::plan::{Action, Guard, topic_permissions};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 impl Layout<'_> {
     /// Finishes recreates that a killed run left: what their keeps remember is restored, then the keeps go.
@@ -17,7 +18,12 @@ impl Layout<'_> {
             let address = self.situation.address(&id);
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
             let are = if missing == 1 { "is" } else { "are" };
-            let text = format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
+            let mut text =
+                format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
+            let lost = topic_permissions::missing(self.situation, topic_permissions.clone());
+            if !lost.is_empty() {
+                let _ = write!(text, ", and {}", topic_permissions::described(&lost));
+            }
             draft.note(&address, text);
             let is_hidden = self.situation.activity.topic_permissions == TopicPermissions::Hidden;
             if is_hidden && !topic_permissions.is_empty() {
@@ -27,7 +33,7 @@ impl Layout<'_> {
                 );
                 draft.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }
-            self.restrict(&id, topic_permissions::missing(self.situation, topic_permissions));
+            self.restrict(&id, lost);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
             let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
             self.wave(|layout| {
@@ -90,22 +96,18 @@ impl Layout<'_> {
             });
         }
         self.wave(|layout| layout.push(delete, Some(&id)));
-        let is_restricted = !permissions.is_empty();
-        if is_restricted {
-            // Alone: until its topic permissions are there, nothing that is published to it may reach a queue.
-            self.wave(|layout| layout.push(declare.clone(), Some(&id)));
-            self.restrict(&id, permissions);
-        }
-        if let Action::DeclareExchange { bindings, .. } = &mut declare {
+        if !permissions.is_empty() {
+            // Declared without bindings: until the topic permissions are restored, no message that is published to it may
+            // reach a queue.
+        } else if let Action::DeclareExchange { bindings, .. } = &mut declare {
             let is_possible = |binding: &&Binding| {
                 let ends = [ObjectId::Exchange(binding.source.clone()), binding.destination.id()];
                 !binding.breaks_the_list() && ends.iter().all(|end| *end == id || self.is_there(end))
             };
             bindings.extend(restored.iter().filter(is_possible).cloned());
         }
-        if !is_restricted || matches!(&declare, Action::DeclareExchange { bindings, .. } if !bindings.is_empty()) {
-            self.wave(|layout| layout.push(declare, Some(&id)));
-        }
+        self.wave(|layout| layout.push(declare, Some(&id)));
+        self.restrict(&id, permissions);
         self.wave(|layout| {
             for binding in &restored {
                 layout.bind(binding, Some(&id));
