@@ -6,26 +6,24 @@
 //! broker::read ──────▶┘                              ▲        │
 //!         └──────────── Activity ────────────────────┘    broker::perform
 //! export is the way back: a live vhost into a spec that plans to no changes.
-//! contract says what workers must know, life what becomes of a message: both read spec + topology, as lint does.
-//! picture says what is drawn of a spec or a plan, and where it is.
-//! behaviour predicts the broker, for all of them.   render reads finished values.   cli joins them.
+//! contract describes what workers must know and the lifecycle of a message; it reads spec + topology, as lint does.
+//! graph is the drawing of a spec or a plan, with its layout.
+//! rabbitmq predicts the broker, for all of them.   render turns values into text.   cli joins them.
 //! ```
 //!
-//! Data goes one way, and each module is one station of it. A test reads the `use` lines and enforces the direction.
+//! Data flows in one direction, and each module is one station of it. A test reads the `use` lines and enforces the direction.
 
-// In the order of the layers; rustfmt sorts what no empty line parts.
+// In the order of the layers. The empty lines keep rustfmt from sorting them.
 
 pub mod model;
 
-pub mod behaviour;
+pub mod rabbitmq;
 
 pub mod spec;
 
 pub mod expand;
 
 pub mod contract;
-
-pub mod life;
 
 pub mod lint;
 
@@ -35,7 +33,7 @@ pub mod plan;
 
 pub mod export;
 
-pub mod picture;
+pub mod graph;
 
 pub mod broker;
 

@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use topo::behaviour::{Dialect, Precedence, precedence, refusals};
 use topo::expand::expand;
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use topo::model::{ArgumentValue, Object, QueueType, Topology, Vhost};
-use topo::plan::{Activity, ChangeKind, Helps, Options, Situation, VhostPlan, Wanted, WayKind, plan_vhost};
+use topo::plan::{
+    Activity, Applicability, ChangeKind, Options, PlanContext, ResolutionKind, VhostPlan, Wanted, plan_vhost,
+};
+use topo::rabbitmq::{BrokerProfile, Precedence, precedence, refusals};
 use topo::spec::{SourceFile, Variables, parse};
 
 use crate::support::paste::paste;
@@ -45,26 +47,26 @@ fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
     text
 }
 
-fn wanted(spec: &str, dialect: &Dialect) -> Wanted {
+fn wanted(spec: &str, profile: &BrokerProfile) -> Wanted {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: spec.to_owned() };
     let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
-    let expansion = expand(&specs[0], dialect).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
+    let expansion = expand(&specs[0], profile).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
     Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
-fn plan(live: &Topology, wanted: &Wanted, dialect: &Dialect) -> VhostPlan {
+fn plan(live: &Topology, wanted: &Wanted, profile: &BrokerProfile) -> VhostPlan {
     let (activity, keys, untouchable, operator) =
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-    let situation = Situation {
+    let context = PlanContext {
         current: live,
         wanted: &Arc::new(wanted.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
         operator_policies: &operator,
-        dialect,
+        profile,
     };
-    plan_vhost(&situation, &Options::default())
+    plan_vhost(&context, &Options::default())
 }
 
 /// Everything that has to be true of the advice on one change; whether there was a conflict at all.
@@ -72,44 +74,47 @@ fn check(
     queue_type: (QueueType, QueueType),
     before: &BTreeMap<&str, ArgumentValue>,
     after: &BTreeMap<&str, ArgumentValue>,
-    dialect: &Dialect,
+    profile: &BrokerProfile,
 ) -> bool {
-    let mut live = wanted(&spec(queue_type.0.as_str(), before), dialect).topology;
+    let mut live = wanted(&spec(queue_type.0.as_str(), before), profile).topology;
     live.settings = Some(Vhost::default());
     let text = spec(queue_type.1.as_str(), after);
-    let planned = plan(&live, &wanted(&text, dialect), dialect);
+    let planned = plan(&live, &wanted(&text, profile), profile);
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
-    let ways = &change.conflict.as_ref().unwrap().ways_out;
-    let about = || format!("{} {before:?} → {after:?}: {ways:#?}", dialect.version);
+    let ways = &change.conflict.as_ref().unwrap().resolutions;
+    let about = || format!("{} {before:?} → {after:?}: {ways:#?}", profile.version);
     // What a fresh declare would refuse is helped by neither a policy nor a recreate.
-    let is_taken = change.after.as_ref().is_some_and(|after| refusals(after, dialect).is_empty());
-    for kind in [WayKind::Keep, WayKind::Policy, WayKind::Recreate] {
+    let is_taken = change.after.as_ref().is_some_and(|after| refusals(after, profile).is_empty());
+    for kind in [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Recreate] {
         let is_said = ways.iter().any(|way| way.kind == kind);
-        assert_eq!(is_said, is_taken || kind == WayKind::Keep, "{kind:?}: {}", about());
+        assert_eq!(is_said, is_taken || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
     }
-    for way in ways.iter().filter(|way| way.helps != Helps::No && way.flag.is_none() && way.kind != WayKind::Rename) {
+    for way in ways
+        .iter()
+        .filter(|way| way.helps != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename)
+    {
         let json = serde_json::to_value(way).unwrap();
         let pasted = paste(&text, ("queues", "q"), &json);
-        let again_wanted = wanted(&pasted, dialect);
-        let again = plan(&live, &again_wanted, dialect);
+        let again_wanted = wanted(&pasted, profile);
+        let again = plan(&live, &again_wanted, profile);
         let is_settled = !again.changes.iter().any(|change| change.kind == ChangeKind::Conflict);
-        assert_eq!(is_settled, way.helps == Helps::Yes, "{pasted}\n{}", about());
-        if way.kind == WayKind::Keep {
+        assert_eq!(is_settled, way.helps == Applicability::Yes, "{pasted}\n{}", about());
+        if way.kind == ResolutionKind::Keep {
             assert_eq!(again.changes, [], "{pasted}\n{}", about());
             continue;
         }
         for field in way.fields.iter().filter(|field| field.helps) {
             let key = KnownArgument::named(&field.field).unwrap().policy_key.unwrap();
-            let rule = precedence(key, queue_type.0, dialect).expect("a policy has a say");
+            let rule = precedence(key, queue_type.0, profile).expect("a policy has a say");
             let argument = before.get(field.field.as_str());
             assert!(argument.is_none() || rule != Precedence::Argument, "{}", about());
             let policy = again_wanted.topology.policies.values().find(|policy| policy.definition.contains_key(key));
             assert!(policy.is_some_and(|policy| policy.pattern == "^q$"), "{key}: {pasted}");
         }
     }
-    if let Some(policy) = ways.iter().find(|way| way.kind == WayKind::Policy) {
-        assert_eq!(policy.yaml.is_some(), policy.helps != Helps::No, "{}", about());
-        assert_eq!(policy.helps == Helps::No, policy.fields.iter().all(|field| !field.helps), "{}", about());
+    if let Some(policy) = ways.iter().find(|way| way.kind == ResolutionKind::Policy) {
+        assert_eq!(policy.yaml.is_some(), policy.helps != Applicability::No, "{}", about());
+        assert_eq!(policy.helps == Applicability::No, policy.fields.iter().all(|field| !field.helps), "{}", about());
     }
     assert!(matches!(change.before, Some(Object::Queue(..))));
     true
@@ -119,10 +124,10 @@ fn check(
 fn every_known_argument_has_advice_that_holds() {
     let mut conflicts = 0;
     for version in ["3.8.9", "3.10.8", "3.13.7", "4.0.5", "4.3.6"] {
-        let dialect = Dialect::of(version.parse().unwrap());
+        let profile = BrokerProfile::of(version.parse().unwrap());
         for known in KNOWN_ARGUMENTS.iter().filter(|known| known.name != "x-queue-type") {
             let (low, high) = samples(known).unwrap();
-            for queue_type in QueueType::ALL.into_iter().filter(|kind| known.is_taken(*kind, dialect.version)) {
+            for queue_type in QueueType::ALL.into_iter().filter(|kind| known.is_taken(*kind, profile.version)) {
                 let mut base = BTreeMap::new();
                 if known.name == "x-dead-letter-routing-key" {
                     base.insert("x-dead-letter-exchange", ArgumentValue::from("amq.direct"));
@@ -139,7 +144,7 @@ fn every_known_argument_has_advice_that_holds() {
                     (with(&low), with(&high)),
                     (with(&high), with(&low)),
                 ] {
-                    conflicts += usize::from(check(both, &before, &after, &dialect));
+                    conflicts += usize::from(check(both, &before, &after, &profile));
                 }
             }
         }
@@ -159,10 +164,10 @@ fn a_type_that_changes_takes_its_arguments_along() {
     let classic = BTreeMap::from([("x-max-priority", ArgumentValue::from(5)), ("x-max-length", 20.into())]);
     let all = [(QueueType::Classic, classic), (QueueType::Quorum, quorum), (QueueType::Stream, stream)];
     for version in ["3.10.8", "4.0.5", "4.3.6"] {
-        let dialect = Dialect::of(version.parse().unwrap());
+        let profile = BrokerProfile::of(version.parse().unwrap());
         for (live_type, live) in &all {
             for (wanted_type, wanted) in all.iter().filter(|(kind, _)| kind != live_type) {
-                assert!(check((*live_type, *wanted_type), live, wanted, &dialect));
+                assert!(check((*live_type, *wanted_type), live, wanted, &profile));
             }
         }
     }

@@ -66,7 +66,7 @@ fn keys_and_words_are_explained() {
     let shown = hover(&format!("{QUEUE}    message|Ttl: 30s\n"));
     assert!(shown.contains("waits longer than this is dead-lettered") && shown.contains("30s"), "{shown}");
     let shown = hover("queues:\n  orders.work:\n    type: quo|rum\n");
-    assert!(shown.contains("can never change") && shown.contains("`quorum`: Replicated by Raft"), "{shown}");
+    assert!(shown.contains("cannot change") && shown.contains("`quorum`: Replicated with Raft"), "{shown}");
     let shown = hover(&format!("{QUEUE}    retry:\n      strat|egy: ladder\n"));
     assert!(shown.contains("`ladder`"), "Markdown is not escaped: {shown}");
 }
@@ -79,7 +79,7 @@ fn mistakes_are_underlined_and_examples_have_none() {
     let found = wrong(&format!("{QUEUE}    maxLenght: 5\n"));
     assert_eq!(found, one("maxLenght", "Property maxLenght is not allowed."));
     let found = wrong(&format!("{QUEUE}    messageTtl: 30sec\n"));
-    assert_eq!(found, one("30sec", "a duration has units, such as 500ms, 30s, 5m, 1h30m or 7d"));
+    assert_eq!(found, one("30sec", "a duration needs a unit, such as 500ms, 30s, 5m, 1h30m or 7d"));
     let found = wrong(&format!("{QUEUE}    maxPriority: 5\n"));
     assert_eq!(found, one("maxPriority", "Property maxPriority is not allowed."));
     let found = wrong(&format!("{QUEUE}    retry: {{delays: [5]}}\n"));
@@ -104,7 +104,7 @@ fn the_transcript_in_the_docs_is_what_is_said() {
         ("How it is tried again", format!("{QUEUE}    retry:\n      |\n")),
         ("In which way", format!("{QUEUE}    retry:\n      strategy: |\n")),
         (
-            "What a policy sets",
+            "A policy definition",
             "policies:\n  limits:\n    pattern: '^orders\\.'\n    definition:\n      |\n".to_owned(),
         ),
     ] {

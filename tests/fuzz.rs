@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use topo::behaviour::Dialect;
 use topo::broker::definitions;
 use topo::contract::contracts;
 use topo::expand::expand;
-use topo::lint::{Levels, Mistaken, Subject, lint};
+use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Options, Situation, Target, Wanted, obstacles, plan_vhost, seal};
+use topo::plan::{Activity, Options, PlanContext, Target, Wanted, obstacles, plan_vhost, seal};
+use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
 use topo::spec::{Diagnostics, SourceFile, Variables, parse_all};
@@ -155,8 +155,9 @@ fn offline(input: &Input) -> bool {
     let (specs, found) = parse_all(&files, &variables);
     if let Err(found) = found.or_value(()) {
         assert!(!found.is_empty());
-        let rest =
-            specs.iter().map(|spec| Mistaken::new(spec, &found).errors(&Dialect::of(BrokerVersion::NEWEST_KNOWN)));
+        let rest = specs
+            .iter()
+            .map(|spec| PartialSpec::new(spec, &found).errors(&BrokerProfile::of(BrokerVersion::NEWEST_KNOWN)));
         told(&rest.fold(found.clone(), Diagnostics::and));
         return false;
     }
@@ -164,9 +165,9 @@ fn offline(input: &Input) -> bool {
     let options = Options::default();
     // Both ends of what is supported expand the same spec to other things.
     for version in [BrokerVersion::NEWEST_KNOWN, "3.8".parse().expect("a version")] {
-        let dialect = Dialect::of(version);
+        let profile = BrokerProfile::of(version);
         for spec in &specs {
-            let expansion = match expand(spec, &dialect) {
+            let expansion = match expand(spec, &profile) {
                 Ok(expansion) => expansion,
                 Err(found) => {
                     told(&found);
@@ -174,22 +175,22 @@ fn offline(input: &Input) -> bool {
                 }
             };
             let mut found = Diagnostics::new();
-            lint(&Subject::new(spec, &expansion, &dialect), &Levels::new()).iter().for_each(|it| found.push(it.into()));
+            lint(&Subject::new(spec, &expansion, &profile), &Levels::new()).iter().for_each(|it| found.push(it.into()));
             told(&found);
-            let promised = contracts(spec, &expansion, &dialect);
+            let promised = contracts(spec, &expansion, &profile);
             assert!(!serde_json::to_string(&promised).unwrap().is_empty());
             let empty = definitions::empty(spec.vhost.value.clone(), version);
             let wanted = Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() });
-            let situation = Situation {
+            let context = PlanContext {
                 current: &empty.topology,
                 wanted: &wanted,
                 activity: &Activity::default(),
                 properties_keys: &empty.properties_keys,
                 untouchable: &empty.untouchable,
                 operator_policies: &empty.operator_policies,
-                dialect: &dialect,
+                profile: &profile,
             };
-            parts.push(plan_vhost(&situation, &options));
+            parts.push(plan_vhost(&context, &options));
         }
     }
     let target = Target {

@@ -1,47 +1,34 @@
-//! The house rules of `src`, read from its text: which layer may import which, and what no layer may do.
+//! Checks the rules of `src` on its tokens: which layer may import which, and what no layer may do.
 //!
-//! Comments, strings and unit tests do not count, except for the length of a file.
+//! Comments, literals and unit tests do not count, except for the length of a file.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
+
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// Which layer may import which. `cli` may import all; `main.rs` and `lib.rs` only join.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("behaviour", &["model"]),
-    ("spec", &["behaviour", "model"]),
-    ("expand", &["spec", "behaviour", "model"]),
-    ("contract", &["expand", "spec", "behaviour", "model"]),
-    ("life", &["contract", "expand", "spec", "behaviour", "model"]),
-    ("lint", &["spec", "expand", "behaviour", "model"]),
+    ("rabbitmq", &["model"]),
+    ("spec", &["rabbitmq", "model"]),
+    ("expand", &["spec", "rabbitmq", "model"]),
+    ("contract", &["expand", "spec", "rabbitmq", "model"]),
+    ("lint", &["spec", "expand", "rabbitmq", "model"]),
     ("diff", &["model"]),
-    ("plan", &["diff", "behaviour", "model"]),
-    ("export", &["plan", "lint", "expand", "spec", "behaviour", "model"]),
-    ("picture", &["plan", "behaviour", "model"]),
-    ("broker", &["plan", "behaviour", "model"]),
-    ("apply", &["broker", "plan", "behaviour", "model"]),
-    (
-        "render",
-        &["model", "behaviour", "spec", "expand", "contract", "life", "lint", "diff", "plan", "picture", "apply"],
-    ),
+    ("plan", &["diff", "rabbitmq", "model"]),
+    ("export", &["plan", "lint", "expand", "spec", "rabbitmq", "model"]),
+    ("graph", &["plan", "rabbitmq", "model"]),
+    ("broker", &["plan", "rabbitmq", "model"]),
+    ("apply", &["broker", "plan", "rabbitmq", "model"]),
+    ("render", &["model", "rabbitmq", "spec", "expand", "contract", "lint", "diff", "plan", "graph", "apply"]),
     (
         "cli",
         &[
-            "model",
-            "behaviour",
-            "spec",
-            "expand",
-            "contract",
-            "life",
-            "lint",
-            "diff",
-            "plan",
-            "export",
-            "picture",
-            "broker",
-            "apply",
-            "render",
+            "model", "rabbitmq", "spec", "expand", "contract", "lint", "diff", "plan", "export", "graph", "broker",
+            "apply", "render",
         ],
     ),
 ];
@@ -53,7 +40,7 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
     // As a derive: the schemas of plans and contracts describe the model's values.
     ("schemars", &["model", "spec", "contract", "diff", "plan", "render"]),
     // One reading of patterns: which policy governs what.
-    ("pcre2", &["behaviour"]),
+    ("pcre2", &["rabbitmq"]),
     ("reqwest", &["broker"]),
     ("lapin", &["broker"]),
     ("tokio", &["broker", "apply", "cli"]),
@@ -68,71 +55,42 @@ const AT_HOME_IN: &[(&str, &[&str])] = &[
 
 const LONGEST_FILE: usize = 400;
 
-/// The words and signs of a source text with their lines; comments and literals are left out, `::` is one token.
+/// The tokens of a source text with their lines, without comments and literals. `::` is one token.
 fn tokens(source: &str) -> Vec<(usize, String)> {
-    let text: Vec<char> = source.chars().collect();
-    let at = |i: usize| text.get(i).copied().unwrap_or('\0');
-    let (mut tokens, mut i, mut line) = (Vec::new(), 0, 1);
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    while i < text.len() {
-        let start = i;
-        match at(i) {
-            '/' if at(i + 1) == '/' => i += text[i..].iter().take_while(|c| **c != '\n').count(),
-            '/' if at(i + 1) == '*' => {
-                let mut depth = 0;
-                loop {
-                    match (at(i), at(i + 1)) {
-                        ('/', '*') => (depth, i) = (depth + 1, i + 1),
-                        ('*', '/') => (depth, i) = (depth - 1, i + 1),
-                        _ => {}
-                    }
-                    i += 1;
-                    if depth == 0 || i >= text.len() {
-                        break;
-                    }
-                }
+    let mut flat = Vec::new();
+    flatten(TokenStream::from_str(source).expect("valid Rust"), &mut flat);
+    flat
+}
+
+fn flatten(stream: TokenStream, flat: &mut Vec<(usize, String)>) {
+    let mut is_joint_colon = false;
+    for token in stream {
+        let line = token.span().start().line;
+        let was_joint_colon = std::mem::take(&mut is_joint_colon);
+        match token {
+            TokenTree::Group(group) => {
+                let [open, close] = match group.delimiter() {
+                    Delimiter::Brace => ["{", "}"],
+                    Delimiter::Bracket => ["[", "]"],
+                    Delimiter::Parenthesis => ["(", ")"],
+                    Delimiter::None => ["", ""],
+                };
+                flat.push((line, open.to_owned()));
+                flatten(group.stream(), flat);
+                flat.push((group.span_close().start().line, close.to_owned()));
             }
-            '"' => {
-                i += 1;
-                while i < text.len() && at(i) != '"' {
-                    i += if at(i) == '\\' { 2 } else { 1 };
-                }
-                i += 1;
+            TokenTree::Punct(punct) if punct.as_char() == ':' && was_joint_colon => {
+                flat.pop();
+                flat.push((line, "::".to_owned()));
             }
-            'r' if at(i + 1) == '"' || (at(i + 1) == '#' && matches!(at(i + 2), '#' | '"')) => {
-                let hashes = text[i + 1..].iter().take_while(|c| **c == '#').count();
-                let end: String = format!("\"{}", "#".repeat(hashes));
-                i += hashes + 2;
-                while i < text.len() && !text[i..].iter().take(hashes + 1).copied().eq(end.chars()) {
-                    i += 1;
-                }
-                i += hashes + 1;
+            TokenTree::Punct(punct) => {
+                is_joint_colon = punct.as_char() == ':' && punct.spacing() == Spacing::Joint;
+                flat.push((line, punct.as_char().to_string()));
             }
-            // A character, unless it is a lifetime.
-            '\'' if at(i + 1) == '\\' => i += 3 + text[i + 3..].iter().take_while(|c| **c != '\'').count() + 1,
-            '\'' if at(i + 2) == '\'' => i += 3,
-            ':' if at(i + 1) == ':' => {
-                tokens.push((line, "::".to_owned()));
-                i += 2;
-            }
-            c if is_word(c) => {
-                let word: String = text[i..].iter().copied().take_while(|c| is_word(*c)).collect();
-                i += word.chars().count();
-                // `b"…"` and `c"…"`: the prefix is no word.
-                if !(word.len() == 1 && at(i) == '"') {
-                    tokens.push((line, word));
-                }
-            }
-            c => {
-                if !c.is_whitespace() {
-                    tokens.push((line, c.to_string()));
-                }
-                i += 1;
-            }
+            TokenTree::Ident(ident) => flat.push((line, ident.to_string())),
+            TokenTree::Literal(_) => {}
         }
-        line += text[start..i.min(text.len())].iter().filter(|c| **c == '\n').count();
     }
-    tokens
 }
 
 /// Without the modules that are marked `#[cfg(test)]`.

@@ -109,10 +109,10 @@ fn what_the_environment_cannot_say_is_named() {
     without.remove("--help");
     assert!(without.len() > 3, "{without:?}");
     let page = Page::read("docs/reference.md").text;
-    let told = page[page.find("**Environment.**").unwrap()..].split("The password").next().unwrap();
+    let told = page[page.find("### Environment").unwrap()..].split("The password").next().unwrap();
     assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "docs/reference.md");
     let help = Topo::offline().run(["--help"]).expect_code(0).stdout;
-    let told = help[help.find("Environment:").unwrap()..].split("What is typed").next().unwrap();
+    let told = help[help.find("Environment:").unwrap()..].split("Flags take").next().unwrap();
     assert_eq!(flags(told).into_iter().collect::<BTreeSet<_>>(), without, "topo --help");
 }
 
@@ -121,7 +121,7 @@ fn what_the_environment_cannot_say_is_named() {
 fn the_table_of_hazards_is_complete() {
     let refused = Topo::offline().spec("").run(["plan", "--allow", "danger"]).expect_code(64).stderr;
     let words = refused.split_whitespace().collect::<Vec<_>>().join(" ");
-    let list = words.split("not a hazard; they are ").nth(1).unwrap();
+    let list = words.split("not a hazard; the hazards are ").nth(1).unwrap();
     let is_hazard = |c: char| c.is_ascii_lowercase() || c == '-' || c == ',' || c == ' ';
     let list: String = list.chars().take_while(|c| is_hazard(*c)).collect();
     // What is said behind the list is no part of it.

@@ -16,7 +16,7 @@ use crate::support::vhost::segment;
 use crate::support::{Node, Output, Proxy, Topo, Vhost, gets, until};
 
 /// The file, cut at its plans.
-struct Story {
+struct Explanation {
     path: PathBuf,
     text: String,
     needs: String,
@@ -57,7 +57,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     blocks
 }
 
-impl Story {
+impl Explanation {
     fn read(path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# "), "{}: no title", path.display());
@@ -231,7 +231,7 @@ fn play(act: &Act, vhost: &Vhost<'_>, proxy: &Proxy) -> (String, i32) {
 
 /// Tells a story; what is wrong with it, if anything.
 fn tell(path: PathBuf) -> Result<(), String> {
-    let story = Story::read(path);
+    let story = Explanation::read(path);
     let node = Node::shared();
     if !story.can_be_told(node) {
         return Ok(());

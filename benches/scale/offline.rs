@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use topo::behaviour::Dialect;
 use topo::diff::diff;
 use topo::expand::expand;
 use topo::lint::{Levels, Subject, lint};
 use topo::model::{BrokerVersion, Topology};
+use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
 
 use super::run::{TOPO, run};
@@ -48,18 +48,18 @@ fn cpu() -> f64 {
 /// The best of some rounds of each station: what else the machine did is not topo's.
 fn stations(queues: usize, rounds: usize) {
     let files = [SourceFile { name: "topology.yaml".to_owned(), text: spec("bench", queues) }];
-    let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     let mut best = [f64::INFINITY; 4];
     for _ in 0..rounds {
         let start = cpu();
         let spec = parse(&files, &Variables::new()).unwrap().remove(0);
         let parsed = cpu();
-        let expansion = expand(&spec, &dialect).unwrap();
+        let expansion = expand(&spec, &profile).unwrap();
         let expanded = cpu();
         let missing = Topology::missing(expansion.topology.vhost.clone());
         let changes = diff(&missing, &expansion.topology, &expansion.scope);
         let compared = cpu();
-        let findings = lint(&Subject::new(&spec, &expansion, &dialect), &Levels::new());
+        let findings = lint(&Subject::new(&spec, &expansion, &profile), &Levels::new());
         let linted = cpu();
         assert_eq!(changes.len(), 1 + queues.div_ceil(10) + 2 * queues);
         std::hint::black_box(&findings);

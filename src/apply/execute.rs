@@ -1,6 +1,6 @@
-//! Runs the waves of a plan: steps of one wave at once, waves one after another.
+//! Executes the waves of a plan: steps of a wave concurrently, waves one after another.
 
-use super::migrate::{Ended, Event, Means, migrate};
+use super::migrate::{ApplyResources, Ended, Event, migrate};
 use super::precautions::{nothing_new_is_bound, rehearse, same_topic_permissions, verify};
 use super::recreates::{Recreates, prepares};
 use super::{FailedStep, Interrupt, Report, StepDone, WaitingStep};
@@ -13,41 +13,41 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Requests under way at once, altogether. The broker takes 1,059 PUTs a second at 4, 1,100 at 8 and 1,259 at 16, measured
+/// The maximum number of concurrent requests. The broker processes 1,059 PUTs a second at 4, 1,100 at 8 and 1,259 at 16, measured
 /// on 3.10.
 pub const CONCURRENCY: usize = 16;
 
-/// Migrations under way at once: each has a connection's worth of messages in memory, and most of its time is waiting.
+/// The maximum number of concurrent migrations: each keeps the messages of a connection in memory, and mostly waits.
 const MIGRATIONS: usize = 4;
 
-/// What is told to who watches.
+/// An event for the observer of an apply.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A step was done.
     Done(&'a Step),
     /// A step failed.
     Failed(&'a Step, &'a BrokerError),
-    /// A step is left for the next run: what it deletes is still in use.
+    /// A step is left for the next run, because the object that it deletes is still in use.
     Waiting(&'a Step),
-    /// A queue is emptied: how many messages were moved so far, and how many are there, where that is known; and why nothing
+    /// A queue drains: the number of moved messages, the number of remaining ones if known, and the reason why nothing
     /// changes, when it stalls.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// A step is tried again, because what it deletes is still in use.
+    /// A step is tried again, because the object that it deletes is still in use.
     Stalled(&'a Step, &'a BrokerError),
-    /// The migration of a queue is undone from now on, and why; `None` where somebody asked to stop.
+    /// The migration of a queue is being rolled back, and why; `None` after an interruption.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
-/// What became of a step.
+/// The result of a step.
 enum Outcome {
     Done(Step, Performed),
     Failed(Step, BrokerError),
     NotAttempted(Step),
-    /// What is to go is still in use, or waits for something that is.
+    /// The object to delete is still in use, or waits for one that is.
     Waiting(Step, Option<BrokerError>),
 }
 
-/// Carries out the steps of one vhost's plan.
+/// Executes the steps of one vhost's plan.
 ///
 /// The plan must come out of an [`ApprovedPlan`](crate::plan::ApprovedPlan); the lock is held for all of it, and a lost
 /// lock stops it like a failure. For tiers that are retired to run empty, it waits `drain` altogether: what is not empty by
@@ -56,7 +56,7 @@ pub async fn apply(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    means: Means<'_>,
+    means: ApplyResources<'_>,
     observe: impl FnMut(Progress<'_>),
 ) -> Report {
     let observe = RefCell::new(observe);
@@ -85,7 +85,7 @@ pub async fn apply(
         }
         let must_finish = wave.iter().any(|step| recreates.must_run(step));
         let halt = Cell::new(stopped && !must_finish);
-        // Between two waves there is time to notice that somebody took the lock away; its renewal may be 15 s off.
+        // Checks the lock between two waves: its next renewal may be 15 s away.
         let refusal = Cell::new(if halt.get() { None } else { broker.confirm().await.err() });
         let stalled = |step: &Step, why: &BrokerError| (observe.borrow_mut())(Progress::Stalled(step, why));
         let outcomes = stream::iter(wave)
@@ -133,12 +133,12 @@ pub async fn apply(
     report
 }
 
-/// The migrations of a wave, some at once; whether one of them failed, or somebody asked to stop.
+/// Runs the migrations of a wave, some of them concurrently. Returns whether one failed, or the run was interrupted.
 async fn migrations(
     part: &VhostPlan,
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    means: Means<'_>,
+    means: ApplyResources<'_>,
     wave: &[Step],
     report: &mut Report,
     observe: &mut impl FnMut(Progress<'_>),
@@ -197,7 +197,7 @@ struct Draining {
 }
 
 impl Draining {
-    /// Between two tries.
+    /// The pause between two attempts.
     const POLL: Duration = Duration::from_secs(1);
 
     /// Whether to try once more, after a while. The time runs for all tiers at once: they run empty at the same time.
@@ -230,7 +230,7 @@ async fn run(
         return Outcome::NotAttempted(step.clone());
     }
     let first = match refusal.take() {
-        // What a recreate deleted is made again also when the lock is lost: a PUT harms nobody, and a missing queue does.
+        // Deleted objects of a recreate are declared again even if the lock is lost: a PUT is harmless, a missing queue is not.
         None if must_finish => perform(part, broker, step, Lock::Either).await,
         None => perform(part, broker, step, Lock::Held).await,
         Some(error) => Err(error),
@@ -249,7 +249,7 @@ async fn run(
     match performed {
         Ok(performed) => Outcome::Done(step.clone(), performed),
         Err(error) => {
-            // Inside a recreate that has begun, one binding that fails keeps no other from being restored.
+            // After a recreate has begun, a binding that fails does not prevent the others from being restored.
             if !must_finish {
                 halt.set(true);
             }

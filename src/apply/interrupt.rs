@@ -1,19 +1,19 @@
-//! The wish to stop, from a signal to the executor.
+//! The cancellation flag that a signal sets and the executor reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once by Ctrl-C; looked at before each step.
+/// Set once by a signal, and checked before each step.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Asks to stop after what is under way.
+    /// Requests a stop after the current steps.
     pub fn request(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether to stop.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

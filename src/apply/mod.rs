@@ -1,4 +1,4 @@
-//! Carries out an approved plan on a locked broker and reports what was done.
+//! Executes an approved plan on a locked broker, and reports the result.
 //!
 //! It decides nothing: the steps, their order and their guards are the plan's. The first failure stops new steps, but
 //! a recreate that has begun is finished; a retired tier that is not empty is left for the next run. Nothing here touches
@@ -13,5 +13,5 @@ mod report;
 
 pub use execute::{CONCURRENCY, Progress, apply};
 pub use interrupt::Interrupt;
-pub use migrate::{Consumers, Means, Migrated, Missing};
+pub use migrate::{ApplyResources, Consumers, Migrated, Missing};
 pub use report::{FailedStep, Report, StepDone, WaitingStep};

@@ -1,16 +1,16 @@
-//! How far the recreates are that a stop must not leave as they are: without the object, or without its bindings.
+//! Tracks recreates that must not be interrupted: without the object, or without its bindings.
 
 use crate::broker::BrokerError;
 use crate::model::ObjectId;
 use crate::plan::{Action, Step};
 use std::collections::BTreeSet;
 
-/// How far the recreates are that a stop must not leave as they are.
+/// The progress of recreates that must not be interrupted.
 #[derive(Default)]
 pub(super) struct Recreates {
-    /// The old one is deleted: these are finished, whatever happens.
+    /// The old object is deleted: these recreates are completed in any case.
     begun: BTreeSet<ObjectId>,
-    /// The keep is there and the old one, too: after a stop, the keep goes again.
+    /// Both the keep and the old object exist: after an interruption, the keep is deleted.
     prepared: BTreeSet<ObjectId>,
     /// A binding or a topic permission could not be restored: the keep stays, because it alone knows of it, and the next run
     /// tries again.
@@ -18,7 +18,7 @@ pub(super) struct Recreates {
 }
 
 impl Recreates {
-    /// Whether a step is done also after a stop.
+    /// Whether a step is done even after an interruption.
     pub(super) fn must_run(&self, step: &Step) -> bool {
         step.recreate.as_ref().is_some_and(|id| {
             let keep = deletes_keep(step);
@@ -29,7 +29,7 @@ impl Recreates {
         })
     }
 
-    /// Whether this step took back what was prepared for a recreate that did not come.
+    /// Whether this step reverted the preparation of a recreate that did not happen.
     pub(super) fn done(&mut self, step: &Step) -> bool {
         let Some(id) = &step.recreate else { return false };
         let own = *id == step.action.object();
@@ -41,7 +41,7 @@ impl Recreates {
                 self.prepared.remove(id);
                 self.begun.insert(id.clone());
             }
-            // That of the keep, the last step, closes a recreate.
+            // Deleting the keep is the last step of a recreate.
             Action::DeleteExchange { .. } => {
                 self.begun.remove(id);
                 return self.prepared.remove(id);
@@ -65,10 +65,10 @@ impl Recreates {
         if matches!(step.action, Action::Bind { .. } | Action::PutTopicPermission { .. }) {
             self.owing.insert(id.clone());
         } else if !matches!(error, BrokerError::Inequivalent { .. }) {
-            // Without the object there is nothing to bind. (An application that was faster has made one.)
+            // Without the object there is nothing to bind. (Unless an application has declared it.)
             self.begun.remove(id);
         }
-        // The answer may be all that was lost: then only the keep knows of the bindings.
+        // Perhaps only the response was lost: then the bindings are only in the keep.
         let spared = error.is_guard() || matches!(error, BrokerError::AccessRefused { .. });
         if *id == step.action.object() && !spared {
             self.prepared.remove(id);
@@ -76,7 +76,7 @@ impl Recreates {
     }
 }
 
-/// Whether an action makes a keep, or binds an auto-delete exchange to it.
+/// Whether an action creates a keep, or binds an auto-delete exchange to it.
 pub(super) fn prepares(action: &Action, keep: &ObjectId) -> bool {
     match (action, keep) {
         (Action::DeclareExchange { name, .. }, ObjectId::Exchange(keep)) => name == keep,

@@ -1,4 +1,4 @@
-//! What an apply did to one vhost.
+//! The report of an apply on one vhost.
 
 use super::Migrated;
 use crate::broker::{BrokerError, Performed};
@@ -14,7 +14,7 @@ pub struct Report {
     pub done: Vec<StepDone>,
     /// Done, and taken back: what a recreate prepares before it deletes anything. Nothing of it is left.
     pub taken_back: Vec<StepDone>,
-    /// Tried, and refused or not answered.
+    /// Failed: refused, or without a response.
     pub failed: Vec<FailedStep>,
     /// Not tried, because something before failed, or the run was interrupted.
     pub not_attempted: Vec<Step>,
@@ -22,7 +22,7 @@ pub struct Report {
     pub waiting: Vec<WaitingStep>,
     /// The migrations that were begun, done or undone.
     pub migrated: Vec<Migrated>,
-    /// Whether somebody asked to stop.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct StepDone {
     pub performed: Performed,
 }
 
-/// A step that was not.
+/// A step that failed.
 #[derive(Debug)]
 pub struct FailedStep {
     /// The step.
@@ -49,7 +49,7 @@ pub struct FailedStep {
 pub struct WaitingStep {
     /// The step.
     pub step: Step,
-    /// What was found; `None` where it waits for another step.
+    /// What keeps it in use; `None` if it waits for another step.
     pub why: Option<BrokerError>,
 }
 
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// Whether every step was done that could be.
+    /// Whether every step was done, except those left for the next run.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.not_attempted.is_empty()
     }

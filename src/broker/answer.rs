@@ -1,4 +1,4 @@
-//! Turns status, content type and body of an answer into what was meant: an answer, or one kind of error. Pure.
+//! Converts the status, content type and body of a response into a result or an error. Pure.
 //!
 //! Sources: `rabbit_mgmt_util:bad_request_exception`, `rabbit_web_dispatch_access_control`, and answers of live brokers
 //! from 3.8 to 4.3. RabbitMQ says 401 and not 403 when a permission is missing; LavinMQ says 403.
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// How many characters of an answer that is no JSON are shown.
 const EXCERPT: usize = 80;
 
-/// What came back, undigested.
+/// A raw response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     pub(super) status: u16,
@@ -21,7 +21,7 @@ pub(super) struct Raw<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// Who asked whom for what: errors name it.
+/// The request and its user, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) url: &'a str,

@@ -1,4 +1,4 @@
-//! Where a broker's management API is: a URL without user info, and the reading of one that may have some.
+//! The URL of a management API, without user info, and a parser for URLs that may have some.
 
 use super::redact::is_unambiguous;
 use percent_encoding::percent_decode_str;
@@ -98,7 +98,7 @@ impl BaseUrl {
         Ok(Self::parse(&format!("{self}/{}", prefix.trim_matches('/')))?.url)
     }
 
-    /// Whether TLS is spoken.
+    /// Whether the port uses TLS.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }

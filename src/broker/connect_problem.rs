@@ -1,4 +1,4 @@
-//! Turns the errors of the HTTP and TLS libraries into the words that a person can act on.
+//! Converts errors of the HTTP and TLS libraries into actionable messages.
 
 use super::redact::redacted_urls_in;
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why there is no connection.
+/// The reason for a failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectProblem {
     /// Nothing listens there.
@@ -90,7 +90,7 @@ impl ConnectProblem {
     pub(super) fn of_io(error: &io::Error) -> Self {
         match Self::known(Some(error)) {
             // The words of that one are about URLs of HTTP.
-            Ok(Self::HttpsToHttp) => Self::Tls("the port does not speak it".to_owned()),
+            Ok(Self::HttpsToHttp) => Self::Tls("the port does not use TLS".to_owned()),
             Ok(problem) => problem,
             Err(texts) => Self::Other(texts.last().cloned().unwrap_or_default()),
         }
@@ -161,9 +161,7 @@ impl fmt::Display for ConnectProblem {
         match self {
             Self::Refused => f.write_str("connection refused"),
             Self::NoSuchHost => f.write_str("no such host"),
-            Self::UnknownIssuer => {
-                f.write_str("the broker's certificate was issued by an authority that is not trusted here")
-            }
+            Self::UnknownIssuer => f.write_str("the broker's certificate was issued by a CA that is not trusted"),
             Self::WrongHost => f.write_str("the broker's certificate is not for this host name"),
             Self::Expired => f.write_str("the broker's certificate is expired or not valid yet"),
             Self::CertificateRequired => f.write_str("the broker requires a client certificate"),
@@ -171,12 +169,12 @@ impl fmt::Display for ConnectProblem {
                 f.write_str("the broker refuses the TLS handshake; perhaps it requires a client certificate")
             }
             Self::CertificateRefused(words) => write!(f, "the broker does not accept the client certificate ({words})"),
-            Self::HttpsToHttp => f.write_str("the port does not speak TLS; is it http:// instead of https://?"),
+            Self::HttpsToHttp => f.write_str("the port does not use TLS; did you mean http:// instead of https://?"),
             Self::HttpToHttps(words) => {
-                write!(f, "the answer is not HTTP; is it https:// instead of http://? ({words})")
+                write!(f, "the response is not HTTP; did you mean https:// instead of http://? ({words})")
             }
             Self::Tls(words) => write!(f, "TLS: {words}"),
-            Self::Broken(words) => write!(f, "the connection broke: {words}"),
+            Self::Broken(words) => write!(f, "the connection was lost: {words}"),
             Self::Other(words) => f.write_str(words),
         }
     }

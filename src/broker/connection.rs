@@ -1,4 +1,4 @@
-//! One connection to one broker: sends requests, tries again what may go away, and reads answers.
+//! A connection to a broker: sends requests, retries transient failures, and reads responses.
 //!
 //! Paths are sent as they are made: a `%2F` stays one. Nothing is followed, nothing is kept between requests.
 
@@ -140,7 +140,7 @@ impl Broker {
         &self.0.username
     }
 
-    /// How often the broker renews its counts.
+    /// How often the broker updates its counts.
     pub fn intervals(&self) -> Intervals {
         self.0.intervals
     }
@@ -270,7 +270,7 @@ fn trust(client: ClientBuilder, url: &BaseUrl, ca_cert: Option<&[u8]>) -> Result
     if let Some(pem) = ca_cert {
         let authorities = Certificate::from_pem_bundle(pem).map_err(|error| unusable(innermost(&error)))?;
         if authorities.is_empty() {
-            return Err(unusable("there is no certificate in it (PEM is expected)".to_owned()));
+            return Err(unusable("it contains no certificate (expected PEM)".to_owned()));
         }
         return Ok(client.tls_certs_only(authorities));
     }

@@ -22,7 +22,7 @@ pub enum ConfFormat {
     Toml,
 }
 
-/// What the file says of a node. What it does not say is `None`.
+/// The settings of a node in the file. Missing ones are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
     /// Where it is, when it is said by a whole URL; that goes before host, port and TLS.
@@ -55,7 +55,7 @@ pub struct NodeSettings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfError {
     /// Neither generation.
-    #[error("line {line}: it is neither the TOML of rabbitmqadmin 2 nor the INI of rabbitmqadmin 1: {reason}")]
+    #[error("line {line}: neither TOML of rabbitmqadmin 2 nor INI of rabbitmqadmin 1: {reason}")]
     Malformed {
         /// Counted from 1.
         line: usize,
@@ -71,7 +71,7 @@ pub enum ConfError {
         reason: String,
     },
     /// No section or table of that name.
-    #[error("there is no node `{node}` in it; it has {}", if .known.is_empty() { "none".to_owned() } else { .known.join(", ") })]
+    #[error("no node `{node}`; the file contains {}", if .known.is_empty() { "none".to_owned() } else { .known.join(", ") })]
     NoSuchNode {
         /// The name that was asked for.
         node: String,
@@ -180,7 +180,7 @@ fn from_toml(text: &str, node: &str) -> Result<NodeSettings, ConfError> {
         return Err(ConfError::NoSuchNode { node: node.to_owned(), known });
     };
     // The library's message may quote a value, so the reason is told apart by the key alone.
-    let wrong = |key: &str| ConfError::Value { node: node.to_owned(), reason: format!("{key} has a wrong type") };
+    let wrong = |key: &str| ConfError::Value { node: node.to_owned(), reason: format!("{key} has the wrong type") };
     let entry: TomlNode = table.clone().try_into().map_err(|_| {
         let key = table.as_table().into_iter().flatten().find(|(key, value)| {
             let alone: toml::Table = [((*key).clone(), (*value).clone())].into_iter().collect();
@@ -284,15 +284,14 @@ mod tests {
         assert_eq!(node.username.as_deref(), Some("me"));
         assert!(!format!("{node:?}").contains("pw"));
         let error = from_rabbitmqadmin_conf(V2, "broken").unwrap_err();
-        assert_eq!(error.to_string(), "node `broken`: `port` has a wrong type");
+        assert_eq!(error.to_string(), "node `broken`: `port` has the wrong type");
     }
 
     #[test]
     fn a_node_that_is_not_there() {
-        for (text, expected) in [
-            (V1, "there is no node `x` in it; it has host_normal, host_tls"),
-            ("", "there is no node `x` in it; it has none"),
-        ] {
+        for (text, expected) in
+            [(V1, "no node `x`; the file contains host_normal, host_tls"), ("", "no node `x`; the file contains none")]
+        {
             assert_eq!(from_rabbitmqadmin_conf(text, "x").unwrap_err().to_string(), expected);
         }
     }

@@ -8,9 +8,9 @@ use super::rights::is_of_users;
 use super::snapshot::{Lists, Snapshot};
 use super::survey::Cluster;
 use super::wire;
-use crate::behaviour::Dialect;
 use crate::model::memory::bounded;
 use crate::model::{BrokerVersion, VhostName};
+use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,14 +23,14 @@ pub enum DefinitionsError {
     #[error("{0}")]
     Shape(#[from] serde_json::Error),
     /// It is of the whole cluster, or of a vhost, and has no lists at all.
-    #[error("it has neither queues nor exchanges nor bindings nor vhosts")]
+    #[error("it contains no queues, exchanges, bindings or vhosts")]
     Nothing,
     /// An object that the broker of that version would not import.
     #[error(transparent)]
     Entry(#[from] EntryError),
     /// It is of a broker that is too old.
     #[error(
-        "it is of RabbitMQ {version}; topo supports {} and later (--broker-version says what it shall stand for)",
+        "it was written by RabbitMQ {version}; topo supports {} and later (set the version to assume with --broker-version)",
         BrokerVersion::OLDEST_SUPPORTED.series()
     )]
     TooOld {
@@ -219,7 +219,7 @@ fn operator_policies(
 }
 
 fn cluster(version: BrokerVersion) -> Cluster {
-    Cluster { name: String::new(), product: "RabbitMQ".to_owned(), dialect: Dialect::of(version) }
+    Cluster { name: String::new(), product: "RabbitMQ".to_owned(), profile: BrokerProfile::of(version) }
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn one_vhost_is_read() {
         let snapshot = read(FILE, &"shop".into(), None).unwrap();
-        assert_eq!(snapshot.dialect.version.to_string(), "3.10.8");
+        assert_eq!(snapshot.profile.version.to_string(), "3.10.8");
         assert_eq!(snapshot.topology.queues.len(), 1);
         assert_eq!(snapshot.topology.bindings.len(), 1);
         assert!(snapshot.topology.settings.is_some());
@@ -300,7 +300,7 @@ mod tests {
         let queue = r#""queues": [{"name": "q", "vhost": "/"}]"#;
         let missing = |field: &str, version: &str, since: &str| {
             format!(
-                "queue `q` (line 3): missing field `{field}`, for which RabbitMQ {version} has no default ({since} has)"
+                "queue `q` (line 3): missing field `{field}`, which has no default in RabbitMQ {version} (only from {since} on)"
             )
         };
         assert_eq!(imported(queue, "3.8.9").unwrap_err(), missing("arguments", "3.8.9", "3.10"));

@@ -170,7 +170,7 @@ impl List {
         for (field, value, since) in self.defaults.iter().filter(|(field, ..)| is_missing(&field)) {
             if version < *since {
                 let problem = format_args!(
-                    "missing field `{field}`, for which RabbitMQ {version} has no default ({} has)",
+                    "missing field `{field}`, which has no default in RabbitMQ {version} (only from {} on)",
                     since.series()
                 );
                 return Err(self.error(file, entry, &problem));

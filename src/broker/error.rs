@@ -1,4 +1,4 @@
-//! What can go wrong between topo and a broker. Each kind is one that a person mends differently.
+//! Errors between topo and a broker. Each kind requires a different reaction of the user.
 //!
 //! `Display` is one sentence. It never holds a password, and URLs in it have no user info. The broker's own reason is
 //! kept word for word.
@@ -8,7 +8,7 @@ use crate::model::count::count;
 use crate::model::{Binding, BrokerVersion, QueueName, VhostName};
 use std::time::Duration;
 
-/// Why a broker could not be read, or did not do what was asked.
+/// The reason why a broker could not be read, or did not process a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BrokerError {
     /// A certificate or key that was given cannot be used; nothing was sent.
@@ -27,14 +27,14 @@ pub enum BrokerError {
         /// What went wrong.
         problem: ConnectProblem,
     },
-    /// What answers over AMQP is not the broker that answers over HTTP: nothing may be moved there, and nothing deleted.
-    #[error("the broker at {amqp} is another one than the broker at {url}: {reason}")]
+    /// AMQP and HTTP reach different brokers: nothing may be moved or deleted.
+    #[error("the broker at {amqp} is not the broker at {url}: {reason}")]
     AnotherBroker {
         /// The AMQP address, without user info.
         amqp: String,
         /// The management URL, without user info.
         url: String,
-        /// What the one has and the other has not.
+        /// The difference between the two.
         reason: String,
     },
     /// No answer in time.
@@ -47,10 +47,10 @@ pub enum BrokerError {
         /// The limit.
         after: Duration,
     },
-    /// 401: who logs in is not known, or the password is wrong.
+    /// 401: the user does not exist, or the password is wrong.
     #[error("login as user `{username}` failed: {reason}")]
     Unauthorized {
-        /// As whom.
+        /// The user name.
         username: String,
         /// The broker's words.
         reason: String,
@@ -58,7 +58,7 @@ pub enum BrokerError {
     /// 401 (403 on some): logged in, but without the permission for this.
     #[error("user `{username}` has no permission for {request}: {reason}")]
     AccessRefused {
-        /// As whom.
+        /// The user name.
         username: String,
         /// Method and path.
         request: String,
@@ -68,14 +68,14 @@ pub enum BrokerError {
     /// 401: the user lacks the tag for this part of the management API.
     #[error("user `{username}` lacks the tag for {request}: {reason}")]
     WrongTag {
-        /// As whom.
+        /// The user name.
         username: String,
         /// Method and path.
         request: String,
         /// The broker's words: `Not management user`.
         reason: String,
     },
-    /// Something answered, but no management API: a reverse proxy, a login page, another port.
+    /// The response is not from a management API, but from a reverse proxy, a login page or another port.
     #[error(
         "{url} is not a RabbitMQ management API: it answered {status} with {} for {request}{}",
         .content_type.as_deref().unwrap_or("no content type"),
@@ -88,12 +88,12 @@ pub enum BrokerError {
         request: String,
         /// The HTTP status.
         status: u16,
-        /// What it said it sent.
+        /// The content type of the response.
         content_type: Option<String>,
         /// The first 80 characters of its text, without tags.
         excerpt: String,
     },
-    /// A redirect, which topo does not follow: it would carry the password to somewhere else.
+    /// A redirect, which topo does not follow, because it would send the password elsewhere.
     #[error("{url} redirects to {to}; use that URL if it is the broker's")]
     Redirected {
         /// Without user info.
@@ -112,14 +112,14 @@ pub enum BrokerError {
         reason: String,
     },
     /// The object exists with other properties; an AMQP client gets the same words as `406 PRECONDITION_FAILED`.
-    #[error("the broker has it with other properties: {reason}")]
+    #[error("the object exists with other properties: {reason}")]
     Inequivalent {
         /// Method and path.
         request: String,
         /// The broker's words: `inequivalent arg 'x-message-ttl' for queue …`.
         reason: String,
     },
-    /// What was asked for, or what it refers to, is not there.
+    /// The object of the request, or one that it refers to, does not exist.
     #[error("not found, {request}: {reason}")]
     NotFound {
         /// Method and path.
@@ -136,7 +136,7 @@ pub enum BrokerError {
         reason: String,
     },
     /// 429, 5xx, or an operation that timed out inside the broker; it was tried again until the attempts ran out.
-    #[error("the broker could not do {request}: {status} {reason}")]
+    #[error("the broker failed to process {request}: {status} {reason}")]
     Unavailable {
         /// Method and path.
         request: String,
@@ -145,16 +145,16 @@ pub enum BrokerError {
         /// The broker's words, or a proxy's.
         reason: String,
     },
-    /// The broker reads nothing from whoever publishes, until its alarm of memory or disk is over.
-    #[error("{url} takes no messages now (it has an alarm of memory or disk), so {request} was not answered")]
+    /// The broker blocks publishers until its memory or disk alarm is over.
+    #[error("{url} accepts no messages now (memory or disk alarm), so {request} was not answered")]
     Alarm {
         /// Without user info.
         url: String,
         /// What was asked.
         request: String,
     },
-    /// An answer that makes no sense to topo.
-    #[error("the answer to {request} cannot be understood: {detail}")]
+    /// A response that topo cannot parse.
+    #[error("cannot parse the response to {request}: {detail}")]
     Malformed {
         /// Method and path.
         request: String,
@@ -169,15 +169,15 @@ pub enum BrokerError {
         /// The name.
         segment: String,
     },
-    /// The broker does not say which RabbitMQ it is.
-    #[error("the broker does not say which version of RabbitMQ it is (it calls itself {product} {said})")]
+    /// The broker does not report its RabbitMQ version.
+    #[error("the broker does not report its RabbitMQ version (it identifies itself as {product} {said})")]
     VersionUnknown {
         /// Its product name.
         product: String,
-        /// What it gave instead.
+        /// The version that it reported instead.
         said: String,
     },
-    /// It is a broker, and too old.
+    /// The broker is too old.
     #[error(
         "{product} {version} is too old: topo supports RabbitMQ {} and later",
         BrokerVersion::OLDEST_SUPPORTED.series()
@@ -188,16 +188,16 @@ pub enum BrokerError {
         /// Its version.
         version: BrokerVersion,
     },
-    /// The guard of a delete: it holds messages. Nothing was deleted.
-    #[error("queue {queue} is not empty, it was left alone: it holds {}", held(*.messages))]
+    /// The guard of a deletion: the queue contains messages. Nothing was deleted.
+    #[error("queue {queue} is not empty and was left alone: it holds {}", held(*.messages))]
     NotEmpty {
         /// The queue.
         queue: QueueName,
         /// How many, when that is known.
         messages: Option<u64>,
     },
-    /// The guard of a delete: it holds more than was allowed to be lost. Nothing was deleted.
-    #[error("queue {queue} was left alone: it holds {}, and no more than {allowed} may be lost", held(Some(*.messages)))]
+    /// The guard of a deletion: the queue contains more messages than may be lost. Nothing was deleted.
+    #[error("queue {queue} was left alone: it holds {}, and at most {allowed} may be lost", held(Some(*.messages)))]
     MoreThanAllowed {
         /// The queue.
         queue: QueueName,
@@ -206,7 +206,7 @@ pub enum BrokerError {
         /// How many may be lost.
         allowed: u64,
     },
-    /// The guard of a delete: what it holds cannot be told. Nothing was deleted.
+    /// The guard of a deletion: the number of messages is unknown. Nothing was deleted.
     #[error("queue {queue} was left alone: {reason}")]
     EmptinessUnknown {
         /// The queue.
@@ -217,8 +217,8 @@ pub enum BrokerError {
     /// A quorum queue is listed, and there is nothing behind the name: a node died while it was declared or deleted. Nothing
     /// was deleted.
     #[error(
-        "queue {queue} takes no messages: none of its members runs ({reason}); unless a node that is down comes back with \
-         it, delete it, and apply again"
+        "queue {queue} accepts no messages: none of its members is running ({reason}); if no node that is down has a \
+         member, delete the queue and apply again"
     )]
     NoMembers {
         /// The queue.
@@ -228,15 +228,15 @@ pub enum BrokerError {
     },
     /// 404 on the delete of a binding that is still listed.
     #[error(
-        "binding {binding} cannot be deleted over HTTP: the management API takes the routing keys `null` and `undefined` \
-         for something else; unbind it with an AMQP client"
+        "binding {binding} cannot be deleted over HTTP: the management API misinterprets the routing keys `null` and `undefined`; \
+         unbind it with an AMQP client"
     )]
     Undeletable {
         /// The binding.
         binding: Box<Binding>,
     },
-    /// A binding came into being between the plan and the deletion that would take it along. Nothing was deleted.
-    #[error("{object} was left alone: somebody bound it meanwhile ({binding}); run again to take that binding along")]
+    /// A binding was created between the plan and the deletion of its object. Nothing was deleted.
+    #[error("{object} was left alone: a binding was added meanwhile ({binding}); run the command again to include it")]
     BoundMeanwhile {
         /// The queue or exchange.
         object: String,
@@ -249,10 +249,10 @@ pub enum BrokerError {
         /// The exchange.
         object: String,
     },
-    /// The broker took a request and did not do it.
+    /// The broker accepted a request, but did not execute it.
     #[error(
-        "the broker said done, but {object} {}",
-        if *.expected { "is not there" } else { "is still there, or somebody declared it again" }
+        "the broker reported success, but {object} {}",
+        if *.expected { "is not there" } else { "still exists, or was declared again" }
     )]
     NotVerified {
         /// The queue or exchange.
@@ -260,15 +260,15 @@ pub enum BrokerError {
         /// Whether it should be there.
         expected: bool,
     },
-    /// The broker took a request, and whether it did it could not be read.
-    #[error("the broker said done, but {object} could not be looked at afterwards: {reason}")]
+    /// The broker accepted a request, but its result could not be verified.
+    #[error("the broker reported success, but {object} could not be read afterwards: {reason}")]
     Unverifiable {
         /// The queue or exchange.
         object: String,
         /// Why not.
         reason: String,
     },
-    /// A queue was not emptied, or what was held did not come back.
+    /// A queue was not drained, or held messages did not return.
     #[error("the messages of queue {queue} were not moved: {reason}")]
     NotMoved {
         /// The queue.
@@ -276,7 +276,7 @@ pub enum BrokerError {
         /// Why not.
         reason: String,
     },
-    /// A binding of somebody else could not be made again after a recreate. Nothing was deleted.
+    /// An unmanaged binding could not be restored after a recreate. Nothing was deleted.
     #[error("{object} was left alone: its binding {binding} could not be restored ({reason})")]
     NotRestorable {
         /// The queue or exchange.
@@ -298,7 +298,7 @@ pub enum BrokerError {
     },
     /// A binding that would make the list of bindings of its whole vhost unreadable. It was not sent.
     #[error(
-        "binding {binding} was not created: with a `~` in the routing key and arguments beside it, the management API \
+        "binding {binding} was not created: with a `~` in the routing key and additional arguments, the management API \
          answers 500 to every later list of the vhost's bindings"
     )]
     Unlistable {
@@ -312,12 +312,12 @@ pub enum BrokerError {
         vhost: VhostName,
         /// The queue that is the lock.
         queue: QueueName,
-        /// Who holds it, in their own words.
+        /// The description of its holder.
         holder: String,
         /// The node on which the lock is, if it is known to be down.
         down: Option<String>,
     },
-    /// The lock was ours and no longer is.
+    /// This run has lost the lock.
     #[error("the lock on vhost {vhost} was lost: {reason}")]
     LockLost {
         /// The vhost.

@@ -1,9 +1,9 @@
-//! What follows from an error: whether to try again, and whether the broker may have done what was asked.
+//! Classifies errors: whether to retry, and whether the broker may have processed the request.
 
 use super::error::BrokerError;
 
 impl BrokerError {
-    /// Whether it may go away by itself, so that the request is worth sending again.
+    /// Whether the error may be transient, so that a retry is useful.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_transient(),
@@ -41,7 +41,7 @@ impl BrokerError {
         }
     }
 
-    /// Whether the broker may have done what was asked all the same, because its answer never came.
+    /// Whether the broker may have processed the request, because its response was lost.
     pub fn leaves_doubt(&self) -> bool {
         match self {
             Self::Connect { problem, .. } => problem.is_after_sending(),
@@ -90,7 +90,7 @@ impl BrokerError {
         matches!(self, Self::Unavailable { status: 429 | 503, .. })
     }
 
-    /// Whether a deletion was not even tried, because what must hold for it did not.
+    /// Whether a deletion was not tried, because its guard was not satisfied.
     pub fn is_guard(&self) -> bool {
         matches!(
             self,
@@ -105,7 +105,7 @@ impl BrokerError {
         )
     }
 
-    /// Whether the broker had done what was asked when it came.
+    /// Whether the error came after the broker had processed the request.
     pub fn is_after_doing(&self) -> bool {
         matches!(self, Self::NotVerified { .. } | Self::Unverifiable { .. })
     }

@@ -1,4 +1,4 @@
-//! Deletes a queue only as long as what its guard says holds, as far as a broker can tell.
+//! Deletes a queue only while its guard is satisfied, as far as the broker reports it.
 //!
 //! "Empty" is a total of 0: not ready plus unacknowledged, because a backlog of at-least-once dead letters is neither.
 //! A number that is missing is not 0. What the broker's own flags are worth, on 3.8 to 4.3:
@@ -32,7 +32,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// So long nothing must have come to a queue that is out of use.
+/// The time without new messages after which an unused queue counts as drained.
 const SETTLED: Duration = Duration::from_secs(1);
 
 impl Broker {
@@ -128,7 +128,7 @@ impl Broker {
         Ok(proven?.is_some())
     }
 
-    /// What is of that name from now on is another queue.
+    /// Forgets the proof of emptiness: from now on, the name refers to another queue.
     pub fn forget_emptiness(&self, vhost: &VhostName, name: &QueueName) {
         self.emptiness().forget(vhost, name);
     }
@@ -165,7 +165,7 @@ impl Broker {
         }
     }
 
-    /// The type of a queue that is empty; `None` if it is not there. Never a stream's.
+    /// The type of an empty queue; `None` if it does not exist. Never a stream.
     async fn proven_empty(
         &self,
         vhost: &VhostName,
@@ -193,10 +193,11 @@ impl Broker {
                 self.must_have_nothing_ready(name, delete).await?;
                 Ok(Some(QueueType::Quorum))
             }
-            Some(QueueType::Stream) => {
-                Err(unknown(name, "it is a stream: it keeps what was read, and the broker does not say how much"))
-            }
-            None => Err(unknown(name, "its type is a plugin's, and topo cannot prove that it is empty")),
+            Some(QueueType::Stream) => Err(unknown(
+                name,
+                "it is a stream: it keeps messages after they are read, and the broker does not report how many",
+            )),
+            None => Err(unknown(name, "a plugin defines its type, so topo cannot prove that it is empty")),
         }
     }
 
@@ -219,7 +220,7 @@ impl Broker {
             Err(BrokerError::Refused { reason, .. }) if reason.contains("noproc") => {
                 return Err(BrokerError::NoMembers { queue: name.clone(), reason });
             }
-            // It went meanwhile: the delete says so.
+            // It was deleted meanwhile, which the delete reports.
             Err(BrokerError::NotFound { .. }) => return Ok(()),
             answer => answer?,
         };
@@ -257,7 +258,7 @@ impl Broker {
         match self.send(&Request::get(delete.path.clone()).with_query("disable_stats=true")).await {
             Err(BrokerError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
-            Ok(_) => Err(unknown(name, "the broker has it but does not list it")),
+            Ok(_) => Err(unknown(name, "it exists, but the broker does not list it")),
         }
     }
 }
@@ -266,7 +267,7 @@ fn must_be_at_most(allowed: u64, name: &QueueName, totals: &QueueTotals) -> Resu
     match totals.messages {
         Some(messages) if messages <= allowed => Ok(()),
         Some(messages) => Err(BrokerError::MoreThanAllowed { queue: name.clone(), messages, allowed }),
-        None => Err(unknown(name, "the broker does not say how many messages it holds")),
+        None => Err(unknown(name, "the broker does not report how many messages it contains")),
     }
 }
 
@@ -274,7 +275,7 @@ fn must_be_empty(name: &QueueName, totals: &QueueTotals) -> Result<(), BrokerErr
     match totals.messages {
         Some(0) => Ok(()),
         Some(messages) => Err(BrokerError::NotEmpty { queue: name.clone(), messages: Some(messages) }),
-        None => Err(unknown(name, "the broker does not say whether it holds messages")),
+        None => Err(unknown(name, "the broker does not report whether it contains messages")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The INI of Python's `configparser`, as far as a file of connections goes: values end at the end of the line, quotes and
-//! backslashes mean themselves, and what stands behind a value is no comment.
+//! Parses the INI of Python's `configparser`, as far as connection files need it: values end with the line, quotes and
+//! backslashes are literal, and a value cannot be followed by a comment.
 
 use std::collections::BTreeMap;
 
@@ -36,10 +36,10 @@ pub(super) fn sections(text: &str) -> Result<Vec<(String, Section)>, NotIni> {
         }
         let (key, value) = line.split_once(['=', ':']).ok_or_else(|| refused("`KEY = VALUE` is expected"))?;
         if key.trim().is_empty() {
-            return Err(refused("there is no key before the value"));
+            return Err(refused("the value has no key"));
         }
         let section = current.and_then(|at| sections.get_mut(at));
-        let (_, section) = section.ok_or_else(|| refused("no section, `[NODE]`, stands before it"))?;
+        let (_, section) = section.ok_or_else(|| refused("no section `[NODE]` precedes it"))?;
         section.insert(key.trim().to_lowercase(), value.trim().to_owned());
     }
     Ok(sections)

@@ -1,4 +1,4 @@
-//! The lock of an apply: a queue in the vhost. It exists, so somebody holds it; its argument says who.
+//! The lock of an apply: a queue in the vhost. While it exists, the lock is held; an argument names the holder.
 //!
 //! GET; absent, so PUT; GET again and compare the holder. The answer to the PUT proves nothing: of several that put at
 //! once, several get 201 (7 of 8 on 3.10.8), and a stranger's later PUT gets 204 and leaves the arguments alone, because
@@ -32,18 +32,18 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// How long a lock outlives its holder.
 pub const LEASE: Duration = Duration::from_secs(60);
-/// Between two renewals: three may fail before the lease runs out.
+/// The time between two renewals: three may fail before the lease expires.
 const RENEWAL: Duration = Duration::from_secs(15);
-/// Between two looks at a lock that another holds.
+/// The pause between two checks of a lock that another apply holds.
 const POLL: Duration = Duration::from_secs(1);
 /// What is added to its name for the right to take it away. Reserved, whatever the lock is called.
 const TAKING_AWAY: &str = ".topo.taking-away";
 /// The argument with the words of the holder.
 const HOLDER: &str = "x-topo-holder";
-/// The argument that tells two holders with the same words apart.
+/// The argument that distinguishes two holders with the same description.
 const TOKEN: &str = "x-topo-token";
 
-/// Of the renewal and the release, one at a time.
+/// Serializes the renewal and the release.
 type Turn = tokio::sync::Mutex<()>;
 
 /// Why a lock is lost of which the broker may not have said so.
@@ -81,13 +81,13 @@ pub fn holder_in(topology: &Topology) -> Option<&str> {
 pub struct LockedBroker {
     lock: Lock,
     lost: Arc<OnceLock<String>>,
-    /// Until when it is ours, if it is not renewed. Whoever was stopped for a while sees here that it is over.
+    /// When the lock expires without a renewal. A process that was suspended detects the loss by this time.
     held_until: Arc<Mutex<Instant>>,
     turn: Arc<Turn>,
     renewal: JoinHandle<()>,
 }
 
-/// What is needed to hold on to a lock.
+/// The data needed to renew a lock.
 #[derive(Clone, Debug)]
 struct Lock {
     broker: Broker,
@@ -97,26 +97,26 @@ struct Lock {
     durable: bool,
 }
 
-/// What a look at the lock shows.
+/// The result of a check of the lock.
 enum Seen {
     Free,
     Ours,
     Others(Other),
 }
 
-/// Somebody else's lock.
+/// The lock of another apply.
 struct Other {
     words: String,
     token: Option<String>,
-    /// Where its queue is.
+    /// The node of its queue.
     node: Option<String>,
-    /// When it ends, if it is not renewed.
+    /// Its lease.
     lease: Option<Duration>,
 }
 
 impl Broker {
-    /// Locks a vhost, which must exist, of a broker of this version. While another holds the lock, looks again until
-    /// `patience` is over or `give_up`, which is told the holder, returns true; then it is [`BrokerError::LockHeld`]. A lock whose node has been down for a
+    /// Locks an existing vhost of a broker of this version. While another apply holds the lock, checks it again until
+    /// `patience` is over or `give_up`, which receives the holder, returns true. Then the error is [`BrokerError::LockHeld`]. A lock whose node has been down for a
     /// lease is taken away; who may not see the nodes (tag `monitoring`) cannot tell.
     ///
     /// Must run inside a tokio runtime: a task of its own renews the lock.
@@ -160,7 +160,7 @@ impl Broker {
                 (Err(error), _) => Err(error),
             };
             if let Err(error) = step {
-                // It may have come to be ours all the same; then the next one would wait for nobody.
+                // The lock may have been acquired after all; then the next apply would wait in vain.
                 if put.is_some() {
                     let _ = timeout(LEASE, lock.free()).await;
                 }
@@ -174,13 +174,13 @@ impl Broker {
         Ok(LockedBroker { lock, lost, held_until, turn, renewal })
     }
 
-    /// The same node, if it is known not to be running.
+    /// Returns the node if it is known to be down.
     async fn down(&self, node: Option<String>) -> Option<String> {
         let node = node?;
         (self.is_up(&node).await == Some(false)).then_some(node)
     }
 
-    /// Whether a node is running, if that is known.
+    /// Whether a node is running; `None` if unknown.
     async fn is_up(&self, node: &str) -> Option<bool> {
         let nodes: Vec<ClusterNode> = self.get("/api/nodes?columns=name,running").await.ok()?;
         nodes.iter().find(|one| one.name == node).map(|one| one.running)
@@ -198,12 +198,12 @@ impl LockedBroker {
         &self.lock.vhost
     }
 
-    /// Whether the lock is not ours any more. Then nothing more may be changed.
+    /// Whether this run has lost the lock. Then nothing may be changed any more.
     pub fn lost(&self) -> bool {
         self.loss().is_some()
     }
 
-    /// [`BrokerError::LockLost`] if the lock is not ours any more.
+    /// Returns [`BrokerError::LockLost`] if this run has lost the lock.
     pub fn check(&self) -> Result<(), BrokerError> {
         match self.loss() {
             None => Ok(()),
@@ -224,10 +224,10 @@ impl LockedBroker {
         self.check()?;
         let reason = match self.lock.look().await? {
             Seen::Ours => return Ok(()),
-            Seen::Free => "it had expired, or somebody deleted it".to_owned(),
+            Seen::Free => "it had expired or was deleted".to_owned(),
             Seen::Others(other) => format!("it is held by {}", other.words),
         };
-        // The renewal may have been first.
+        // The renewal may have detected the loss first.
         let _ = self.lost.set(reason);
         self.check()
     }
@@ -238,7 +238,7 @@ impl LockedBroker {
         self.lock.broker.perform(&self.lock.vhost, action).await
     }
 
-    /// Frees the vhost. A lock that was lost is another's, and is left alone. However long a broker hangs, it is tried for no
+    /// Releases the lock. A lost lock belongs to another apply and is left alone. However long a broker hangs, it is tried for no
     /// longer than the lease runs, but for 15 s at least: a lock whose node is down outlives it.
     pub async fn release(self) -> Result<(), BrokerError> {
         // A renewal that is under way could reach the broker after the delete, and the lock would be there again. It ends with
@@ -282,7 +282,7 @@ impl Lock {
         if token == Some(&self.holder.token) {
             return Ok(Seen::Ours);
         }
-        let stranger = || format!("a queue named `{}` that topo did not make", self.queue);
+        let stranger = || format!("a queue named `{}` that topo did not create", self.queue);
         Ok(Seen::Others(Other {
             words: words.map_or_else(stranger, clean),
             token: token.map(str::to_owned),
@@ -308,7 +308,7 @@ impl Lock {
         Ok(self.broker.send(&put).await?.status == 201)
     }
 
-    /// Deletes the queue if it is ours.
+    /// Deletes the queue if this run holds the lock.
     async fn free(&self) -> Result<(), BrokerError> {
         // What is tried again is the look with the delete: after a lost answer, the lock may be somebody else's.
         let look_and_delete = async || match self.look_once().await? {
@@ -351,14 +351,14 @@ impl Lock {
         }
     }
 
-    /// Why the lock is lost, if it is.
+    /// Renews the lock. Returns the reason if it is lost.
     async fn renew(&self) -> Result<Option<String>, BrokerError> {
         if self.put().await? {
-            return Ok(Some("it had expired, or somebody deleted it".to_owned()));
+            return Ok(Some("it had expired or was deleted".to_owned()));
         }
         Ok(match self.look().await? {
             Seen::Ours => None,
-            Seen::Free => Some("somebody deleted it".to_owned()),
+            Seen::Free => Some("it was deleted".to_owned()),
             Seen::Others(other) => Some(format!("it is held by {}", other.words)),
         })
     }
@@ -387,7 +387,7 @@ async fn keep(lock: Lock, lost: Arc<OnceLock<String>>, until: Arc<Mutex<Instant>
             Ok(Err(error)) => format!("it could not be renewed: {error}"),
             Err(_) => EXPIRED.to_owned(),
         };
-        // `confirm` may have been first.
+        // `confirm` may have detected the loss first.
         let _ = lost.set(reason);
         return;
     }

@@ -1,4 +1,4 @@
-//! Speaks to a broker by its management API: reads snapshots and activity, performs actions, holds the lock.
+//! The client of a broker's management API: reads snapshots and activity, performs actions, holds the lock.
 //!
 //! [`request`] is pure and feeds both what is shown and what is sent. Nothing here decides what to do; nothing here
 //! reads files or the environment, or prints.
@@ -41,4 +41,4 @@ pub use read::QueueState;
 pub use redact::{redacted_url, redacted_urls_in};
 pub use rights::NamesByKind;
 pub use snapshot::Snapshot;
-pub use survey::{Listed, Survey};
+pub use survey::{Survey, VhostLists};

@@ -1,4 +1,4 @@
-//! How to reach a broker. Finished values: files and the environment are read by others.
+//! The connection options of a broker. The command line reads files and the environment.
 
 use super::base_url::BaseUrl;
 use crate::model::Intervals;
@@ -18,17 +18,17 @@ pub struct ConnectionOptions {
     pub ca_cert: Option<Vec<u8>>,
     /// PEM: the client certificate (with its chain) and its key.
     pub client_cert: Option<ClientCertificate>,
-    /// Takes any certificate of the broker.
+    /// Accepts any certificate of the broker.
     pub insecure: bool,
     /// For one request, from connecting to the last byte.
     pub timeout: Duration,
     /// How often and how patiently a request is tried.
     pub retries: Retries,
-    /// How often the broker renews its counts.
+    /// How often the broker updates its counts.
     pub intervals: Intervals,
 }
 
-/// What a broker that verifies its peers is shown.
+/// The client certificate for a broker that verifies its peers.
 #[derive(Clone)]
 pub struct ClientCertificate {
     /// PEM, leaf first.

@@ -1,4 +1,4 @@
-//! Carries out one action: sends its request, and says whether there was anything left to do.
+//! Performs one action: sends its request, and reports whether there was anything to do.
 
 use super::connection::Broker;
 use super::error::BrokerError;
@@ -6,7 +6,7 @@ use crate::model::{Binding, ObjectId, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 
-/// What came of an action.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performed {
     /// The broker took it. For a declare that proves little: the broker answers 204 also where it ignored a difference.
@@ -24,7 +24,7 @@ impl Broker {
     /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
-        // What moves messages is a mover's, not a request's.
+        // Messages are moved by a mover, not by a request.
         let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
             self.emptiness().forget(vhost, name);
@@ -117,7 +117,7 @@ impl Broker {
     }
 }
 
-/// A delete of what is not there.
+/// Treats the deletion of a missing object as success.
 pub(super) fn gone_is_done<T>(result: Result<T, BrokerError>) -> Result<Performed, BrokerError> {
     match result {
         Ok(_) => Ok(Performed::Done),

@@ -4,21 +4,21 @@
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
-use super::survey::{Cluster, Listed, Survey};
+use super::survey::{Cluster, Survey, VhostLists};
 use super::wire;
-use crate::behaviour::Dialect;
 use crate::model::naming::MOVER_TAG;
 use crate::model::printable::clean;
 use crate::model::{Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, VhostName};
 use crate::plan::request::{Request, path};
 use crate::plan::{Activity, QueueActivity};
+use crate::rabbitmq::BrokerProfile;
 use futures_util::stream::{self, StreamExt};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 use tokio::{join, try_join};
 
-/// What a queue is made of, and how large what is in it.
+/// The members of a queue, and the size of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The node of the leader of a quorum queue or stream, if there is one.
@@ -59,15 +59,15 @@ impl Broker {
         let (cluster, deprecated_features, vhosts) =
             join!(self.cluster(), self.deprecated_features(), self.get::<wire::Vhosts>(VHOSTS));
         let mut cluster = cluster?;
-        cluster.dialect.deprecated_features = deprecated_features?;
+        cluster.profile.deprecated_features = deprecated_features?;
         let settings = vhosts?.0.into_iter().map(|vhost| (vhost.name.clone(), vhost)).collect();
         Ok(Survey { cluster, settings })
     }
 
     /// Reads the lists of these vhosts, in this order, of some at once.
-    pub async fn lists(&self, vhosts: &[VhostName]) -> Listed {
+    pub async fn lists(&self, vhosts: &[VhostName]) -> VhostLists {
         let of_each = stream::iter(vhosts).map(async |vhost| (vhost.clone(), self.lists_of(vhost).await));
-        Listed(of_each.buffered(VHOSTS_AT_ONCE).collect().await)
+        VhostLists(of_each.buffered(VHOSTS_AT_ONCE).collect().await)
     }
 
     /// The vhosts that this user may see, by name.
@@ -134,7 +134,7 @@ impl Broker {
         }
     }
 
-    /// How one queue does; `None` if there is no such queue.
+    /// The state of one queue; `None` if it does not exist.
     pub async fn queue_state(&self, vhost: &VhostName, queue: &QueueName) -> Result<Option<QueueState>, BrokerError> {
         let path = path("queues", &[vhost.as_str(), queue.as_str()]);
         match self
@@ -231,7 +231,7 @@ impl Broker {
         Ok(Cluster {
             name: overview.cluster_name.unwrap_or_default(),
             product,
-            dialect: Dialect {
+            profile: BrokerProfile {
                 version,
                 default_queue_type: overview.default_queue_type.filter(|kind| kind != "undefined"),
                 exchange_types: overview.exchange_types.into_iter().map(|kind| kind.name).collect(),

@@ -82,7 +82,7 @@ impl Broker {
         Ok(by_kind([("permission", users(permissions?)), ("topic permission", users(topics?))]))
     }
 
-    /// The user as which topo is logged in, if the broker tells.
+    /// The user of this connection, if the broker reports it.
     pub async fn user(&self) -> Option<User> {
         let WhoAmI { name, tags, is_internal_user } = self.get("/api/whoami").await.ok()?;
         let tags = match tags {

@@ -2,11 +2,11 @@
 
 use super::survey::Cluster;
 use super::wire;
-use crate::behaviour::Dialect;
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology, Vhost,
     VhostName,
 };
+use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One vhost as it was read.
@@ -21,7 +21,7 @@ pub struct Snapshot {
     /// `RabbitMQ`, or what a distribution calls itself.
     pub product: String,
     /// How the node that answered behaves towards this vhost; the node's own default queue type is shown from 4.0 on.
-    pub dialect: Dialect,
+    pub profile: BrokerProfile,
     /// The broker's keys of each binding, sorted. More than one where AMQP tells types apart that JSON does not; none
     /// where no request deletes it.
     pub properties_keys: PropertiesKeys,
@@ -57,7 +57,7 @@ impl Snapshot {
             topology: Topology::missing(vhost),
             cluster: cluster.name.clone(),
             product: cluster.product.clone(),
-            dialect: cluster.dialect.clone(),
+            profile: cluster.profile.clone(),
             properties_keys: PropertiesKeys::new(),
             untouchable: BTreeSet::new(),
             operator_policies: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl Snapshot {
     pub(super) fn of(vhost: VhostName, cluster: &Cluster, lists: Lists) -> Self {
         let mut snapshot = Self::missing(vhost, cluster);
         let settings = lists.settings.map_or_else(Vhost::default, settings);
-        snapshot.dialect = cluster.dialect_of(settings.default_queue_type.as_deref());
+        snapshot.profile = cluster.profile_of(settings.default_queue_type.as_deref());
         snapshot.topology.settings = Some(settings);
         for listed in lists.exchanges {
             let name = ExchangeName::new(listed.name);
@@ -170,7 +170,10 @@ mod tests {
         Cluster {
             name: "c".into(),
             product: "RabbitMQ".into(),
-            dialect: Dialect { default_queue_type: Some("classic".into()), ..Dialect::of(BrokerVersion::new(4, 0, 5)) },
+            profile: BrokerProfile {
+                default_queue_type: Some("classic".into()),
+                ..BrokerProfile::of(BrokerVersion::new(4, 0, 5))
+            },
         }
     }
 
@@ -231,7 +234,7 @@ mod tests {
                 "binding short ─ k → plain"
             ]
         );
-        assert_eq!(snapshot.dialect.default_queue_type.as_deref(), Some("classic"));
+        assert_eq!(snapshot.profile.default_queue_type.as_deref(), Some("classic"));
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
     }
 

@@ -1,19 +1,19 @@
-//! What is read of a broker, before it is put together: what all vhosts have in common, and the lists of each. Pure.
+//! The data read from a broker before it is combined: settings of the cluster, and the lists of each vhost. Pure.
 
 use super::error::BrokerError;
 use super::snapshot::{Lists, Snapshot};
 use super::wire;
-use crate::behaviour::Dialect;
 use crate::model::VhostName;
+use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeMap;
 
-/// What is the same for every vhost.
+/// The properties shared by all vhosts.
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) name: String,
     pub(super) product: String,
     /// With the node's default queue type.
-    pub(super) dialect: Dialect,
+    pub(super) profile: BrokerProfile,
 }
 
 /// What is the same for every vhost, and what each says of itself.
@@ -30,28 +30,28 @@ impl Survey {
     }
 
     /// How the broker behaves towards a vhost; towards one that is not there, as towards one without settings.
-    pub fn dialect(&self, vhost: &VhostName) -> Dialect {
+    pub fn profile(&self, vhost: &VhostName) -> BrokerProfile {
         let settings = self.settings.get(vhost.as_str());
-        self.cluster.dialect_of(settings.and_then(wire::Vhost::default_queue_type))
+        self.cluster.profile_of(settings.and_then(wire::Vhost::default_queue_type))
     }
 }
 
 impl Cluster {
     /// With the vhost's own default queue type, if it has one.
-    pub(super) fn dialect_of(&self, default_queue_type: Option<&str>) -> Dialect {
-        let mut dialect = self.dialect.clone();
+    pub(super) fn profile_of(&self, default_queue_type: Option<&str>) -> BrokerProfile {
+        let mut profile = self.profile.clone();
         if let Some(own) = default_queue_type {
-            dialect.default_queue_type = Some(own.to_owned());
+            profile.default_queue_type = Some(own.to_owned());
         }
-        dialect
+        profile
     }
 }
 
 /// The lists of some vhosts, or why there are none.
 #[derive(Debug)]
-pub struct Listed(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
+pub struct VhostLists(pub(super) Vec<(VhostName, Result<Lists, BrokerError>)>);
 
-impl Listed {
+impl VhostLists {
     /// What the vhosts hold, in the order in which they were asked for.
     ///
     /// # Errors

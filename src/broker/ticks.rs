@@ -1,4 +1,4 @@
-//! Tells when two ticks of a quorum queue have passed: by the time that a user specified, or by observation.
+//! Detects when two ticks of a quorum queue have passed: by a specified interval, or by observation.
 //!
 //! With each tick (`quorum_tick_interval`, 5 s by default), a quorum queue renews its counts. The management API does not
 //! show that interval, and operators of large clusters set it to a minute. With each tick, the queue also reports its
@@ -48,7 +48,7 @@ impl<'a> Ticks<'a> {
             if self.changes < 2 && self.began.elapsed() >= intervals.longest_observation() {
                 let time = in_words(intervals.longest_observation());
                 let reason = format!(
-                    "its count of messages is not current: the broker did not renew it twice in {time}, or has no statistics; \
+                    "its message count is not current: the broker did not update it twice in {time}, or has no statistics; \
                      set --tick-interval to the quorum_tick_interval of the broker"
                 );
                 return Err(BrokerError::EmptinessUnknown { queue: self.name.clone(), reason });

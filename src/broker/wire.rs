@@ -263,7 +263,7 @@ fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Err
         type Value = Arguments;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table of arguments")
+            f.write_str("a JSON object of arguments")
         }
 
         fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Arguments, M::Error> {

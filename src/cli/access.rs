@@ -1,4 +1,4 @@
-//! A broker, and what can move messages there.
+//! A broker and the transports that can move its messages.
 
 use super::arguments::{ConnectionArguments, MoverKind};
 use super::connection;
@@ -10,13 +10,13 @@ use crate::plan::{Activity, Movers, Plan, left_behind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A port that is open answers at once; one that a firewall drops never does.
+/// An open port answers at once; one behind a firewall may never answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many queues are asked one by one; of more, the statistics have to do.
+/// The maximum number of queues that are asked one by one. For more queues, the statistics have to suffice.
 const MOST_ASKED: usize = 200;
 
-/// A broker, and what can move messages there.
+/// A broker and the transports that can move its messages.
 pub(super) struct Access {
     pub(super) broker: Broker,
     options: ConnectionOptions,
@@ -25,13 +25,13 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Nothing is sent yet.
+    /// Creates the client; nothing is sent yet.
     pub(super) fn new(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Self, Failure> {
         let (broker, options) = connection::connect(arguments, intervals)?;
         Ok(Self { broker, options, amqp_url: arguments.amqp_url.clone(), kind: arguments.mover })
     }
 
-    /// What moves the messages of this vhost, or why nothing can.
+    /// Returns the transport for the messages of a vhost, or the reasons why none is available.
     pub(super) async fn mover(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Mover, Vec<String>> {
         let mut reasons = Vec::new();
         if self.kind != MoverKind::Shovel {
@@ -54,7 +54,7 @@ impl Access {
         Err(reasons)
     }
 
-    /// The same for a plan, which keeps no connection.
+    /// The same for a plan, without keeping a connection.
     pub(super) async fn movers(&self, vhost: &VhostName, version: BrokerVersion) -> Movers {
         match self.mover(vhost, version).await {
             Ok(Mover::Amqp(mover) | Mover::AmqpOrShovel(mover, _)) => {
@@ -66,17 +66,17 @@ impl Access {
         }
     }
 
-    /// Asks queues over AMQP for their messages and consumers: a count that may be old becomes one of this moment. Returns
-    /// whether that changed anything.
+    /// Asks queues over AMQP for their messages and consumers, to replace stale counts by current ones. Returns whether that
+    /// changed anything.
     ///
-    /// A passive declare needs no permission on the queue, and does not change it. It does not count what consumers hold, so
-    /// only a quorum queue without consumers counts as asked. Where AMQP cannot be reached, what is not known stays so.
+    /// A passive declare needs no permission on the queue, and does not change it. It does not count unacknowledged messages, so
+    /// only a quorum queue without consumers counts as asked. If AMQP is not reachable, unknown counts stay unknown.
     pub(super) async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if self.kind == MoverKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
             return false;
         }
         let Ok(mover) = self.amqp(&live.vhost).await else { return false };
-        // Where something in between does not say whose queue it is, its word is nothing worth.
+        // If a proxy hides the identity of the cluster, its counts cannot be trusted.
         if mover.cluster().is_none() {
             mover.close().await;
             return false;
@@ -85,7 +85,7 @@ impl Access {
         let mut is_better = false;
         if let Ok(binder) = mover.binder().await {
             for name in queues {
-                // One that is gone takes the channel with it.
+                // A missing queue closes the channel.
                 let Ok(counted) = binder.counted(name).await else { break };
                 let (Some(counted), Some(known)) = (counted, activity.queues.get_mut(name)) else { continue };
                 if counted.consumers > 0 {
@@ -104,7 +104,7 @@ impl Access {
         is_better
     }
 
-    /// The queues of migrations that were cut short from which a shovel moves that this user may not remove.
+    /// The queues of interrupted migrations from which a shovel moves messages that this user may not delete.
     pub(super) async fn out_of_reach(
         &self,
         live: &Topology,
@@ -116,13 +116,13 @@ impl Access {
         }
     }
 
-    /// The movers of all vhosts in which a plan moves messages.
+    /// Returns the transports of all vhosts in which a plan moves messages.
     pub(super) async fn movers_of(&self, plan: &Plan) -> Result<Vec<(VhostName, Mover)>, Failure> {
         let mut movers = Vec::new();
         for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
             let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
             let mover = self.mover(&part.vhost, version).await.map_err(|reasons| {
-                let failure = Failure::failed("nothing can move the messages; nothing was changed");
+                let failure = Failure::failed("no transport can move the messages; nothing was changed");
                 reasons.into_iter().fold(failure, Failure::because)
             })?;
             if let (Some(amqp), Some(first)) = (mover.amqp(), part.migrations.first()) {
@@ -153,7 +153,7 @@ impl Access {
             (Some(there), Some(here)) if there != here => {
                 mover.close().await;
                 Err(format!(
-                    "{address} is cluster {there}, and the management API is of {here}: say where it is with --amqp-url"
+                    "{address} is cluster {there}, but the management API belongs to {here}: set the right address with --amqp-url"
                 ))
             }
             (_, _) => Ok(mover),

@@ -1,4 +1,4 @@
-//! `topo apply`: plan, ask, lock, plan again, carry out, read back, report.
+//! `topo apply`: plans, asks for confirmation, locks, plans again, executes, verifies and reports.
 
 use super::access::Access;
 use super::arguments::{ApplyArguments, Global, ReportFormat};
@@ -13,7 +13,7 @@ use super::shell;
 use super::sources::Sources;
 use super::stale::{expected, fresh};
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
-use crate::apply::{CONCURRENCY, Interrupt, Means, Progress as Event, Report, apply};
+use crate::apply::{ApplyResources, CONCURRENCY, Interrupt, Progress as Event, Report, apply};
 use crate::broker::mover::Mover;
 use crate::model::printable::clean_json;
 use crate::model::{Address, ObjectId, VhostName};
@@ -26,16 +26,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Vhosts that are changed at once: one with few objects waits most of the time.
+/// The number of vhosts that are changed concurrently: a vhost with few objects waits most of the time.
 const VHOSTS_AT_ONCE: usize = 4;
 
-/// What is to be applied, and what the person saw of it.
+/// The changes to apply, and the plan that was shown.
 struct Intent {
     wanted: Vec<Arc<Wanted>>,
     seen: Plan,
     specs: String,
     again: String,
-    /// Findings that are as bad as `--fail-on` says. A saved plan was reviewed with them.
+    /// The failure for findings at or above `--fail-on`. A saved plan was reviewed with its findings.
     too_bad: Option<Failure>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     let saved = arguments.plan.as_deref().map(input::saved_plan).transpose()?;
     let may_go_on = arguments.yes || saved.is_some() || arguments.dry_run || confirm::is_possible();
     if !may_go_on {
-        return Err(nobody_to_ask(arguments));
+        return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
     let access = Access::new(&arguments.connection, arguments.planning.intervals.intervals())?;
@@ -57,14 +57,14 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         output::print(&shown(&intent.seen, PlanFormat::Text, &layout))?;
     }
     planning::report_allowances(&intent.seen, &allowed);
-    // After the plan: two hashes alone would not say what is another.
+    // After the plan is printed: two hashes alone would not show the difference.
     expected(arguments, &intent.seen)?;
     let open = obstacles(&intent.seen, &allowed);
     if !open.is_empty() {
         let command = next_line::paste_line(&intent.again, &open);
         let mut failure = planning::blocked(&open);
         if !open.hazards.is_empty() {
-            failure = failure.hint(format!("to go on all the same: {command}"));
+            failure = failure.hint(format!("to apply nevertheless: {command}"));
         }
         if arguments.format == ReportFormat::Json {
             print_json(&[], Some(&[]), &intent.seen, "blocked")?;
@@ -96,10 +96,10 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     tokio::select! {
         ended = locked_run(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
         () = interruption::insisted(&interrupt) => {
-            Err(Failure::failed("stopped at once: what was under way may have been done or not, and no more was begun")
+            Err(Failure::failed("stopped at once: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
-                .because("the lock was left behind; it ends by itself within a minute")
-                .hint(format!("to see what is left and go on, then: {}", intent.again)))
+                .because("the lock was not released; it expires within a minute")
+                .hint(format!("to see what is left and continue after that: {}", intent.again)))
         }
     }
 }
@@ -128,11 +128,9 @@ async fn intent(
     };
     let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
     if made_for != here && !arguments.allow_other_broker {
-        return Err(Failure::usage(format!(
-            "the plan was made for {made_for}, and this is {here}; nothing was changed"
-        ))
-        .hint(format!("apply it there: --url {}", shell::quoted(made_for)))
-        .hint("where both lead to the same broker, as a tunnel does: --allow-other-broker"));
+        return Err(Failure::usage(format!("the plan was made for {made_for}, not for {here}; nothing was changed"))
+            .hint(format!("apply it there: --url {}", shell::quoted(made_for)))
+            .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
     let wanted: Vec<Arc<Wanted>> = saved.vhosts.iter().map(|part| Arc::clone(&part.wanted)).collect();
     let now = planning::plan(access, &wanted, &saved.options, progress).await?;
@@ -145,7 +143,7 @@ async fn intent(
     Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
 }
 
-/// What undoes migrations: no spec is needed for it, what is live says it all.
+/// Plans the rollback of migrations. It needs no spec: the broker has all the information.
 async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progress) -> Result<Intent, Failure> {
     let mut vhosts: Vec<VhostName> = Vec::new();
     for address in &arguments.abort {
@@ -158,10 +156,10 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
     let seen = planning::plan(access, &wanted, &options, progress).await?;
     let again = abort_line(arguments);
-    Ok(Intent { wanted, seen, specs: "none: a migration is undone".to_owned(), again, too_bad: None })
+    Ok(Intent { wanted, seen, specs: "none: a migration is rolled back".to_owned(), again, too_bad: None })
 }
 
-/// The command that undoes.
+/// Returns the command that rolls the migrations back.
 fn abort_line(arguments: &ApplyArguments) -> String {
     let flags: String =
         arguments.abort.iter().map(|address| format!(" --abort {}", shell::quoted(address.as_str()))).collect();
@@ -169,31 +167,31 @@ fn abort_line(arguments: &ApplyArguments) -> String {
     format!("topo apply{flags}{connection}{}", own_flags(arguments))
 }
 
-/// Neither a person, nor a plan that one has reviewed.
-fn nobody_to_ask(arguments: &ApplyArguments) -> Failure {
-    let failure = Failure::usage("there is no terminal to ask on");
+/// The failure of a run with neither a terminal, nor `--yes`, nor a reviewed plan.
+fn no_terminal(arguments: &ApplyArguments) -> Failure {
+    let failure = Failure::usage("no terminal is available to ask for confirmation");
     if arguments.abort.is_empty() {
         return failure
-            .hint("say that it is wanted: topo apply --yes")
-            .hint("or apply a plan that was reviewed: topo plan --out plan.json, then topo apply --plan plan.json");
+            .hint("apply without confirmation: topo apply --yes")
+            .hint("or apply a reviewed plan: topo plan --out plan.json, then topo apply --plan plan.json");
     }
-    failure.hint(format!("say that it is wanted: {} --yes", abort_line(arguments)))
+    failure.hint(format!("apply without confirmation: {} --yes", abort_line(arguments)))
 }
 
-/// The flags of apply alone that every command after this one needs, too.
+/// Returns the flags of apply that suggested commands need too.
 fn own_flags(arguments: &ApplyArguments) -> String {
     let rights = if arguments.ignore_missing_rights { " --ignore-missing-rights" } else { "" };
     format!("{}{rights}", locking::name_flag(&arguments.lock_name))
 }
 
-/// The command that goes on after this one.
+/// Returns the command that continues after this run.
 fn again(arguments: &ApplyArguments, specs: &str) -> String {
     let (spec, planning) = (input::flags(&arguments.spec, specs), planning::flags(&arguments.planning));
     let (connection, lint) = (connection::flags(&arguments.connection), findings::flags(&arguments.lint));
     format!("topo apply{spec}{connection}{planning}{lint}{}", own_flags(arguments))
 }
 
-/// From here on the broker is changed.
+/// Runs under the lock. From here on, the broker is changed.
 async fn locked_run(
     arguments: &ApplyArguments,
     access: &Access,
@@ -211,7 +209,7 @@ async fn locked_run(
     result
 }
 
-/// Plans again under the lock, gates, runs, and reads back.
+/// Plans again under the lock, checks the hazards, executes the plan, and verifies the result.
 async fn carry_out(
     arguments: &ApplyArguments,
     access: &Access,
@@ -229,7 +227,7 @@ async fn carry_out(
     let mut reports = execute(&approved, locks, interrupt, (&movers, arguments.drain_timeout), progress).await;
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
-    // Also a signal that came after the last step.
+    // Includes a signal that arrived after the last step.
     for report in reports.iter_mut().filter(|_| complete && interrupt.is_requested()) {
         report.interrupted = true;
     }
@@ -242,7 +240,7 @@ async fn carry_out(
         printed.map_err(|failure| match outcome::has_changed(&reports) {
             true => failure
                 .exit(Exit::Partial)
-                .hint("the report is lost, the changes are not: topo plan shows what is left"),
+                .hint("the report is lost, but the changes were made: topo plan shows what is left"),
             false => failure,
         })
     };
@@ -258,7 +256,7 @@ async fn carry_out(
     if exit == Exit::Done { Ok(exit) } else { Err(outcome::failure(&reports, exit)) }
 }
 
-/// The plan as it is under the lock, if nothing new stands against it.
+/// Returns the plan made under the lock, if it has no new blockers.
 async fn approve(
     access: &Access,
     intent: &Intent,
@@ -272,7 +270,7 @@ async fn approve(
         let command = next_line::paste_line(&intent.again, &open);
         let global = Global { color: None, quiet: false, verbose: false };
         output::tell(&shown(&plan, PlanFormat::Text, &Layout::of(&intent.specs, allowed, &global)));
-        planning::blocked(&open).hint(format!("the broker changed since the plan was shown; {command}"))
+        planning::blocked(&open).hint(format!("the broker has changed since the plan was shown; {command}"))
     })
 }
 
@@ -305,7 +303,7 @@ async fn execute(
     };
     let stopped = Cell::new(false);
     let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
-    // A migration has messages in memory, and some of one vhost run at once as it is.
+    // A migration keeps messages in memory, and several of one vhost already run concurrently.
     let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
     let vhosts_at_once = if has_migrations { 1 } else { parts.len().clamp(1, VHOSTS_AT_ONCE) };
     let at_once = CONCURRENCY / vhosts_at_once;
@@ -314,7 +312,7 @@ async fn execute(
         let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
             Some(lock) => {
                 let mover = movers.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, mover)| mover);
-                apply(part, lock, interrupt, Means { at_once, mover, patience: drain }, tell).await
+                apply(part, lock, interrupt, ApplyResources { at_once, mover, patience: drain }, tell).await
             }
             None => {
                 let mut report = Report::new(part.vhost.clone());
@@ -323,25 +321,25 @@ async fn execute(
                 report
             }
         };
-        // What has begun elsewhere goes on: each vhost is a whole.
+        // Vhosts that have started are completed: each vhost is independent.
         stopped.set(stopped.get() || !report.is_complete());
         report
     };
     stream::iter(parts.into_iter().map(one)).buffered(vhosts_at_once).collect().await
 }
 
-/// What still differs after a complete run, apart from what is known to be left for the next. A 204 proves nothing; reading
-/// back does.
+/// Returns the objects that still differ after a complete run, except those that are left for the next one. Reading the broker
+/// again is the proof; a 204 is not.
 async fn left(
     access: &Access,
     intent: &Intent,
     reports: &[Report],
     progress: &Progress,
 ) -> Result<Vec<String>, Failure> {
-    // What was undone is not to be undone again.
+    // Migrations that were rolled back are not rolled back again.
     let options = Options { abort: BTreeSet::new(), ..intent.seen.options.clone() };
     let after = planning::plan(access, &intent.wanted, &options, progress).await.map_err(|failure| {
-        failure.exit(Exit::Partial).because("every step was done, but the result could not be read back")
+        failure.exit(Exit::Partial).because("every step was done, but the result could not be verified")
     })?;
     let waiting: Vec<(&VhostName, &Address)> = reports
         .iter()
@@ -349,13 +347,13 @@ async fn left(
         .collect();
     let is_left = |vhost: &VhostName, change: &PlannedChange| {
         let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
-        // What is retired goes with the tiers.
+        // Retired objects are deleted together with their tiers.
         !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
     };
     let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
     let mut left: Vec<String> =
         changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, it)| it.address.to_string()).collect();
-    // Nothing blocked the plan that was carried out: what blocks it now came in between.
+    // Nothing blocked the executed plan, so these blockers are new.
     for block in after.blocks() {
         let address = block.address.to_string();
         if !left.contains(&address) {

@@ -9,8 +9,8 @@ use super::offline_arguments::{
     SchemaArguments, VersionArguments,
 };
 use super::printing_arguments::{PrintingArguments, Show, ShowArguments};
-use super::typed::{PruneKinds, Recreate, duration, glob, positive, variable};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
+use super::value_parsers::{PruneKinds, Recreate, duration, glob, positive, variable};
 use crate::broker::mover::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};
 use crate::plan::Allowances;
@@ -19,41 +19,41 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-// Lines of 80 columns at most: what is wider is wrapped where it hurts.
+// Lines of at most 80 columns: clap wraps longer ones and breaks the alignment.
 const AFTER_HELP: &str = "\
 A first run, on a broker at http://localhost:15672:
-  topo validate topology.yaml   is it well formed? no broker needed
-  topo plan topology.yaml       what would change, be refused, be lost
-  topo apply topology.yaml      make it so
+  topo validate topology.yaml   check the spec; no broker needed
+  topo plan topology.yaml       show changes, conflicts and hazards
+  topo apply topology.yaml      apply the changes
 
 Exit codes:
-    0  done, or nothing to do
-    1  failed, nothing was changed; findings as bad as --fail-on says
+    0  success, or nothing to do
+    1  failed, nothing was changed; or findings at or above --fail-on
     2  plan --detailed-exitcode: there are changes
-    3  blocked: a hazard is not allowed, or a conflict is open
-    4  partly done: the report says what is left; run it again
+    3  blocked: a hazard is not allowed, or a conflict is not resolved
+    4  partially applied: the report lists what is left; run it again
     5  stale: the broker no longer matches the saved plan
     6  another apply holds the lock; for topo lock: a lock is held
-   64  usage: these flags make no sense
-   65  the spec does not parse, or refers to what is not there
+   64  usage error: unknown or conflicting flags
+   65  invalid spec: syntax error or unresolved reference
   130  interrupted, nothing was changed
 
 Environment:
-  TOPO_VAR_NAME is a value for ${NAME} in the specs. No other variable is.
-  Every flag is also a variable: TOPO_URL, TOPO_USERNAME and so on; but not
+  TOPO_VAR_NAME sets ${NAME} in the specs. Specs read no other variables.
+  Every flag has a variable, such as TOPO_URL and TOPO_USERNAME, except
   --allow, --allow-other-broker, --prune, --abort, --break, --no-backup,
   --ignore-missing-rights, --yes, and --broker-version of plan.
-  What is typed goes first; an empty one is none.
-  RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME, _PASSWORD,
-  _NODE_ALIAS and _CONFIG_FILE_PATH are read, too, after those.
+  Flags take precedence over the environment; an empty value counts as
+  unset. RABBITMQADMIN_BASE_URI, _TARGET_HOST, _TARGET_PORT, _USERNAME,
+  _PASSWORD, _NODE_ALIAS and _CONFIG_FILE_PATH come after TOPO_*.
   The password comes from --password-file, TOPO_PASSWORD or
-  ~/.rabbitmqadmin.conf. No flag is for it, because others would see it: a
-  URL that has it belongs into TOPO_URL.";
+  ~/.rabbitmqadmin.conf. It has no flag, because other users of the machine
+  could see it. Put a URL that contains a password into TOPO_URL.";
 
 /// Topology as code for RabbitMQ.
 ///
-/// A YAML spec says which exchanges, queues, bindings and policies exist. `topo plan` compares it with a live broker and
-/// says what would change, what the broker would refuse and what would be lost; `topo apply` makes it so.
+/// A YAML spec declares the exchanges, queues, bindings and policies of a vhost. `topo plan` compares it with a live
+/// broker and shows changes, changes that the broker would refuse, and data at risk. `topo apply` applies the changes.
 #[derive(Debug, Parser)]
 #[command(name = "topo", version = super::version::short(), after_help = AFTER_HELP, max_term_width = 110, disable_version_flag = true)]
 pub(super) struct Cli {
@@ -67,21 +67,21 @@ pub(super) struct Cli {
     version: Option<bool>,
 }
 
-/// Flags that every command takes.
+/// Flags that every command accepts.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Global {
-    /// Colour: auto, always or never (NO_COLOR and CLICOLOR_FORCE are respected)
+    /// When to use color: auto, always or never (NO_COLOR and CLICOLOR_FORCE are respected)
     #[arg(long, global = true, value_name = "WHEN", env = "TOPO_COLOR")]
     pub(super) color: Option<Color>,
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose", env = "TOPO_QUIET", value_parser = BoolishValueParser::new())]
     pub(super) quiet: bool,
-    /// Show every request of a plan, too
+    /// Also show each HTTP request of a plan
     #[arg(short, long, global = true, env = "TOPO_VERBOSE", value_parser = BoolishValueParser::new())]
     pub(super) verbose: bool,
 }
 
-/// When to write colours.
+/// When to write colors.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Color {
     /// On a terminal.
@@ -106,122 +106,143 @@ impl Color {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show what apply would do; change nothing
-    #[command(visible_alias = "diff")]
+    /// Show what apply would change
+    #[command(
+        visible_alias = "diff",
+        after_long_help = "Examples:\n  topo plan topology.yaml\n  topo plan topology.yaml --out plan.json --detailed-exitcode\n  topo plan topology.yaml --against empty"
+    )]
     Plan(Box<PlanArguments>),
-    /// Make the broker match the spec
+    /// Apply the spec to the broker
+    #[command(
+        after_long_help = "Examples:\n  topo apply topology.yaml\n  topo apply --plan plan.json\n  topo apply topology.yaml --recreate queues/shop/orders=migrate"
+    )]
     Apply(Box<ApplyArguments>),
     /// Print a saved plan in any format, without a broker
+    #[command(after_long_help = "Examples:\n  topo show plan.json\n  topo show plan.json --format markdown")]
     Show(ShowArguments),
     /// Show who holds the lock of a vhost, or delete it with --break
+    #[command(after_long_help = "Examples:\n  topo lock topology.yaml\n  topo lock --vhost shop --break")]
     Lock(Box<LockArguments>),
     /// Check specs offline
+    #[command(
+        after_long_help = "Examples:\n  topo validate topology.yaml\n  topo validate topology/ --broker-version 3.13 --fail-on warning"
+    )]
     Validate(ValidateArguments),
-    /// Write the spec of what is live, or of a definitions file
+    /// Write the spec of a broker or a definitions file
+    #[command(
+        after_long_help = "Examples:\n  topo export --vhost shop --out topology.yaml\n  topo export --definitions definitions.json --match 'orders*'"
+    )]
     Export(Box<ExportArguments>),
-    /// Print what workers must know: retries, verbs, exchanges, dead letters
+    /// Print what workers must do: retries, acknowledgements, exchanges, dead-lettering
+    #[command(
+        after_long_help = "Examples:\n  topo contract topology.yaml\n  topo contract topology.yaml --queue orders.work --format env"
+    )]
     Contract(ContractArguments),
-    /// Draw the life of a message in a queue, or explain a lint rule, a hazard, a key of specs or a word of the output
+    /// Draw the lifecycle of a message in a queue, or explain a lint rule, hazard, spec key or term
+    #[command(after_long_help = "Examples:\n  topo explain orders.work topology.yaml\n  topo explain message-loss")]
     Explain(ExplainArguments),
-    /// Draw the topology, or what a saved plan does to it
+    /// Draw the topology, or the changes of a saved plan
+    #[command(
+        after_long_help = "Examples:\n  topo graph topology.yaml --out topology.svg\n  topo graph topology.yaml --focus orders.work --depth 2"
+    )]
     Graph(GraphArguments),
     /// List the lint rules
     Rules(RulesArguments),
     /// Print the JSON Schema of specs, of plans or of contracts
     Schema(SchemaArguments),
-    /// Print the completions for a shell
+    /// Print shell completions
     Completions(CompletionsArguments),
-    /// Print the man page; or write those of all commands into a folder
+    /// Print a man page, or write all of them to a directory
     Man(ManArguments),
-    /// Print the version, and how this topo was built
+    /// Print the version and build details
     Version(VersionArguments),
-    /// Says what to use instead
+    /// Explain what to use instead
     #[command(hide = true)]
     Destroy,
 }
 
-/// Where the specs are.
+/// Which specs to read.
 #[derive(Debug, Args)]
 pub(super) struct SpecArguments {
-    /// Specs: files or folders; `-` is standard input [default: topology.yaml, else topology/]
+    /// Spec files or directories; `-` for standard input [default: topology.yaml, else topology/]
     #[arg(value_name = "FILE|DIR")]
     pub(super) paths: Vec<PathBuf>,
-    /// The same as FILE|DIR, as a flag; may be repeated
+    /// Same as the FILE|DIR argument; may be repeated
     #[arg(short, long = "file", value_name = "FILE|DIR", env = "TOPO_FILE")]
     pub(super) file: Vec<PathBuf>,
     /// Only this vhost of the specs
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Option<String>,
-    /// A value for ${NAME} in the specs, as TOPO_VAR_NAME; may be repeated
+    /// Value of ${NAME} in the specs, like TOPO_VAR_NAME; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable, env = "TOPO_VAR")]
     pub(super) variables: Vec<(String, String)>,
-    /// A file of NAME=VALUE lines; may be repeated
+    /// File of NAME=VALUE lines; may be repeated
     #[arg(long, value_name = "FILE", env = "TOPO_VAR_FILE")]
     pub(super) var_file: Vec<PathBuf>,
 }
 
-/// Which broker, and as whom.
+/// Which broker to connect to, and as which user.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct ConnectionArguments {
-    /// The management API [default: http://localhost:15672]
+    /// URL of the management API [default: http://localhost:15672]
     #[arg(long, value_name = "URL", env = "TOPO_URL")]
     pub(super) url: Option<String>,
-    /// The user [default: guest]
+    /// User name [default: guest]
     #[arg(long, value_name = "NAME", env = "TOPO_USERNAME")]
     pub(super) username: Option<String>,
-    /// A file with the password; TOPO_PASSWORD is the other way
+    /// File that contains the password; alternative to TOPO_PASSWORD
     #[arg(long, value_name = "FILE", env = "TOPO_PASSWORD_FILE")]
     pub(super) password_file: Option<PathBuf>,
-    /// No such thing: what is typed is seen by others
-    // Known all the same, so that it can say where the password goes and its value is not repeated in a complaint.
-    // `-p` is rabbitmqadmin's.
+    /// Rejected: other users of the machine can see command lines
+    // Parsed nevertheless: the error can explain where the password goes, and does not repeat its value.
+    // `-p` comes from rabbitmqadmin.
     #[arg(short, long, num_args = 0..=1, hide = true)]
     pub(super) password: Option<Option<String>>,
-    /// A node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
+    /// Node of rabbitmqadmin.conf (INI of version 1 or TOML of version 2)
     #[arg(short = 'N', long, value_name = "NAME", env = "TOPO_NODE")]
     pub(super) node: Option<String>,
-    /// The path of that file [default: ~/.rabbitmqadmin.conf]
+    /// Path of rabbitmqadmin.conf [default: ~/.rabbitmqadmin.conf]
     #[arg(long, value_name = "FILE", env = "TOPO_CONFIG")]
     pub(super) config: Option<PathBuf>,
-    /// The authority that signed the broker's certificate (PEM); no other is trusted then
+    /// CA certificate that signed the broker's certificate (PEM); no other CA is trusted
     #[arg(long, value_name = "FILE", env = "TOPO_CA_CERT")]
     pub(super) ca_cert: Option<PathBuf>,
-    /// A client certificate (PEM, with its chain)
+    /// Client certificate (PEM, with its chain)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_CERT")]
     pub(super) client_cert: Option<PathBuf>,
-    /// The key of the client certificate (PEM, not encrypted)
+    /// Private key of the client certificate (PEM, not encrypted)
     #[arg(long, value_name = "FILE", env = "TOPO_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
-    /// Take any certificate of the broker: whoever is in between reads the password, too
+    /// Skip certificate verification: anyone in between can read the password
     #[arg(long, env = "TOPO_INSECURE", value_parser = BoolishValueParser::new())]
     pub(super) insecure: bool,
-    /// Where the broker speaks AMQP, for moving messages [default: the host of --url, the port that the broker says]
+    /// AMQP URL for moving messages [default: the host of --url, the port that the broker reports]
     #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
     pub(super) amqp_url: Option<AmqpUrl>,
-    /// What moves the messages of a queue that is migrated: topo over AMQP, or else a shovel on the broker
+    /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
     #[arg(long, value_enum, default_value_t, env = "TOPO_MOVER")]
     pub(super) mover: MoverKind,
-    /// How long one request may take; what may go away is tried five times
+    /// Timeout of a request; transient failures are tried five times
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
 }
 
-/// What is planned beyond the spec.
+/// Planning options beyond the spec.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Planning")]
 pub(super) struct PlanningArguments {
-    /// Allow a hazard, in the words of the plan: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
+    /// Allow a hazard of the plan: HAZARD[,HAZARD…][@ADDRESS][:MOST-MESSAGES]; may be repeated
     #[arg(long, value_name = "HAZARD")]
     pub(super) allow: Vec<Allowances>,
-    /// Delete what is live, inside `owns` and not declared: all of it, or only these kinds
-    /// (exchanges, queues, bindings, policies)
+    /// Delete unmanaged objects that match `owns`: all of them, or only these kinds (exchanges, queues, bindings,
+    /// policies)
     #[arg(long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "exchanges,queues,bindings,policies")]
     pub(super) prune: Vec<PruneKinds>,
-    /// What to do with one conflict, once: ADDRESS=ifEmpty|migrate|discard; may be repeated
+    /// Resolve one conflict by a recreate, for this run: ADDRESS=ifEmpty|migrate|discard; may be repeated
     #[arg(long, value_name = "ADDRESS=HOW", env = "TOPO_RECREATE")]
     pub(super) recreate: Vec<Recreate>,
-    /// Only what this address matches (`*` is any run of characters), and what that needs; may be repeated
+    /// Plan only objects with this address (`*` matches any characters) and their dependencies; may be repeated
     #[arg(long, value_name = "ADDRESS", env = "TOPO_TARGET", value_parser = glob)]
     pub(super) target: Vec<Glob>,
     /// List every object, including those generated for retries, which otherwise share one line
@@ -241,13 +262,13 @@ pub(super) struct PlanArguments {
     pub(super) planning: PlanningArguments,
     #[command(flatten)]
     pub(super) printing: PrintingArguments,
-    /// Save the plan, for apply --plan
+    /// Save the plan to a file, for apply --plan
     #[arg(long, value_name = "FILE", env = "TOPO_OUT", help_heading = "Planning")]
     pub(super) out: Option<PathBuf>,
     /// Plan without a broker: against a definitions file, or `empty`
     #[arg(long, value_name = "FILE|empty", env = "TOPO_AGAINST", help_heading = "Planning")]
     pub(super) against: Option<String>,
-    /// The version that --against stands for
+    /// RabbitMQ version to assume for --against
     #[arg(long, value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION", requires = "against", help_heading = "Planning")]
     pub(super) broker_version: Option<BrokerVersion>,
     #[command(flatten)]
@@ -264,7 +285,7 @@ pub(super) struct ApplyArguments {
     pub(super) planning: PlanningArguments,
     #[command(flatten)]
     pub(super) lint: LintArguments,
-    /// Apply exactly this saved plan; stop when the broker no longer matches it
+    /// Apply exactly this saved plan; stop if the broker no longer matches it
     #[arg(long, value_name = "FILE", env = "TOPO_PLAN", conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) plan: Option<PathBuf>,
     /// Apply a saved plan that was made for another --url, such as that of a tunnel to the same broker
@@ -273,37 +294,37 @@ pub(super) struct ApplyArguments {
     /// Stop unless the plan has this fingerprint
     #[arg(long, value_name = "FINGERPRINT", env = "TOPO_EXPECT", help_heading = "Applying")]
     pub(super) expect: Option<String>,
-    /// Do not ask before the broker is changed
+    /// Apply without confirmation
     #[arg(short, long, help_heading = "Applying")]
     pub(super) yes: bool,
-    /// How long to wait for another apply to end
+    /// How long to wait for the lock while another apply holds it
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration, env = "TOPO_LOCK_TIMEOUT", help_heading = "Applying")]
     pub(super) lock_timeout: Duration,
-    /// The queue that is the lock; for those who may not configure the default
+    /// Name of the queue that is the lock, for users without permission to configure the default
     #[arg(long, value_name = "NAME", default_value = crate::model::names::LOCK_QUEUE, value_parser = NonEmptyStringValueParser::new(), env = "TOPO_LOCK_NAME", help_heading = "Applying")]
     pub(super) lock_name: String,
-    /// Undo the unfinished migration of this queue, and do nothing else: all goes back into the old queue
+    /// Roll back the interrupted migration of this queue and do nothing else: all messages return to the old queue
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse, conflicts_with_all = ["paths", "file", "prune", "recreate", "target", "plan", "levels", "fail_on"], help_heading = "Applying")]
     pub(super) abort: Vec<Address>,
-    /// How long to wait for messages that nobody takes: in retired tiers, which are left for the next apply then, and in
-    /// a queue that is migrated, which is undone then
+    /// How long to wait while messages do not drain. After that, retired tiers are left for the next apply, and a
+    /// migration is rolled back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, env = "TOPO_DRAIN_TIMEOUT", help_heading = "Applying")]
     pub(super) drain_timeout: Duration,
-    /// How to print the report
+    /// Output format of the report
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT", help_heading = "Applying")]
     pub(super) format: ReportFormat,
-    /// Where to write what is live of all that is deleted, changed or recreated, for rabbitmqadmin definitions import
-    /// [default: a new file below ~/.local/state/topo/backups]
+    /// File for the backup of all objects that are deleted, changed or recreated, for rabbitmqadmin definitions import
+    /// [default: a new file in ~/.local/state/topo/backups]
     #[arg(long, value_name = "FILE", env = "TOPO_BACKUP", help_heading = "Applying")]
     pub(super) backup: Option<PathBuf>,
-    /// Write no such file
+    /// Do not write a backup
     #[arg(long, conflicts_with = "backup", help_heading = "Applying")]
     pub(super) no_backup: bool,
     /// Apply even if the broker lists fewer rights for the user than the plan needs: for users that another backend
     /// (LDAP, OAuth 2) authorizes
     #[arg(long, help_heading = "Applying")]
     pub(super) ignore_missing_rights: bool,
-    /// Only plan
+    /// Plan only
     #[arg(long, hide = true)]
     pub(super) dry_run: bool,
 }
@@ -312,31 +333,31 @@ pub(super) struct ApplyArguments {
 pub(super) struct ValidateArguments {
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// The RabbitMQ that the specs are for [default: the newest known]
-    // An id of its own: for a plan, the environment says it only beside `--against`.
+    /// RabbitMQ version to check the specs against [default: the newest known]
+    // A separate id: for `topo plan`, the environment variable applies only together with `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = typed_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<TypedVersion>,
     #[command(flatten)]
     pub(super) lint: LintArguments,
-    /// How to print findings
+    /// Output format of the findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,
 }
 
-/// What moves messages.
+/// The transport of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum MoverKind {
-    /// Over AMQP, and by shovel where AMQP is not available or cannot carry a message
+    /// AMQP; a shovel if AMQP is not available or cannot carry a message
     #[default]
     Auto,
-    /// Topo, over AMQP
+    /// Topo moves messages over AMQP
     Amqp,
-    /// A shovel, over HTTP; needs rabbitmq_shovel and rabbitmq_shovel_management
+    /// A shovel on the broker; needs rabbitmq_shovel and rabbitmq_shovel_management
     Shovel,
 }
 
 impl MoverKind {
-    /// As it is typed.
+    /// The value as typed on the command line.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -346,24 +367,24 @@ impl MoverKind {
     }
 }
 
-/// How a report is printed.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReportFormat {
-    /// For a screen
+    /// For people
     #[default]
     Text,
-    /// For a machine
+    /// For programs
     Json,
 }
 
-/// How findings are printed.
+/// Output format of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum FindingsFormat {
-    /// For a screen
+    /// For people
     #[default]
     Text,
-    /// For a machine
+    /// For programs
     Json,
-    /// Workflow annotations
+    /// GitHub workflow annotations
     Github,
 }

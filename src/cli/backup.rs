@@ -1,4 +1,4 @@
-//! `--backup`: what is live of all that a plan takes away, in a file, before anything is taken away.
+//! `--backup`: writes the objects that a plan deletes, changes or recreates to a file, before any change.
 
 use super::arguments::ApplyArguments;
 use super::connection::environment;
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 /// From this version on, one file restores exchanges together with their topic permissions.
 const ONE_FILE_FOR_ALL: BrokerVersion = BrokerVersion::new(4, 3, 0);
 
-/// Writes the backup, if there is anything to write; nothing may be changed when that fails.
+/// Writes the backup, if there is anything to write. If that fails, nothing may be changed.
 pub(super) async fn write(
     arguments: &ApplyArguments,
     is_quiet: bool,
@@ -37,15 +37,15 @@ pub(super) async fn write(
         Failure::failed(format!("the backup could not be written to {}; nothing was changed", path.display()))
             .because(error.to_string())
             .hint("write it elsewhere: --backup FILE")
-            .hint("or go without: --no-backup")
+            .hint("or apply without a backup: --no-backup")
     };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| not_written(&path, &error))?;
     }
     let restrictions = restrictions(broker, &parts, &snapshots).await?;
     let version = &plan.target.version;
-    // Exchanges first, in a file of their own.
-    let is_split = !restrictions.is_empty() && snapshots.iter().any(|it| it.dialect.version < ONE_FILE_FOR_ALL);
+    // Exchanges must be imported first, so they get a separate file.
+    let is_split = !restrictions.is_empty() && snapshots.iter().any(|it| it.profile.version < ONE_FILE_FOR_ALL);
     let mut files = match is_split {
         false => vec![(path, definitions::definitions(&touched, &restrictions, version))],
         true => {
@@ -54,7 +54,7 @@ pub(super) async fn write(
             vec![(path, text), (second, definitions::restrictions(&restrictions, version))]
         }
     };
-    // Never over an older one: after a run that was killed, that is the one from before.
+    // An older backup is never replaced: after a killed run, it contains the original state.
     for (at, (path, text)) in files.iter().enumerate() {
         output::write_new_file(path, text).map_err(|error| {
             for (written, _) in &files[..at] {
@@ -68,8 +68,8 @@ pub(super) async fn write(
         let imports: Vec<_> =
             paths.iter().map(|path| format!("rabbitmqadmin definitions import --file {path}")).collect();
         output::tell(&format!(
-            "backup of what is deleted, changed or recreated (not of messages): {}\n\
-             to make it again where it is gone: {}\n",
+            "backup of all objects that are deleted, changed or recreated (without messages): {}\n\
+             to restore missing objects: {}\n",
             paths.join(" and "),
             imports.join(", then ")
         ));
@@ -77,18 +77,18 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// The topic permissions on the exchanges that go, as far as the broker deletes them and this user may read them.
+/// The topic permissions on deleted exchanges, if the broker deletes them and this user may read them.
 async fn restrictions(
     broker: &Broker,
     parts: &[&VhostPlan],
     snapshots: &[Snapshot],
 ) -> Result<Vec<(VhostName, TopicPermission)>, Failure> {
     let mut restrictions = Vec::new();
-    for (part, Snapshot { topology, dialect, .. }) in parts.iter().zip(snapshots) {
+    for (part, Snapshot { topology, profile, .. }) in parts.iter().zip(snapshots) {
         if !deletes_exchanges(part, topology) {
             continue;
         }
-        if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, dialect.version).await? {
+        if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
             let touched = part.touched(topology).exchanges;
             let goes = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
             restrictions.extend(goes.map(|permission| (part.vhost.clone(), permission)));
@@ -97,14 +97,14 @@ async fn restrictions(
     Ok(restrictions)
 }
 
-/// Where programs keep what they remember (the XDG base directories), or else here.
+/// The folder of backups, by the XDG base directory specification, or else the working directory.
 fn folder() -> PathBuf {
     let state = environment("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment("HOME").map(|home| PathBuf::from(home).join(".local").join("state"));
     state.or_else(home).map_or_else(PathBuf::new, |state| state.join("topo").join("backups"))
 }
 
-/// `shop-2026-11-21T20-15-00.123Z`: which vhost, and when. No colon, which some file systems do not take.
+/// `shop-2026-11-21T20-15-00.123Z`: vhost and time, without colons, which some file systems do not accept.
 fn name(vhosts: &[VhostName]) -> String {
     let now = humantime::format_rfc3339_millis(SystemTime::now()).to_string().replace(':', "-");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

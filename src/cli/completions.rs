@@ -1,4 +1,4 @@
-//! `topo completions`: what a shell needs to complete topo's commands, flags and their values.
+//! `topo completions`: generates shell completions for topo's commands, flags and values.
 
 use super::environment;
 use super::exit::Exit;
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     clap_complete::generate(arguments.shell, &mut command, "topo", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if matches!(arguments.shell, Shell::Fish) {
-        // The generator for fish leaves out what is no flag.
+        // The generator for fish omits positional arguments.
         let names: Vec<&str> = explain::names().collect();
         let condition = "__fish_topo_using_subcommand explain";
         script.push_str(&format!("complete -c topo -n \"{condition}\" -a \"{}\"\n", names.join(" ")));
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// An argument with the values that a shell can offer; where there are none, it is told to offer no files.
+/// Adds the possible values to an argument. Arguments without values and paths get no file completion.
 fn with_values(argument: Arg) -> Arg {
     let offered: Vec<String> = match argument.get_id().as_str() {
         "levels" => RULES.iter().map(|rule| format!("{}=", rule.name)).collect(),

@@ -1,11 +1,11 @@
-//! Asks a person. What can lose something is not answered by a habit of typing `y`.
+//! Asks for confirmation. A plan that can lose messages requires more than a habitual `y`.
 
 use super::failure::Failure;
 use super::output::tell;
 use crate::plan::Plan;
 use std::io::{BufRead, IsTerminal};
 
-/// Whether somebody is there to be asked.
+/// Whether a terminal is available for a confirmation.
 pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -16,7 +16,7 @@ pub(super) fn is_yes(question: &str) -> Result<bool, Failure> {
     Ok(matches!(&*answer()?, "y" | "Y" | "yes"))
 }
 
-/// The line that is typed, without blanks around it; empty at the end of the input.
+/// Reads a line and trims it; empty at the end of the input.
 fn answer() -> Result<String, Failure> {
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -24,15 +24,16 @@ fn answer() -> Result<String, Failure> {
     Ok(answer.trim().to_owned())
 }
 
-/// Asks, and says whether the answer was yes. Where messages can be lost, the answer is the vhost's name.
+/// Asks for confirmation of a plan, and returns whether it was given. If messages can be lost, the answer must be the name of
+/// the vhost.
 pub(super) fn ask(plan: &Plan) -> Result<bool, Failure> {
     let loses = plan.hazards().any(|hazard| hazard.kind.loses_messages());
     let vhosts: Vec<&str> = plan.vhosts.iter().map(|part| part.vhost.as_str()).collect();
     let expected = vhosts.join(",");
     if !loses {
-        return is_yes(&format!("Apply this to {}? [y/N] ", plan.target.url));
+        return is_yes(&format!("Apply these changes to {}? [y/N] ", plan.target.url));
     }
-    tell(&format!("Messages are lost by this. Type the vhost's name ({expected}) to go on: "));
+    tell(&format!("This plan can lose messages. Type the name of the vhost ({expected}) to continue: "));
     // No vhost has an empty name.
     Ok(answer()? == expected)
 }

@@ -1,4 +1,4 @@
-//! Where the broker is and who asks: flags first, then the environment, then `~/.rabbitmqadmin.conf`.
+//! Determines the broker's address and credentials: from flags, then the environment, then `~/.rabbitmqadmin.conf`.
 
 use super::arguments::{ConnectionArguments, MoverKind};
 use super::failure::Failure;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 const DEFAULT_URL: &str = "http://localhost:15672";
 
-/// Refuses a password that was typed.
+/// Refuses a password on the command line.
 pub(super) fn no_password(arguments: &ConnectionArguments) -> Result<(), Failure> {
     match arguments.password {
         None => Ok(()),
-        Some(_) => {
-            Err(Failure::usage("a password is never an argument: process lists and shell histories would show it")
-                .hint("set TOPO_PASSWORD")
-                .hint("or write it into a file that only you can read, and give --password-file FILE"))
-        }
+        Some(_) => Err(Failure::usage(
+            "a password cannot be passed as an argument: process lists and shell histories would expose it",
+        )
+        .hint("set TOPO_PASSWORD")
+        .hint("or write it to a file that only you can read, and use --password-file FILE")),
     }
 }
 
-/// The flags again, as they would be typed: for the lines that tell what to type next. What the environment says is left
-/// out: it says it the next time, too.
+/// Returns the flags as typed on the command line, for suggested commands, without values that the environment already
+/// sets.
 pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     let mut line = String::new();
     let mut flag = |name: &str, value: Option<String>| {
@@ -49,20 +49,20 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     if arguments.mover != MoverKind::Auto {
         line.push_str(&format!(" --mover {}", arguments.mover.as_str()));
     }
-    // With a password in it, it is not repeated; the environment has it.
+    // A URL with a password is not repeated; it comes from the environment.
     if let Some(url) = arguments.amqp_url.as_ref().filter(|url| url.password.is_none()) {
         line.push_str(&format!(" --amqp-url {}", quoted(&url.address.to_string())));
     }
     line
 }
 
-/// `--url` for that broker, unless it is the one that is asked without the flag.
+/// `--url` for a broker, unless topo connects to it without the flag.
 pub(super) fn url_flag(url: &str) -> String {
     let known = environment("TOPO_URL").unwrap_or_else(|| DEFAULT_URL.to_owned());
     if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quoted(url)) }
 }
 
-/// A client for the broker, and how it was made; nothing is sent yet.
+/// Creates a client for the broker, and returns its options; nothing is sent yet.
 pub(super) fn connect(
     arguments: &ConnectionArguments,
     intervals: Intervals,
@@ -70,9 +70,9 @@ pub(super) fn connect(
     no_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
-    // A node that was asked for goes before what rabbitmqadmin's variables say of another.
+    // A node of `--node` takes precedence over rabbitmqadmin's variables.
     let asked = arguments.node.as_ref().map(|_| &node);
-    // In each place, what is said apart goes before what stands in the URL.
+    // In each source, separate values take precedence over those in the URL.
     let username = arguments
         .username
         .clone()
@@ -92,13 +92,13 @@ pub(super) fn connect(
             .or(login.operators.1)
             .or_else(|| node.password.clone()),
     };
-    // The broker's own default user, which may log in from its own machine only.
+    // The broker's default user, which may log in only from the same machine.
     let password = match password {
         Some(password) => password,
         None if username == "guest" => SecretString::from("guest"),
         None => {
-            return Err(Failure::usage(format!("there is no password for user `{username}`"))
-                .hint("set TOPO_PASSWORD, or give --password-file FILE"));
+            return Err(Failure::usage(format!("no password was given for user `{username}`"))
+                .hint("set TOPO_PASSWORD, or use --password-file FILE"));
         }
     };
     let path =
@@ -111,8 +111,8 @@ pub(super) fn connect(
     options.client_cert = match (&client_cert, &client_key) {
         (Some(cert), Some(key)) => Some(ClientCertificate { cert: read(cert)?, key: read(key)? }),
         (None, None) => None,
-        (Some(_), None) => return Err(Failure::usage("--client-cert needs its key: --client-key FILE")),
-        (None, Some(_)) => return Err(Failure::usage("--client-key needs its certificate: --client-cert FILE")),
+        (Some(_), None) => return Err(Failure::usage("--client-cert requires its key: --client-key FILE")),
+        (None, Some(_)) => return Err(Failure::usage("--client-key requires its certificate: --client-cert FILE")),
     };
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
@@ -128,7 +128,7 @@ pub(super) fn connect(
 
 type Login = (Option<String>, Option<SecretString>);
 
-/// User info of the URL, by who said it: flags and variables of topo's own, or those of rabbitmqadmin.
+/// User info of the URL, by source: topo's own flags and variables, or those of rabbitmqadmin.
 #[derive(Default)]
 struct UrlLogin {
     ours: Login,
@@ -143,14 +143,13 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     };
     let parse = |url: &str| {
         BaseUrl::parse(url).map_err(|error| {
-            Failure::usage(error.to_string())
-                .hint("an address looks like http://localhost:15672 or https://host/rabbitmq")
+            Failure::usage(error.to_string()).hint("use a URL such as http://localhost:15672 or https://host/rabbitmq")
         })
     };
     let none = Login::default;
     if let Some(url) = &arguments.url {
-        let said = parse(url)?;
-        return Ok((said.url, UrlLogin { ours: (said.username, said.password), operators: none() }));
+        let parsed = parse(url)?;
+        return Ok((parsed.url, UrlLogin { ours: (parsed.username, parsed.password), operators: none() }));
     }
     let node_url = || {
         let known = node.hostname.is_some() || node.base_uri.is_some();
@@ -162,8 +161,8 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
         return Ok((url, UrlLogin::default()));
     }
     if let Some(url) = operators("BASE_URI") {
-        let said = parse(&url)?;
-        return Ok((said.url, UrlLogin { ours: none(), operators: (said.username, said.password) }));
+        let parsed = parse(&url)?;
+        return Ok((parsed.url, UrlLogin { ours: none(), operators: (parsed.username, parsed.password) }));
     }
     if let Some(url) = operators_host() {
         return Ok((url?, UrlLogin::default()));
@@ -174,15 +173,15 @@ fn address(arguments: &ConnectionArguments, node: &NodeSettings) -> Result<(Base
     Ok((parse(DEFAULT_URL)?.url, UrlLogin::default()))
 }
 
-/// The entry of rabbitmqadmin.conf that is asked for; without `-N`, the `default` one, if there is such a file.
+/// Reads the requested entry of rabbitmqadmin.conf; without `-N`, the `default` one, if the file exists.
 fn node(arguments: &ConnectionArguments) -> Result<NodeSettings, Failure> {
     let asked = arguments.node.clone().or_else(|| operators("NODE_ALIAS"));
-    let said = arguments.config.clone().or_else(|| operators("CONFIG_FILE_PATH").map(PathBuf::from));
+    let specified = arguments.config.clone().or_else(|| operators("CONFIG_FILE_PATH").map(PathBuf::from));
     let home = || environment("HOME").map(|home| Path::new(&home).join(".rabbitmqadmin.conf"));
-    let Some(path) = said.clone().or_else(home) else { return Ok(NodeSettings::default()) };
+    let Some(path) = specified.clone().or_else(home) else { return Ok(NodeSettings::default()) };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() && said.is_none() => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() && specified.is_none() => {
             return Ok(NodeSettings::default());
         }
         Err(error) => return Err(unreadable(&path, &error)),
@@ -209,7 +208,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot read {}", path.display())).because(error.to_string())
 }
 
-/// What operators set for rabbitmqadmin.
+/// A variable that is set for rabbitmqadmin.
 fn operators(name: &str) -> Option<String> {
     environment(&format!("RABBITMQADMIN_{name}"))
 }
@@ -218,9 +217,9 @@ pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Who holds a lock, in words for the one who has to wait.
+/// Describes this process as the holder of a lock, for those who wait for it.
 pub(super) fn holder() -> String {
-    let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "somebody".to_owned());
+    let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "unknown-user".to_owned());
     let host = environment("HOSTNAME")
         .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
         .unwrap_or_else(|| "unknown host".to_owned());

@@ -1,4 +1,4 @@
-//! `topo contract`: what workers must know, from the specs alone.
+//! `topo contract`: prints the contracts of workers, from the specs alone.
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -6,10 +6,10 @@ use super::input::{self, Loaded};
 use super::offline_arguments::{ContractArguments, ContractFormat};
 use super::shell::quoted;
 use super::{arguments::FindingsFormat, output};
-use crate::behaviour::Dialect;
 use crate::contract::{Contracts, FORMAT_VERSION, VhostContracts, contract, contracts, variables};
 use crate::model::printable::clean_json;
 use crate::model::{BrokerVersion, QueueName};
+use crate::rabbitmq::BrokerProfile;
 use crate::render::style::for_version;
 use crate::render::{contract_env, contract_table, yaml};
 use crate::spec::closest;
@@ -35,8 +35,8 @@ pub(super) fn run(arguments: &ContractArguments) -> Result<Exit, Failure> {
                     }
                 };
                 Failure::failed(clash.to_string())
-                    .hint("no variable is printed, so that no worker reads the limits of another queue")
-                    .hint(format!("print them one by one: {apart}"))
+                    .hint("no variables were printed, so that no worker reads the limits of another queue")
+                    .hint(format!("print them separately: {apart}"))
             })?;
             contract_env::lines(&groups)
         }
@@ -49,16 +49,16 @@ fn document(contracts: &Contracts) -> serde_json::Value {
     serde_json::to_value(contracts).expect("contracts hold nothing that JSON cannot: all keys are text")
 }
 
-/// The contracts of all queues that have one worth saying, or of those that are named.
+/// Returns the contracts of all queues that have one, or of the named queues.
 fn read(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Contracts, Failure> {
-    let dialect = Dialect::of(version);
+    let profile = BrokerProfile::of(version);
     let mut vhosts = BTreeMap::new();
     for (spec, expansion) in &loaded.expanded {
         let of_vhost = if only.is_empty() {
-            contracts(spec, expansion, &dialect)
+            contracts(spec, expansion, &profile)
         } else {
             let names = only.iter().map(QueueName::new);
-            let of_name = |name: QueueName| contract(&name, spec, expansion, &dialect).map(|it| (name, it));
+            let of_name = |name: QueueName| contract(&name, spec, expansion, &profile).map(|it| (name, it));
             VhostContracts { queues: names.filter_map(of_name).collect() }
         };
         if only.is_empty() || !of_vhost.queues.is_empty() {
@@ -72,18 +72,18 @@ fn read(loaded: &Loaded, version: BrokerVersion, only: &[String]) -> Result<Cont
     }
 }
 
-/// Why a queue that is named has no contract.
+/// The failure for a named queue without a contract.
 fn no_contract(loaded: &Loaded, name: &str) -> Failure {
     let known = || loaded.expanded.iter().flat_map(|(spec, _)| spec.queues.iter());
     match known().find(|(known, _)| known.as_str() == name) {
-        Some((_, queue)) if queue.is_external => {
-            Failure::usage(format!("queue `{name}` is external: the spec does not say what its workers must know"))
-        }
-        Some(_) => {
-            Failure::usage(format!("queue `{name}` is a stream, which retries nothing: reading does not remove"))
-        }
+        Some((_, queue)) if queue.is_external => Failure::usage(format!(
+            "queue `{name}` is external: the spec does not define its retries and dead-lettering"
+        )),
+        Some(_) => Failure::usage(format!(
+            "queue `{name}` is a stream: streams have no retries, because reading does not remove messages"
+        )),
         None => {
-            let failure = Failure::usage(format!("the spec declares no queue `{name}` that workers fail at"));
+            let failure = Failure::usage(format!("the spec declares no queue `{name}` with a contract"));
             match closest(name, known().map(|(known, _)| known.as_str())) {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
                 None => failure,

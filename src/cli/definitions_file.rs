@@ -1,4 +1,4 @@
-//! Definitions files, and what is wrong with those that are none.
+//! Reads definitions files, and explains why a file is not one.
 
 use super::failure::Failure;
 use crate::broker::definitions::DefinitionsError;
@@ -6,7 +6,7 @@ use crate::spec::is_spec;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// The text of a file; `-` is standard input.
+/// Reads the text of a file; `-` is standard input.
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let read = if path.as_os_str() == "-" {
@@ -17,7 +17,7 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
     read.map_err(|error| {
         let failure = Failure::usage(format!("cannot read {}", path.display()));
         if error.kind() == ErrorKind::IsADirectory {
-            failure.because("it is a folder").hint("give the definitions file itself, or `-` for standard input")
+            failure.because("it is a directory").hint("pass a definitions file, or `-` for standard input")
         } else {
             failure.because(error.to_string())
         }
@@ -27,19 +27,18 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
         let failure = Failure::spec(unusable(path));
         if is_wide {
             failure
-                .because("it is UTF-16, and RabbitMQ writes UTF-8")
-                .hint("a shell has converted it: let it be written by `rabbitmqctl export_definitions FILE`")
+                .because("it is UTF-16, but RabbitMQ writes UTF-8")
+                .hint("a shell redirection probably converted it; write it with `rabbitmqctl export_definitions FILE`")
         } else {
             failure.because("it is not UTF-8")
         }
     })
 }
 
-/// Why that file, with that text, is not one.
+/// The failure for a file that is not a usable definitions file.
 pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Failure {
     let failure = Failure::spec(unusable(path));
-    let wanted =
-        "a definitions file is what `rabbitmqctl export_definitions FILE` writes, or GET /api/definitions answers";
+    let wanted = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
     match error {
         DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(wanted),
         DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(wanted),
@@ -48,5 +47,5 @@ pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Fail
 }
 
 fn unusable(path: &Path) -> String {
-    format!("{} is not a definitions file that can be used", path.display())
+    format!("{} is not a usable definitions file", path.display())
 }

@@ -1,5 +1,5 @@
-//! What the environment says for flags: an empty variable says nothing, and what is typed goes before it, also where
-//! the two exclude each other.
+//! Reads flags from the environment: an empty variable counts as unset, and typed flags take precedence, also over
+//! variables of conflicting flags.
 
 use super::arguments::Cli;
 use crate::broker::redacted_url;
@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// A flag that was typed, and those that clap does not take beside it, so that the environment must not bring them.
+/// Typed flags, and the conflicting ones that the environment must not set then.
 const INSTEAD: [(&str, &[&str]); 17] = [
     ("quiet", &["verbose"]),
     ("verbose", &["quiet"]),
@@ -27,11 +27,11 @@ const INSTEAD: [(&str, &[&str]); 17] = [
     ("target", &["plan"]),
     ("abort", &["paths", "file", "plan", "recreate", "target", "levels", "fail_on"]),
     ("no_backup", &["backup"]),
-    // Who names a node means that node, not the one that the environment is for.
+    // A typed node replaces the broker of the environment.
     ("node", &["url", "username"]),
 ];
 
-/// Parses what was typed, with the environment behind it.
+/// Parses the arguments, with the environment as a fallback.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let typed = typed(arguments);
     let silenced: BTreeSet<&str> = INSTEAD
@@ -44,10 +44,10 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = of_all(Cli::command(), &|argument: Arg| {
         let is_empty =
             argument.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
-        // `--broker-version` of a plan is what `--against` stands for; a live broker says its own.
+        // `--broker-version` of a plan applies only with `--against`; a live broker reports its own version.
         let is_pointless = argument.get_id() == "broker_version" && !is_against;
         let silent = is_empty || is_pointless || silenced.contains(argument.get_id().as_str());
-        // A value may be a secret, as those of variables are; help is pasted into tickets.
+        // A value may be a secret, for example that of a variable, and people paste help into tickets.
         let argument = argument.hide_env_values(true);
         if silent { argument.env(None::<&'static str>) } else { argument }
     });
@@ -57,7 +57,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| without_credentials(error.format(&mut command)))
 }
 
-/// The error with redacted URLs: clap repeats the values that it refuses, also those of the environment.
+/// Redacts URLs in an error: clap repeats refused values, including those of the environment.
 fn without_credentials(mut error: clap::Error) -> clap::Error {
     let text = |value: Option<&ContextValue>| match value {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -70,8 +70,8 @@ fn without_credentials(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// An error with the usage line of its command. clap builds one from the flags that were typed, also where they exclude each
-/// other, and none for a wrong value.
+/// Adds the usage line of its command to an error. clap builds one from the typed flags, even conflicting ones, and none for an
+/// invalid value.
 fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsString]) -> clap::Error {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return error;
@@ -85,17 +85,17 @@ fn with_usage(mut error: clap::Error, command: &mut Command, arguments: &[OsStri
     error
 }
 
-/// The command line as man pages show it: without what the environment says now.
+/// The command line for man pages, without values of the environment.
 pub(super) fn described() -> Command {
     let mut command = of_all(Cli::command(), &|argument: Arg| argument.hide_env_values(true));
     command.build();
     command
 }
 
-/// The same for completions: without commands that are not shown, and with each argument as that says.
+/// The command line for completions, without hidden commands, and with each argument changed by `change`.
 pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
     let command = of_all(Cli::command(), &|argument: Arg| change(argument.hide_env_values(true)));
-    // What is built once cannot be taken out again, and `help` would offer it.
+    // clap cannot remove a subcommand, and `help` would offer it.
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let about = command.get_about().cloned().unwrap_or_default();
     let version = command.get_version().unwrap_or_default().to_owned();
@@ -103,7 +103,7 @@ pub(super) fn completed(change: &dyn Fn(Arg) -> Arg) -> Command {
     new.args(command.get_arguments().cloned()).subcommands(shown)
 }
 
-/// The flags that were typed; none when they make no sense, which the real parsing then says better.
+/// Returns the typed flags; none if they are invalid, which the actual parser reports.
 fn typed(arguments: &[OsString]) -> BTreeSet<String> {
     let command = of_all(Cli::command(), &|argument: Arg| argument.env(None::<&'static str>));
     let mut typed = BTreeSet::new();

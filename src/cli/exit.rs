@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     /// Done, or nothing to do.
@@ -11,9 +11,9 @@ pub(super) enum Exit {
     Failed,
     /// `plan --detailed-exitcode`: there are changes.
     Changes,
-    /// A gate refuses; nothing was changed.
+    /// Blocked by a hazard or a conflict; nothing was changed.
     Blocked,
-    /// Some steps were done, some were not.
+    /// Some steps were done, others were not.
     Partial,
     /// The broker no longer matches the saved plan; nothing was changed.
     Stale,
@@ -21,7 +21,7 @@ pub(super) enum Exit {
     Locked,
     /// Wrong arguments. clap's own 2 would read as "changes".
     Usage,
-    /// The spec does not parse, or refers to what is not there.
+    /// The spec is invalid.
     Spec,
     /// Interrupted before anything was changed.
     Interrupted,

@@ -1,5 +1,5 @@
-//! `topo explain`: a queue's life, from the specs alone; or the page of a lint rule, a hazard, a key or a word of the
-//! output.
+//! `topo explain`: the lifecycle of messages in a queue, from the specs alone; or the page of a lint rule, hazard, key or
+//! term.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::exit::Exit;
@@ -9,14 +9,14 @@ use super::offline_arguments::{ExplainArguments, ExplainFormat};
 use super::output;
 use super::shell::quoted;
 use super::sources::{self, Sources};
-use crate::behaviour::Dialect;
-use crate::life::{Story, story};
+use crate::contract::lifecycle::{Explanation, story};
 use crate::lint::RULES;
 use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
+use crate::rabbitmq::BrokerProfile;
 use crate::render::concepts::{CONCEPTS, Concept, concept_of};
-use crate::render::life_text::{self, View};
+use crate::render::lifecycle_text::{self, View};
 use crate::render::page;
 use crate::render::style::{Painted, YELLOW, for_version};
 use crate::spec::{closest, code_names, code_page, key_names, key_of, key_page, parse_all};
@@ -29,12 +29,12 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     let what = arguments.what.as_str();
     let page = page(what);
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
-    // These are the same everywhere: no spec is read for them, unless one is named that may have a queue of that name.
+    // These pages need no spec. One is read only if it is given, because it may declare a queue with this name.
     if let Some(page) = page.as_ref().filter(|_| !is_spec_named) {
         print(page, arguments.format)?;
         if let Some(spec) = hidden_queue(&arguments.spec, what) {
             let command = format!("topo explain {} {spec}", quoted(what));
-            output::tell(&format!("{} there is a queue `{}`, too: {command}\n", Painted(YELLOW, "info:"), clean(what)));
+            output::tell(&format!("{} there is also a queue `{}`: {command}\n", Painted(YELLOW, "info:"), clean(what)));
         }
         return Ok(Exit::Done);
     }
@@ -47,10 +47,10 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
     let command = format!("topo explain {}", quoted(what));
     let loaded = input::load_for(&arguments.spec, &command, FindingsFormat::Text, version)?;
-    let dialect = Dialect::of(version);
+    let profile = BrokerProfile::of(version);
     let name = QueueName::new(what);
-    let told = |(spec, expansion): &(_, _)| story(&name, spec, expansion, &dialect);
-    let stories: Vec<Story> = loaded.expanded.iter().filter_map(told).collect();
+    let explain = |(spec, expansion): &(_, _)| story(&name, spec, expansion, &profile);
+    let stories: Vec<Explanation> = loaded.expanded.iter().filter_map(explain).collect();
     match (&stories[..], page.or_else(|| key_of(what).and_then(self::page))) {
         ([], Some(page)) => print(&page, arguments.format),
         ([], None) => Err(unknown(&loaded, what)),
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
                 ExplainFormat::Text => {
                     let (typed, version) = (typed(arguments, &loaded), for_version(arguments.broker_version));
                     let view = View { width: output::width(), typed: &typed, version: &version };
-                    let texts: Vec<String> = stories.iter().map(|story| life_text::story(story, &view)).collect();
+                    let texts: Vec<String> = stories.iter().map(|story| lifecycle_text::story(story, &view)).collect();
                     texts.join("\n")
                 }
                 ExplainFormat::Json => {
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// What was typed behind the queue, for the lines that tell what to type next.
+/// The arguments after the queue, for suggested commands.
 fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     let is_spec_named = !arguments.spec.paths.is_empty() || !arguments.spec.file.is_empty();
     let spec = input::flags(&arguments.spec, if is_spec_named { &loaded.specs } else { "" });
@@ -79,7 +79,7 @@ fn typed(arguments: &ExplainArguments, loaded: &Loaded) -> String {
     spec + &version.unwrap_or_default()
 }
 
-/// What is explained without a spec.
+/// A page that needs no spec.
 struct Page {
     kind: &'static str,
     name: String,
@@ -87,7 +87,7 @@ struct Page {
     text: String,
 }
 
-/// The default spec, if it declares a queue of that name: the page hides it.
+/// The default spec, if it declares a queue with the name of the printed page.
 fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
     if !sources::is_any(arguments) {
         return None;
@@ -101,16 +101,17 @@ fn hidden_queue(arguments: &SpecArguments, name: &str) -> Option<String> {
         .then_some(specs)
 }
 
-/// The page of a rule, a hazard, a key, a kind of error or a word of the output, in this order. A word that is also a key or an
-/// error has both pages.
+/// Returns the page of a rule, hazard, key, error code or term, in this order. A term that is also a key or an error code
+/// gets both pages.
 fn page(what: &str) -> Option<Page> {
     let new = |kind, summary, text| Some(Page { kind, name: what.to_owned(), summary, text });
     if let Some(rule) = RULES.iter().find(|rule| rule.name == what) {
         return new("rule", rule.summary, rule.page.to_owned());
     }
     if let Ok(hazard) = what.parse::<HazardKind>() {
-        let allow =
-            format!("To let it pass: `--allow {hazard}@ADDRESS`, as the plan prints it; with `:N` up to N messages.");
+        let allow = format!(
+            "To allow it: `--allow {hazard}@ADDRESS`, as the plan prints it; append `:N` to allow up to N messages."
+        );
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
     }
     let concept = concept_of(what);
@@ -131,12 +132,12 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
     output::print(&match format {
         ExplainFormat::Text => page::folded(&page.text, output::width()),
         ExplainFormat::Json => {
-            let mut told = json!({ "kind": page.kind, "page": page.text });
-            told[page.kind] = page.name.as_str().into();
+            let mut document = json!({ "kind": page.kind, "page": page.text });
+            document[page.kind] = page.name.as_str().into();
             if !page.summary.is_empty() {
-                told["summary"] = page.summary.into();
+                document["summary"] = page.summary.into();
             }
-            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [told] })))
+            clean_json(format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "stories": [document] })))
         }
     })?;
     Ok(Exit::Done)
@@ -149,18 +150,17 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 
-/// Nothing that can be explained, and no spec that may have a queue of that name.
+/// The failure for an unknown name without a spec.
 fn unknown_without_spec(what: &str) -> Failure {
-    let failure =
-        Failure::usage(format!("no lint rule, hazard, key, error or word of the output has the name `{what}`"));
+    let failure = Failure::usage(format!("no lint rule, hazard, key, error or term has the name `{what}`"));
     let failure = match closest(what, names()) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     };
-    failure.hint(format!("if it is a queue, say in which spec: topo explain {} FILE", quoted(what)))
+    failure.hint(format!("if it is a queue, specify the spec: topo explain {} FILE", quoted(what)))
 }
 
-/// Nothing that can be explained.
+/// The failure for a name that neither the specs nor the pages have.
 fn unknown(loaded: &Loaded, what: &str) -> Failure {
     let queues = || {
         let specs = loaded.expanded.iter().map(|(spec, _)| spec);
@@ -171,11 +171,11 @@ fn unknown(loaded: &Loaded, what: &str) -> Failure {
     };
     if queues().any(|(name, queue)| name.as_str() == what && queue.is_external) {
         return Failure::usage(format!(
-            "queue `{what}` is external: the spec says nothing of what becomes of its messages"
+            "queue `{what}` is external: the spec does not define what happens to its messages"
         ));
     }
     let failure = Failure::usage(format!(
-        "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or word of the output has that name"
+        "the spec declares no queue `{what}`, and no lint rule, hazard, key, error or term has that name"
     ));
     let own = queues().filter(|(_, queue)| !queue.is_external).map(|(name, _)| name.as_str());
     let mut known: Vec<&str> = names().collect();

@@ -1,4 +1,4 @@
-//! `topo export`: what is live as a spec, to standard output or into files.
+//! `topo export`: writes the current topology as a spec, to standard output or to files.
 
 use super::access::Access;
 use super::arguments::Global;
@@ -8,7 +8,7 @@ use super::export_files::Place;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
-use super::{connection, definitions_file, near, output};
+use super::{connection, definitions_file, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
@@ -45,9 +45,9 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
         let one = export(&of(snapshot), &globs).map_err(|error| {
-            Failure::failed(format!("vhost `{}` could not be written as a spec", clean(vhost.as_str())))
+            Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
-                .hint("this is a mistake of topo's: please report it, with the definitions of the vhost")
+                .hint("this is a bug in topo: please report it, with the definitions of the vhost")
         })?;
         exported.push((vhost, one));
     }
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     Ok(Exit::Done)
 }
 
-/// Why nothing came out: all that matches is left out, or nothing matches.
+/// The failure of an empty export: all matches are left out, or nothing matches.
 fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName, Export)]) -> Failure {
     let is_one = exported.len() == 1;
     let lines = exported.iter().flat_map(|(vhost, one)| {
@@ -79,7 +79,7 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
     });
     let left_out: Vec<String> = lines.collect();
     if !left_out.is_empty() {
-        return Failure::failed(format!("all that --match matches is left out: {}", left_out.join("; ")));
+        return Failure::failed(format!("all objects that --match matches are left out: {}", left_out.join("; ")));
     }
     let mut known = BTreeSet::new();
     for topology in snapshots.iter().map(|snapshot| &snapshot.topology) {
@@ -88,20 +88,20 @@ fn no_match(patterns: &[String], snapshots: &[Snapshot], exported: &[(VhostName,
         known.extend(topology.policies.keys().map(ToString::to_string));
     }
     let parts = patterns.iter().map(|pattern| pattern.replace(['*', '?'], "")).filter(|part| !part.is_empty());
-    let hints: BTreeSet<String> = parts.filter_map(|part| near::hint(&part, &known)).collect();
-    hints.into_iter().fold(Failure::failed("nothing has a name that --match would match"), Failure::hint)
+    let hints: BTreeSet<String> = parts.filter_map(|part| suggest::hint(&part, &known)).collect();
+    hints.into_iter().fold(Failure::failed("no object matches --match"), Failure::hint)
 }
 
-/// What stands there without its flag.
+/// The failure for an argument without its flag.
 fn stray_failure(stray: &str) -> Failure {
-    let failure = Failure::usage(format!("export takes no `{}` by itself", clean(stray)));
+    let failure = Failure::usage(format!("unexpected argument `{}`", clean(stray)));
     let extension = Path::new(stray).extension().map(|extension| extension.to_ascii_lowercase());
     match extension.as_ref().and_then(|extension| extension.to_str()) {
-        Some("yaml" | "yml") => failure.hint(format!("the file to write: --out {}", quoted(stray))),
-        Some("json") => failure.hint(format!("a definitions file: --definitions {}", quoted(stray))),
+        Some("yaml" | "yml") => failure.hint(format!("to write a file: --out {}", quoted(stray))),
+        Some("json") => failure.hint(format!("to read a definitions file: --definitions {}", quoted(stray))),
         _ => failure
-            .hint(format!("a vhost: --vhost {}", quoted(stray)))
-            .hint(format!("a definitions file: --definitions {}", quoted(stray))),
+            .hint(format!("to export a vhost: --vhost {}", quoted(stray)))
+            .hint(format!("to read a definitions file: --definitions {}", quoted(stray))),
     }
 }
 
@@ -113,7 +113,7 @@ fn of(snapshot: &Snapshot) -> Live<'_> {
         properties_keys: &snapshot.properties_keys,
         beside: &snapshot.beside,
         has_passing: snapshot.has_passing,
-        dialect: &snapshot.dialect,
+        profile: &snapshot.profile,
     }
 }
 
@@ -137,7 +137,7 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
             let (vhosts, others): (Vec<_>, Vec<_>) = visible.into_iter().partition(can_be_read);
             for vhost in others.iter().filter(|_| !global.quiet) {
                 output::tell(&format!(
-                    "{} vhost `{vhost}` is not exported: the management API cannot address it\n",
+                    "{} vhost `{vhost}` cannot be exported: the management API cannot address it\n",
                     Painted(YELLOW, "info:")
                 ));
             }
@@ -151,7 +151,7 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
     }
     let mut source = Source { snapshots, cluster_wide: NamesByKind::new(), permissions: Vec::new() };
     let is_administrator = broker.user().await.is_some_and(|user| user.is_administrator());
-    // An export of some names, or of some vhosts, is about these alone.
+    // An export of some names or vhosts does not count other objects.
     if is_administrator && arguments.patterns.is_empty() && !global.quiet {
         if arguments.vhost.is_empty() {
             source.cluster_wide = broker.cluster_wide().await?;
@@ -164,14 +164,14 @@ async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Fa
 }
 
 fn no_vhosts(username: &str) -> Failure {
-    Failure::failed(format!("user `{}` sees no vhost", clean(username))).hint(format!(
-        "a user sees those in which it has permissions, were it to do nothing: \
+    Failure::failed(format!("user `{}` has no access to any vhost", clean(username))).hint(format!(
+        "users see the vhosts in which they have permissions, even permissions that match nothing: \
          rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'",
         quoted(username)
     ))
 }
 
-/// Whether its name can stand in the path of a request.
+/// Whether its name can be a part of the path of a request.
 fn can_be_read(vhost: &VhostName) -> bool {
     !matches!(vhost.as_str(), "." | "..")
 }
@@ -180,13 +180,13 @@ fn is_missing(snapshot: &Snapshot) -> bool {
     snapshot.topology.settings.is_none()
 }
 
-/// That each of them is there.
+/// Refuses a missing vhost.
 fn are_there(snapshots: &[Snapshot], known: &[VhostName]) -> Result<(), Failure> {
     let Some(missing) = snapshots.iter().find(|it| is_missing(it)) else { return Ok(()) };
-    Err(near::no_such_vhost(&missing.topology.vhost, known))
+    Err(suggest::no_such_vhost(&missing.topology.vhost, known))
 }
 
-/// The vhosts of a file, and its objects of the whole cluster.
+/// Reads the vhosts of a definitions file, and its cluster-wide objects.
 fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> {
     let text = definitions_file::text(path)?;
     let unusable = |error| definitions_file::failure(path, &text, &error);
@@ -196,8 +196,9 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
         named => named.iter().map(VhostName::new).collect(),
     };
     if vhosts.is_empty() {
-        return Err(Failure::usage(format!("{} does not say of which vhost it is", path.display()))
-            .hint("say it: --vhost NAME"));
+        return Err(
+            Failure::usage(format!("{} does not name its vhost", path.display())).hint("specify it: --vhost NAME")
+        );
     }
     let read = |vhost: &VhostName| definitions::read(&text, vhost, arguments.broker_version).map_err(unusable);
     let snapshots: Vec<Snapshot> = vhosts.iter().map(read).collect::<Result<_, _>>()?;
@@ -206,7 +207,7 @@ fn of_file(path: &Path, arguments: &ExportArguments) -> Result<Source, Failure> 
     Ok(Source { snapshots, cluster_wide, permissions: Vec::new() })
 }
 
-/// How much there is, and what is not in it.
+/// Summarizes an export: counts of objects, and of those that are left out.
 fn summary(vhost: &VhostName, export: &Export) -> String {
     let topology = &export.topology;
     let policies = match topology.policies.len() {
@@ -224,7 +225,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
         text.push_str(&format!("  not in the spec: {}\n", clean(&line)));
     }
     for note in &export.unfinished {
-        text.push_str(&format!("{} a plan would go on with a migration: {}\n", Painted(YELLOW, "info:"), clean(note)));
+        text.push_str(&format!("{} a plan would resume a migration: {}\n", Painted(YELLOW, "info:"), clean(note)));
     }
     text
 }

@@ -9,27 +9,27 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
-    // Known all the same, so that it can say which flag was meant.
+    // Parsed so that the error can name the flag that was probably intended.
     #[arg(hide = true)]
     pub(super) stray: Option<String>,
-    /// Only this vhost; may be repeated [default: all that the user may see]
+    /// Export only this vhost; may be repeated [default: all vhosts that the user has access to]
     #[arg(long, value_name = "NAME", env = "TOPO_VHOST")]
     pub(super) vhost: Vec<String>,
-    /// Only queues, exchanges and policies with such a name (`*` is any run of characters), with the bindings that lead to
+    /// Export only queues, exchanges and policies with a matching name (`*` matches any characters), and the bindings to
     /// them; may be repeated
     #[arg(long = "match", value_name = "PATTERN", value_parser = NonEmptyStringValueParser::new(), env = "TOPO_MATCH")]
     pub(super) patterns: Vec<String>,
-    /// Where to write it: a file (.yaml or .yml), or a folder, with a file for each vhost; `-` is standard output [default: -]
+    /// Output file (.yaml or .yml), or directory with a file for each vhost; `-` for standard output [default: -]
     #[arg(long, value_name = "FILE|DIR", env = "TOPO_OUT")]
     pub(super) out: Option<PathBuf>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long, env = "TOPO_FORCE", value_parser = BoolishValueParser::new())]
     pub(super) force: bool,
-    /// Read a definitions file instead of a broker; `-` is standard input
+    /// Read a definitions file instead of a broker; `-` for standard input
     #[arg(long, value_name = "FILE", env = "TOPO_DEFINITIONS")]
     pub(super) definitions: Option<PathBuf>,
-    /// The version that --definitions stands for [default: what the file says, else the newest known]
-    // An id of its own: for a plan, the environment says it only beside `--against`.
+    /// RabbitMQ version to assume for --definitions [default: the version in the file, else the newest known]
+    // A separate id: for `topo plan`, the environment variable applies only together with `--against`.
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
     #[command(flatten)]

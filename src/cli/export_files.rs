@@ -1,4 +1,4 @@
-//! Where exports go: to standard output, into one file, or into a folder with a file for each vhost.
+//! Writes exports to standard output, to a file, or to a folder with a file for each vhost.
 
 use super::failure::Failure;
 use super::output;
@@ -7,11 +7,10 @@ use crate::model::address::encode;
 use crate::model::naming::digest;
 use std::path::{Path, PathBuf};
 
-/// So many bytes of a vhost's name, as it is encoded, stand in the name of its file: with what stands behind them, every
-/// file system takes it.
+/// The maximum number of bytes of an encoded vhost name in a file name. With the suffixes, every file system accepts it.
 const LONGEST_NAME: usize = 200;
 
-/// Where `--out` leads.
+/// The target of `--out`.
 pub(super) enum Place {
     Output,
     File(PathBuf),
@@ -19,7 +18,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// By what is there, and else by the name.
+    /// Decides by an existing file or folder, otherwise by the name.
     pub(super) fn of(out: Option<&Path>) -> Result<Self, Failure> {
         let Some(out) = out.filter(|out| out.as_os_str() != "-") else { return Ok(Self::Output) };
         let is_called_folder = out.to_string_lossy().ends_with(std::path::is_separator);
@@ -32,17 +31,17 @@ impl Place {
             // A device or a pipe.
             _ if out.exists() && !out.is_file() => Ok(Self::File(out.to_owned())),
             _ if out.exists() => {
-                Err(Failure::usage(format!("{} is no folder, and not called .yaml or .yml", out.display()))
-                    .hint("give --out a file that is called so, a folder, or `-` for standard output"))
+                Err(Failure::usage(format!("{} is neither a directory nor a .yaml or .yml file", out.display()))
+                    .hint("set --out to a .yaml or .yml file, a directory, or `-` for standard output"))
             }
-            Some(_) => Err(Failure::usage(format!("{} is not called .yaml or .yml, as specs are", out.display()))
+            Some(_) => Err(Failure::usage(format!("{} does not have the extension .yaml or .yml", out.display()))
                 .hint(format!("write a file: --out {}", out.with_extension("yaml").display()))
-                .hint(format!("or into a folder of that name: --out {}/", out.display()))),
+                .hint(format!("or into a directory of that name: --out {}/", out.display()))),
             None => Ok(Self::Folder(out.to_owned())),
         }
     }
 
-    /// Writes the text of each vhost. Nothing is written where one of the files is there already, or cannot be written.
+    /// Writes the text of each vhost. If one of the files exists or cannot be written, nothing is written.
     pub(super) fn write(&self, texts: &[(&VhostName, &str)], may_replace: bool) -> Result<(), Failure> {
         let all = || texts.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("---\n");
         match self {
@@ -56,7 +55,7 @@ impl Place {
     }
 }
 
-/// A name that no file system refuses, and that `topo plan FOLDER` reads: what begins with a dot is hidden.
+/// Returns a name that every file system accepts and `topo plan FOLDER` reads: names with a leading dot are hidden.
 fn file_name(vhost: &VhostName) -> String {
     let encoded = encode(vhost.as_str());
     let mut name = match encoded.strip_prefix('.') {
@@ -65,7 +64,7 @@ fn file_name(vhost: &VhostName) -> String {
     };
     if name.len() > LONGEST_NAME {
         name.truncate(LONGEST_NAME);
-        // Not within a `%2F`.
+        // Do not cut a `%2F` in the middle.
         let whole = name.rfind('%').filter(|at| at + 3 > name.len());
         name.truncate(whole.unwrap_or(name.len()));
         name = format!("{name}~{}", digest(vhost.as_str()));
@@ -73,14 +72,14 @@ fn file_name(vhost: &VhostName) -> String {
     name + ".yaml"
 }
 
-/// Nothing is written where one of the files is there already, and no part of it stays where one cannot be written.
+/// Writes all files or none: nothing is written if one of them exists or cannot be written.
 fn write(folder: &Path, files: &[(PathBuf, String)], may_replace: bool) -> Result<(), Failure> {
     if let Some((path, _)) = files.iter().find(|(path, _)| output::is_replaced(path) && !may_replace) {
-        return Err(Failure::usage(format!("{} is there already, and nothing was written", path.display()))
-            .hint("choose another place, or replace it: --force"));
+        return Err(Failure::usage(format!("{} already exists; nothing was written", path.display()))
+            .hint("choose another path, or replace it: --force"));
     }
     if let Some((path, _)) = files.iter().find(|(path, _)| path.is_dir()) {
-        return Err(Failure::usage(format!("{} is a folder, and nothing was written", path.display())));
+        return Err(Failure::usage(format!("{} is a directory; nothing was written", path.display())));
     }
     if !folder.as_os_str().is_empty() {
         std::fs::create_dir_all(folder).map_err(|error| output::unwritable(folder, &error))?;

@@ -1,4 +1,4 @@
-//! Everything that ends a run early, printed in one place: `error:`, `caused by:`, and hints that can be pasted.
+//! Prints the reason why a run ended early: `error:`, `caused by:`, and hints to paste.
 
 use super::exit::Exit;
 use super::rights;
@@ -31,7 +31,7 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
-    /// A spec, or a file that stands for one, that cannot be used.
+    /// A spec, or another input file, that cannot be used.
     pub(super) fn spec(message: impl Into<String>) -> Self {
         Self::new(Exit::Spec, message)
     }
@@ -48,7 +48,7 @@ impl Failure {
         self
     }
 
-    /// A broker's error as the cause, with what one can do about it.
+    /// Adds a broker error as the cause, with its hints.
     pub(super) fn because_of(self, error: &BrokerError) -> Self {
         let failure = self.because(error.to_string());
         hints(error).into_iter().fold(failure, Self::hint)
@@ -60,10 +60,10 @@ impl Failure {
         self
     }
 
-    /// Prints it to standard error and says how to end.
+    /// Prints the failure to standard error and returns the exit code.
     pub(super) fn report(self) -> Exit {
         let mut stream = anstream::stderr().lock();
-        // Nobody is left to be told when standard error is closed.
+        // Write errors are ignored: standard error may be closed.
         if !self.message.is_empty() {
             let _ = writeln!(stream, "{} {}", Painted(RED, "error:"), clean(&redacted_urls_in(&self.message)));
         }
@@ -91,46 +91,46 @@ impl From<BrokerError> for Failure {
     }
 }
 
-/// What one can do about it.
+/// Returns the hints for an error.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only some have a hint")]
 fn hints(error: &BrokerError) -> Vec<String> {
     let text = match error {
         BrokerError::Connect { problem, .. } => return connect_hint(problem).into_iter().map(str::to_owned).collect(),
         BrokerError::Unauthorized { .. } => {
-            "give the user with --username and the password with TOPO_PASSWORD or --password-file"
+            "set the user with --username, and the password with TOPO_PASSWORD or --password-file"
         }
         BrokerError::AccessRefused { username, request, .. } => return rights::hints(username, request),
         BrokerError::WrongTag { username, request, .. } => return vec![tag(username, request)],
         BrokerError::NotManagementApi { .. } => {
-            "--url is the management API's address, http://HOST:15672 as a rule, with the path prefix that a proxy gives it"
+            "set --url to the address of the management API, usually http://HOST:15672, with the path prefix of a proxy, if any"
         }
         BrokerError::Redirected { .. } => {
-            "check --url (or TOPO_URL); topo follows no redirect, it would take the password along"
+            "check --url (or TOPO_URL); topo does not follow redirects, because they would receive the password"
         }
         BrokerError::LockHeld { down: Some(_), .. } => {
-            "its holder cannot renew it, so it is taken away when the node has been down for a minute: wait for that with \
+            "its holder cannot renew it, so topo deletes it when the node has been down for a minute: wait with \
              --lock-timeout 2m"
         }
         BrokerError::LockHeld { down: None, .. } => {
-            "wait for it with --lock-timeout 5m; a lock whose holder crashed is free again after a minute; topo lock shows it"
+            "wait for it with --lock-timeout 5m; the lock of a crashed holder expires within a minute; topo lock shows it"
         }
         BrokerError::AnotherBroker { .. } => {
-            "give the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
-             enough), or let the broker move them: --mover shovel"
+            "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
+             enough), or let the broker move the messages: --mover shovel"
         }
-        BrokerError::LockLost { .. } => "somebody else may be applying now; wait for that, then run again",
+        BrokerError::LockLost { .. } => "another apply may be running; wait until it ends, then run again",
         _ => return Vec::new(),
     };
     vec![text.to_owned()]
 }
 
-/// `PUT /api/queues/VHOST/…`: the vhost as a shell takes it.
+/// The vhost of `PUT /api/queues/VHOST/…`, quoted for a shell.
 fn vhost_of(request: &str) -> String {
     let segment = request.split('/').nth(3).unwrap_or("VHOST").split('?').next().unwrap_or_default();
     quoted(&percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
 }
 
-/// Tags are set all at once: these are all that the user needs, for this.
+/// The hint that grants the tag. `set_user_tags` replaces all tags, so it lists all that this request needs.
 fn tag(username: &str, request: &str) -> String {
     let user = quoted(username);
     if request.contains(" /api/vhosts/") {
@@ -144,17 +144,17 @@ fn tag(username: &str, request: &str) -> String {
 
 fn connect_hint(problem: &ConnectProblem) -> Option<&'static str> {
     match problem {
-        ConnectProblem::Refused => {
-            Some("is the broker up, and is its management plugin enabled? rabbitmq-plugins enable rabbitmq_management")
-        }
-        ConnectProblem::UnknownIssuer => Some("give the authority that signed it: --ca-cert FILE"),
-        ConnectProblem::WrongHost => Some("use a name that is in the certificate: --url https://NAME:15671"),
+        ConnectProblem::Refused => Some(
+            "check that the broker is running and that its management plugin is enabled: rabbitmq-plugins enable rabbitmq_management",
+        ),
+        ConnectProblem::UnknownIssuer => Some("set the CA that signed it: --ca-cert FILE"),
+        ConnectProblem::WrongHost => Some("use a host name that the certificate contains: --url https://NAME:15671"),
         ConnectProblem::CertificateRequired
         | ConnectProblem::HandshakeRefused
         | ConnectProblem::CertificateRefused(_) => {
-            Some("give one that the broker trusts: --client-cert FILE --client-key FILE")
+            Some("use one that the broker trusts: --client-cert FILE --client-key FILE")
         }
-        // Nothing is wrong with the address.
+        // The address is right.
         ConnectProblem::Broken(_) | ConnectProblem::Expired | ConnectProblem::Tls(_) => None,
         ConnectProblem::NoSuchHost
         | ConnectProblem::HttpsToHttp

@@ -1,5 +1,4 @@
-//! What the lint rules say of the loaded specs: all of it for `topo validate`, and beside a plan what the plan itself does
-//! not say.
+//! Lints the loaded specs: all findings for `topo validate`, and those that the plan itself does not contain for `topo plan`.
 
 use super::arguments::Global;
 use super::connection::environment;
@@ -8,35 +7,35 @@ use super::input::Loaded;
 use super::offline_arguments::LintArguments;
 use super::output;
 use super::printing_arguments::PlanFormat;
-use super::typed::ALL_RULES;
-use crate::behaviour::Dialect;
+use super::value_parsers::ALL_RULES;
 use crate::broker::Snapshot;
 use crate::diff::merged;
 use crate::lint::{Finding, Levels, RULES, Subject, lint};
 use crate::model::count::count;
 use crate::model::{Address, BrokerVersion, ObjectKind, Topology};
 use crate::plan::{Plan, VhostPlan};
+use crate::rabbitmq::BrokerProfile;
 use crate::render::style::{Painted, YELLOW};
 use crate::render::{findings, plan_markdown};
 use crate::spec::{Diagnostic, Diagnostics, Level, Severity};
 use std::collections::BTreeSet;
 
-/// So many are shown beside a plan; `topo validate` shows all.
+/// The maximum number of findings that are shown with a plan; `topo validate` shows all.
 const MOST_BESIDE_A_PLAN: usize = 20;
 
-/// All that the rules find for a broker of that version.
+/// Lints the specs for a version of RabbitMQ.
 pub(super) fn for_version(loaded: &Loaded, version: BrokerVersion, arguments: &LintArguments) -> Diagnostics {
     let levels = levels(arguments);
-    let dialect = Dialect::of(version);
+    let profile = BrokerProfile::of(version);
     let mut diagnostics = Diagnostics::new();
     for (spec, expansion) in &loaded.expanded {
-        let found = lint(&Subject::new(spec, expansion, &dialect), &levels);
+        let found = lint(&Subject::new(spec, expansion, &profile), &levels);
         found.iter().for_each(|finding| diagnostics.push(finding.into()));
     }
     diagnostics
 }
 
-/// The levels that were typed; of two for one rule, the last.
+/// The levels of `--lint`; the last one of a rule takes precedence.
 pub(super) fn levels(arguments: &LintArguments) -> Levels {
     let named = |(rule, level): &(String, Level)| match rule.as_str() {
         ALL_RULES => RULES.iter().map(|rule| (rule.name.to_owned(), *level)).collect(),
@@ -45,7 +44,7 @@ pub(super) fn levels(arguments: &LintArguments) -> Levels {
     arguments.levels.iter().flat_map(named).collect()
 }
 
-/// The flags again, as they would be typed. What the environment said it says again.
+/// Returns the flags as typed on the command line, without values that the environment already sets.
 pub(super) fn flags(arguments: &LintArguments) -> String {
     let levels: Vec<String> =
         arguments.levels.iter().map(|(rule, level)| format!("{rule}={}", level.as_str())).collect();
@@ -59,27 +58,27 @@ pub(super) fn flags(arguments: &LintArguments) -> String {
     line
 }
 
-/// What ends a run whose findings are as bad as `--fail-on` says; errors speak for themselves.
+/// Returns the failure of a run with findings at or above `--fail-on`.
 pub(super) fn too_bad(severities: impl Iterator<Item = Severity>, limit: Severity) -> Option<Failure> {
     let bad = severities.filter(|severity| *severity <= limit).count() as u64;
     let word = limit.as_str();
     (bad > 0).then(|| Failure::failed(format!("{}, with --fail-on {word}", count(bad, "finding"))))
 }
 
-/// What is worth saying beside a plan, and how many more there are.
+/// The findings that are shown with a plan, and the number of the others.
 #[derive(Debug, Default)]
 pub(super) struct BesidePlan {
     diagnostics: Diagnostics,
     left_out: usize,
     version: Option<BrokerVersion>,
-    /// How bad each of all findings is, also of those that are not shown.
+    /// The severities of all findings, including those that are not shown.
     severities: Vec<Severity>,
     fail_on: Option<Severity>,
     /// The flags that show the rest of them.
     flags: String,
 }
 
-/// What the rules find for brokers that were read.
+/// The findings for the brokers that were read.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// A vhost each.
@@ -87,18 +86,18 @@ pub(super) struct Found {
     version: Option<BrokerVersion>,
 }
 
-/// What the rules find, for the brokers that were read, each by the spec's place.
-pub(super) fn of<'a>(loaded: &Loaded, dialects: impl Iterator<Item = &'a Dialect>, levels: &Levels) -> Found {
+/// Lints each spec for the profile with the same index.
+pub(super) fn of<'a>(loaded: &Loaded, profiles: impl Iterator<Item = &'a BrokerProfile>, levels: &Levels) -> Found {
     let mut found = Found::default();
-    for ((spec, expansion), dialect) in loaded.expanded.iter().zip(dialects) {
-        found.version.get_or_insert(dialect.version);
-        found.findings.push(lint(&Subject::new(spec, expansion, dialect), levels));
+    for ((spec, expansion), profile) in loaded.expanded.iter().zip(profiles) {
+        found.version.get_or_insert(profile.version);
+        found.findings.push(lint(&Subject::new(spec, expansion, profile), levels));
     }
     found
 }
 
 impl Found {
-    /// The same beside the live objects of each vhost. Rules are asked again only where the vhost holds more than the spec.
+    /// Takes the live objects of each vhost into account. Rules run again only if the vhost contains more than the spec.
     pub(super) fn amid(
         mut self,
         loaded: &Loaded,
@@ -109,7 +108,7 @@ impl Found {
         for (findings, ((spec, expansion), snapshot)) in self.findings.iter_mut().zip(vhosts) {
             let live = merged(&snapshot.topology, &expansion.topology, &expansion.scope, prune);
             if holds_more(&live, &expansion.topology) {
-                let subject = Subject::new(spec, expansion, &snapshot.dialect);
+                let subject = Subject::new(spec, expansion, &snapshot.profile);
                 *findings = lint(&subject.amid(&live, snapshot.has_passing), levels);
             }
         }
@@ -117,7 +116,7 @@ impl Found {
     }
 }
 
-/// Whether a topology holds objects beside those of a part of it.
+/// Whether a topology contains more objects than a part of it.
 fn holds_more(all: &Topology, part: &Topology) -> bool {
     all.exchanges.len() > part.exchanges.len()
         || all.queues.len() > part.queues.len()
@@ -125,20 +124,20 @@ fn holds_more(all: &Topology, part: &Topology) -> bool {
         || all.policies.len() > part.policies.len()
 }
 
-/// What of it is worth saying beside a plan. What blocks the plan is left out: the plan says it, with what it is about to
-/// do; so what is left is a warning.
+/// Selects the findings that are shown with a plan. Those that block the plan are left out, because the plan shows them as
+/// blockers. The rest are warnings.
 ///
-/// Notes are shown where the run ends because of them.
+/// Infos are shown only if the run fails because of them.
 pub(super) fn beside(found: Found, plan: &Plan, arguments: &LintArguments) -> BesidePlan {
     let fail_on = arguments.fail_on;
     let mut beside = BesidePlan { version: found.version, fail_on, flags: flags(arguments), ..BesidePlan::default() };
     for (findings, part) in found.findings.into_iter().zip(&plan.vhosts) {
         for finding in findings {
-            if !is_meant(&finding, part, plan, fail_on) {
+            if !is_relevant(&finding, part, plan, fail_on) {
                 continue;
             }
             beside.severities.push(finding.severity);
-            if is_said(&finding, part, fail_on) {
+            if is_redundant(&finding, part, fail_on) {
                 continue;
             }
             if beside.diagnostics.iter().count() == MOST_BESIDE_A_PLAN {
@@ -157,8 +156,8 @@ fn addresses(finding: &Finding, part: &VhostPlan) -> impl Iterator<Item = Addres
     finding.objects.iter().map(|id| Address::of(&part.vhost, id))
 }
 
-/// Whether the plan is about it; or, where it is about the text of the whole spec, whether it ends the run.
-fn is_meant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
+/// Whether a finding concerns the plan; for a finding about the whole spec, whether it ends the run.
+fn is_relevant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Severity>) -> bool {
     let targets = &plan.options.targets;
     if finding.objects.is_empty() {
         return targets.is_empty() && fail_on.is_some_and(|limit| finding.severity <= limit);
@@ -167,26 +166,26 @@ fn is_meant(finding: &Finding, part: &VhostPlan, plan: &Plan, fail_on: Option<Se
     targets.is_empty() || addresses(finding, part).any(is_target)
 }
 
-/// Whether the plan says it itself, or it need not be said.
-fn is_said(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
+/// Whether the plan already shows the finding, or it needs no action now.
+fn is_redundant(finding: &Finding, part: &VhostPlan, fail_on: Option<Severity>) -> bool {
     match finding.severity {
         Severity::Error => {
             let is_blocked = |address: Address| part.blocks.iter().any(|block| block.address == address);
             !finding.objects.is_empty() && addresses(finding, part).all(is_blocked)
         }
         Severity::Warning => false,
-        // Nothing to do about it now.
+        // Infos need no action now.
         Severity::Info => fail_on != Some(Severity::Info),
     }
 }
 
 impl BesidePlan {
-    /// What ends the run, if any finding does.
+    /// The failure of the run, if any finding causes one.
     pub(super) fn too_bad(&self) -> Option<Failure> {
         too_bad(self.severities.iter().copied(), self.fail_on?)
     }
 
-    /// With the plan's text in front where the format has a place for both; else on standard error.
+    /// Joins the findings with the text of the plan if the format allows it; otherwise prints them to standard error.
     pub(super) fn joined(&self, plan: String, format: PlanFormat, loaded: &Loaded, global: &Global) -> String {
         match format {
             PlanFormat::Text | PlanFormat::Json => self.tell(loaded, global),
@@ -195,7 +194,7 @@ impl BesidePlan {
         self.within(plan, format, loaded)
     }
 
-    /// With the plan's text in front where the format has a place for both; else nowhere.
+    /// Joins the findings with the text of the plan if the format allows it; otherwise returns only the plan.
     pub(super) fn within(&self, plan: String, format: PlanFormat, loaded: &Loaded) -> String {
         match format {
             PlanFormat::Text | PlanFormat::Json => plan,
@@ -209,7 +208,7 @@ impl BesidePlan {
         }
     }
 
-    /// On standard error.
+    /// Prints the findings to standard error.
     pub(super) fn tell(&self, loaded: &Loaded, global: &Global) {
         if global.quiet {
             return;
@@ -233,11 +232,11 @@ impl BesidePlan {
     }
 }
 
-/// A note about a version that nothing is known of.
+/// Returns a note about a version that is newer than all known ones.
 pub(super) fn too_new(version: BrokerVersion) -> Option<String> {
     let newest = BrokerVersion::NEWEST_KNOWN.series();
     version.is_newer_than_known().then(|| {
         let note = Painted(YELLOW, "info:");
-        format!("{note} RabbitMQ {version} is newer than all that this topo knows; it is taken to behave as {newest}\n")
+        format!("{note} RabbitMQ {version} is newer than the versions that this topo knows; topo assumes the behavior of {newest}\n")
     })
 }

@@ -1,15 +1,15 @@
-//! `topo graph`: the picture of what the specs stand for, or of what a saved plan does.
+//! `topo graph`: draws the topology of the specs, or the changes of a saved plan.
 
 use super::arguments::FindingsFormat;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::graph_arguments::{GraphArguments, GraphFormat};
-use super::{input, near, output};
-use crate::behaviour::Dialect;
+use super::{input, output, suggest};
+use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
-use crate::picture::{Focus, Options, Picture, of_plan, of_spec};
 use crate::plan::{Plan, PlannedChange, Wanted};
+use crate::rabbitmq::BrokerProfile;
 use crate::render::graph::{dot, json, mermaid, svg};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -18,10 +18,10 @@ use std::path::Path;
 pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     if let Some(path) = arguments.out.as_deref().filter(|path| !arguments.force && !is_replaceable(path)) {
         return Err(Failure::usage(format!(
-            "{} is there already, and is no picture of topo's; nothing was written",
+            "{} already exists and was not written by topo graph; nothing was written",
             path.display()
         ))
-        .hint("choose another place, or replace it: --force"));
+        .hint("choose another path, or replace it: --force"));
     }
     let format = format(arguments)?;
     let options = Options {
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &GraphArguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// How every picture begins.
+/// The beginnings of all graphs that topo writes.
 const BEGINNINGS: [&str; 5] = [
     "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topo\"",
     "digraph topology {",
@@ -54,10 +54,10 @@ const BEGINNINGS: [&str; 5] = [
     "```mermaid\nflowchart LR\n  accTitle: RabbitMQ topology\n",
 ];
 
-/// A picture is drawn again with every change, so an older one may go; a spec, or somebody's page, may not.
+/// Whether a file may be replaced: an older graph may, because it can be drawn again; a spec or another page may not.
 fn is_replaceable(path: &Path) -> bool {
     if !path.is_file() {
-        // Nothing there, or nothing that is replaced by writing to it.
+        // The path does not exist, or is a device or pipe, which writing does not replace.
         return true;
     }
     let longest = BEGINNINGS.iter().map(|beginning| beginning.len()).max().unwrap_or_default();
@@ -66,7 +66,7 @@ fn is_replaceable(path: &Path) -> bool {
     read.is_ok() && (beginning.is_empty() || BEGINNINGS.iter().any(|known| beginning.starts_with(known.as_bytes())))
 }
 
-/// As it was said; else as the file is named.
+/// The format of `--format`; otherwise by the extension of the file.
 fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
     if let Some(format) = arguments.format {
         return Ok(format);
@@ -77,29 +77,30 @@ fn format(arguments: &GraphArguments) -> Result<GraphFormat, Failure> {
         Some("dot" | "gv") => Ok(GraphFormat::Dot),
         Some("json") => Ok(GraphFormat::Json),
         Some("mmd" | "mermaid" | "md" | "markdown") | None => Ok(GraphFormat::Mermaid),
-        // The name of a pipe or a device says nothing of what goes through it.
+        // The name of a pipe or device does not determine the format.
         Some(_) if arguments.out.as_deref().is_some_and(|path| path.exists() && !path.is_file()) => {
             Ok(GraphFormat::Mermaid)
         }
         Some(other) => {
-            let failure = Failure::usage(format!("`topo graph` does not draw .{other} files"));
+            let failure = Failure::usage(format!("topo graph cannot write .{other} files"));
             Err(match other {
                 "png" | "pdf" | "ps" | "eps" => failure.hint(format!(
-                    "draw an SVG, and let another program make it one: topo graph --format svg | rsvg-convert -f {other} -o FILE"
+                    "draw an SVG and convert it: topo graph --format svg | rsvg-convert -f {other} -o FILE"
                 )),
-                _ => failure.hint("name it .svg, .dot, .mmd, .md or .json, or use --format svg, dot, mermaid or json"),
+                _ => failure
+                    .hint("use the extension .svg, .dot, .mmd, .md or .json, or --format svg, dot, mermaid or json"),
             })
         }
     }
 }
 
-/// Mermaid draws inside Markdown; a Markdown file wants it fenced.
-fn in_mermaid(picture: &Picture, out: Option<&Path>) -> String {
+/// Renders Mermaid, fenced for a Markdown file.
+fn in_mermaid(picture: &Graph, out: Option<&Path>) -> String {
     let (text, arrows) = mermaid::mermaid(picture);
     if arrows > mermaid::MOST_ARROWS || text.len() > mermaid::MOST_CHARACTERS {
         output::tell(&format!(
-            "{arrows} arrows in {} characters: GitHub draws no more than {} in {}. What is near one queue: --focus NAME; all \
-             of it: --format svg\n",
+            "{arrows} arrows in {} characters: GitHub renders at most {} in {}. To draw the surroundings of one queue: --focus NAME; to \
+             draw everything: --format svg\n",
             text.len(),
             mermaid::MOST_ARROWS,
             mermaid::MOST_CHARACTERS
@@ -109,13 +110,13 @@ fn in_mermaid(picture: &Picture, out: Option<&Path>) -> String {
     if is_markdown { format!("```mermaid\n{text}```\n") } else { text }
 }
 
-fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Picture, Failure> {
+fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Graph, Failure> {
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let mut loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
-    let dialect = Dialect::of(version);
+    let profile = BrokerProfile::of(version);
     let wanted = loaded.take_wanted();
-    let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &dialect, options)).collect();
-    let picture = Picture { vhosts, is_plan: false };
+    let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &profile, options)).collect();
+    let picture = Graph { vhosts, is_plan: false };
     found(picture, options, "the spec declares", wanted.iter().flat_map(nameable))
 }
 
@@ -125,26 +126,26 @@ fn plan_of(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
         let known: Vec<String> = plan.vhosts.iter().map(|part| part.vhost.to_string()).collect();
         plan.vhosts.retain(|part| part.vhost.as_str() == only);
         if plan.vhosts.is_empty() {
-            return Err(Failure::usage(format!("the plan is not for vhost `{only}`"))
+            return Err(Failure::usage(format!("the plan does not contain vhost `{only}`"))
                 .hint(format!("it is for {}", known.join(", "))));
         }
     }
     Ok(plan)
 }
 
-fn of_saved(plan: &Plan, options: &Options) -> Result<Picture, Failure> {
+fn of_saved(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
     let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
-    let dialect = Dialect::of(version);
-    let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &dialect, options)).collect();
-    let picture = Picture { vhosts, is_plan: true };
+    let profile = BrokerProfile::of(version);
+    let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &profile, options)).collect();
+    let picture = Graph { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
     let known = plan.vhosts.iter().flat_map(|part| nameable(&part.wanted)).chain(changed.filter_map(PlannedChange::id));
-    let picture = found(picture, options, "the plan knows", known)?;
+    let picture = found(picture, options, "the plan contains", known)?;
     match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
         0 => {}
-        1 => output::tell("1 policy changes; it is not drawn; what it sets anew is marked\n"),
+        1 => output::tell("1 policy changes; policies are not drawn, but the settings that it changes are marked\n"),
         many => output::tell(&format!(
-            "{} policies change; they are not drawn; what they set anew is marked\n",
+            "{} policies change; policies are not drawn, but the settings that they change are marked\n",
             number(many as u64)
         )),
     }
@@ -155,7 +156,7 @@ fn is_of_policy(change: &&PlannedChange) -> bool {
     matches!(change.id(), Some(ObjectId::Policy(_)))
 }
 
-/// What a focus may be suggested for. What is made for retries is found by their queue.
+/// Returns the objects that can be suggested for `--focus`. Objects generated for retries are found by their queue.
 fn nameable(wanted: &Wanted) -> Vec<ObjectId> {
     let Wanted { topology, scope, .. } = wanted;
     let made: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
@@ -164,13 +165,13 @@ fn nameable(wanted: &Wanted) -> Vec<ObjectId> {
     queues.chain(exchanges).chain(scope.external.iter().cloned()).filter(|id| !made.contains(id)).collect()
 }
 
-/// The picture, unless nothing is in it because nothing has that name.
+/// Returns the graph, or a failure if it is empty because the name of `--focus` is unknown.
 fn found(
-    picture: Picture,
+    picture: Graph,
     options: &Options,
     who: &str,
     known: impl IntoIterator<Item = ObjectId>,
-) -> Result<Picture, Failure> {
+) -> Result<Graph, Failure> {
     match &options.focus {
         Some(focus) if picture.vhosts.is_empty() => {
             let asked = focus.name.as_str();
@@ -180,7 +181,7 @@ fn found(
                 .filter_map(|id| id.name().map(str::to_owned))
                 .collect();
             let failure = Failure::usage(format!("{who} no queue and no exchange `{asked}`"));
-            Err(match near::hint(asked, &known) {
+            Err(match suggest::hint(asked, &known) {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             })

@@ -1,17 +1,17 @@
-//! From the text of specs and saved plans to what they say; what a spec stands for depends on the broker that it is for.
+//! Loads specs and saved plans. The expansion of a spec depends on the version of its broker.
 
 use super::arguments::{FindingsFormat, SpecArguments};
 use super::failure::Failure;
 use super::output;
 use super::shell;
 use super::sources::Sources;
-use crate::behaviour::Dialect;
-use crate::expand::{Because, Expansion, Origin, expand};
-use crate::lint::Mistaken;
+use crate::expand::{CreatedFor, Expansion, Origin, expand};
+use crate::lint::PartialSpec;
 use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
 use crate::plan::{Plan, Source, Wanted};
+use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
@@ -20,14 +20,14 @@ use std::path::Path;
 
 /// The specs, a vhost each.
 pub(super) struct Loaded {
-    /// What was written, and what it stands for.
+    /// Each spec with its expansion.
     pub(super) expanded: Vec<(Spec, Expansion)>,
-    /// For which broker each of them is expanded.
-    dialects: Vec<Dialect>,
+    /// The broker profile of each expansion.
+    profiles: Vec<BrokerProfile>,
     pub(super) files: Vec<SourceFile>,
-    /// The specs as they would be typed.
+    /// The specs as command-line arguments.
     pub(super) specs: String,
-    /// The specs as people are shown them.
+    /// The specs as shown in messages.
     pub(super) names: String,
     format: FindingsFormat,
 }
@@ -37,59 +37,59 @@ pub(super) fn load(sources: Sources) -> Result<Loaded, Failure> {
     load_for_known(sources, |_| None)
 }
 
-/// The same for the brokers that are known by now. A spec whose broker is not is expanded for the newest: what is wrong
-/// there is wrong on every one, so it is reported without waiting for a broker.
+/// The same for the broker profiles that are already known. Other specs are expanded for the newest version: their errors
+/// apply to every version, so they are reported without waiting for a broker.
 pub(super) fn load_for_known(
     sources: Sources,
-    known: impl Fn(&VhostName) -> Option<Dialect>,
+    known: impl Fn(&VhostName) -> Option<BrokerProfile>,
 ) -> Result<Loaded, Failure> {
-    let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
+    let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
     loaded(sources, FindingsFormat::Text, |vhost| known(vhost).unwrap_or_else(|| newest.clone()))
 }
 
-/// The same for that version, with the findings in a format: other than text, they are the result and go to standard
-/// output. `command` is what is typed in front of the specs.
+/// The same for one version, with findings in a format. In formats other than text, findings are the result and go to
+/// standard output. `command` precedes the specs in suggested commands.
 pub(super) fn load_for(
     arguments: &SpecArguments,
     command: &str,
     format: FindingsFormat,
     version: BrokerVersion,
 ) -> Result<Loaded, Failure> {
-    let dialect = Dialect::of(version);
-    loaded(Sources::read(arguments, command)?, format, |_| dialect.clone())
+    let profile = BrokerProfile::of(version);
+    loaded(Sources::read(arguments, command)?, format, |_| profile.clone())
 }
 
 fn loaded(
     sources: Sources,
     format: FindingsFormat,
-    dialect_of: impl Fn(&VhostName) -> Dialect,
+    profile_of: impl Fn(&VhostName) -> BrokerProfile,
 ) -> Result<Loaded, Failure> {
     let Sources { files, unreadable, variables, only, specs, names } = sources;
     let (parsed, wrong) = parse_all(&files, &variables);
     let wrong = unreadable.and(wrong);
-    let mut dialects: Vec<Dialect> = parsed.iter().map(|spec| dialect_of(&spec.vhost.value)).collect();
-    let for_each = || parsed.iter().zip(&dialects);
-    let expansions: Result<Vec<Expansion>, _> = for_each().map(|(spec, dialect)| expand(spec, dialect)).collect();
+    let mut profiles: Vec<BrokerProfile> = parsed.iter().map(|spec| profile_of(&spec.vhost.value)).collect();
+    let for_each = || parsed.iter().zip(&profiles);
+    let expansions: Result<Vec<Expansion>, _> = for_each().map(|(spec, profile)| expand(spec, profile)).collect();
     let mut expanded: Vec<(Spec, Expansion)> = match expansions {
         Ok(expansions) if wrong.is_empty() => parsed.into_iter().zip(expansions).collect(),
         Ok(_) | Err(_) => {
-            // What is sound is looked at as closely as ever: all that is wrong is said at once.
-            let rest = for_each().map(|(spec, dialect)| Mistaken::new(spec, &wrong).errors(dialect));
+            // The valid parts are linted too, so that all errors are reported at once.
+            let rest = for_each().map(|(spec, profile)| PartialSpec::new(spec, &wrong).errors(profile));
             let all = rest.fold(wrong.clone(), Diagnostics::and);
             return Err(refused(&all, &files, format));
         }
     };
     if let Some(only) = &only {
         let known: Vec<String> = expanded.iter().map(|(spec, _)| spec.vhost.value.to_string()).collect();
-        // Together: a second question could be answered in another way.
-        let of_vhost = |((spec, _), _): &((Spec, Expansion), Dialect)| spec.vhost.value.as_str() == only;
-        (expanded, dialects) = expanded.into_iter().zip(dialects).filter(of_vhost).unzip();
+        // Filtered together, so that specs and profiles stay aligned.
+        let of_vhost = |((spec, _), _): &((Spec, Expansion), BrokerProfile)| spec.vhost.value.as_str() == only;
+        (expanded, profiles) = expanded.into_iter().zip(profiles).filter(of_vhost).unzip();
         if expanded.is_empty() {
-            return Err(Failure::usage(format!("no spec is for vhost `{only}`"))
-                .hint(format!("they are for {}", known.join(", "))));
+            return Err(Failure::usage(format!("no spec declares vhost `{only}`"))
+                .hint(format!("the specs declare {}", known.join(", "))));
         }
     }
-    Ok(Loaded { expanded, dialects, files, specs, names, format })
+    Ok(Loaded { expanded, profiles, files, specs, names, format })
 }
 
 impl Loaded {
@@ -98,11 +98,11 @@ impl Loaded {
         self.expanded.iter().map(|(spec, _)| spec.vhost.value.clone()).collect()
     }
 
-    /// Expands those specs again that were expanded for another broker than the one that was found, by the spec's place.
-    pub(super) fn expand_for<'a>(&mut self, dialect: impl Fn(usize) -> &'a Dialect) -> Result<(), Failure> {
+    /// Expands the specs again whose profile differs from the actual broker's. `profile` takes the index of the spec.
+    pub(super) fn expand_for<'a>(&mut self, profile: impl Fn(usize) -> &'a BrokerProfile) -> Result<(), Failure> {
         let mut findings = Diagnostics::new();
-        for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.dialects).enumerate() {
-            let found = dialect(index);
+        for (index, ((spec, expansion), known)) in self.expanded.iter_mut().zip(&mut self.profiles).enumerate() {
+            let found = profile(index);
             if known == found {
                 continue;
             }
@@ -114,8 +114,8 @@ impl Loaded {
         if findings.is_empty() { Ok(()) } else { Err(refused(&findings, &self.files, self.format)) }
     }
 
-    /// What the specs want, in the same order. What was written is forgotten by it: of a large spec that is much, and a
-    /// plan needs none of it.
+    /// Takes the desired topologies, in the same order, and drops the parsed specs: they can be large, and a plan does not
+    /// need them.
     pub(super) fn take_wanted(&mut self) -> Vec<Wanted> {
         std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| wanted_by(expansion)).collect()
     }
@@ -134,7 +134,7 @@ fn refused(found: &Diagnostics, files: &[SourceFile], format: FindingsFormat) ->
     printed.err().unwrap_or(silent)
 }
 
-/// The specs and their flags again, as they would be typed: for the lines that tell what to type next.
+/// Returns the specs and their flags as command-line arguments, for suggested commands.
 pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     let mut line = if specs.is_empty() { String::new() } else { format!(" {specs}") };
     if let Some(vhost) = &arguments.vhost {
@@ -143,7 +143,7 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     for file in &arguments.var_file {
         line.push_str(&format!(" --var-file {}", shell::path(file)));
     }
-    // What the environment said it says again, and nobody sees it.
+    // The environment sets its value for the next command too.
     let silent = std::env::var("TOPO_VAR").ok();
     for (name, value) in &arguments.variables {
         let typed = format!("{name}={value}");
@@ -154,17 +154,17 @@ pub(super) fn flags(arguments: &SpecArguments, specs: &str) -> String {
     line
 }
 
-/// A plan that `topo plan --out` wrote, and that can be applied.
+/// Reads a plan that `topo plan --out` wrote and that can be applied.
 pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = any_saved_plan(path)?;
     if plan.target.cluster.is_empty() {
-        return Err(Failure::usage("that plan was made without a broker (--against), so it cannot be applied")
+        return Err(Failure::usage("a plan that was made without a broker (--against) cannot be applied")
             .hint("plan against the broker: topo plan --out plan.json"));
     }
     Ok(plan)
 }
 
-/// A plan that `topo plan --out` wrote.
+/// Reads a plan that `topo plan --out` wrote.
 pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let wrong = |error: serde_json::Error| {
@@ -198,22 +198,26 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
 }
 
-/// What a plan keeps of an expanded spec.
+/// Converts an expanded spec to the input of a plan.
 fn wanted_by(expansion: Expansion) -> Wanted {
     let has_exchange: BTreeSet<QueueName> = expansion
         .origins
         .values()
         .filter_map(|origin| match &origin.because {
-            Because::DeadLetterExchange(queue) | Because::DeadLetterBinding(queue) => Some(queue.clone()),
-            Because::Declared | Because::DeadLetterPolicy(_) | Because::Retry(_) => None,
+            CreatedFor::DeadLetterExchange(queue) | CreatedFor::DeadLetterBinding(queue) => Some(queue.clone()),
+            CreatedFor::Declared | CreatedFor::DeadLetterPolicy(_) | CreatedFor::Retry(_) => None,
         })
         .collect();
-    let part_of = |id: &ObjectId, because: Because| match (id, because) {
+    let part_of = |id: &ObjectId, because: CreatedFor| match (id, because) {
         (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
-        (_, Because::DeadLetterExchange(queue)) => Some(queue),
-        (_, Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_)) => {
-            None
-        }
+        (_, CreatedFor::DeadLetterExchange(queue)) => Some(queue),
+        (
+            _,
+            CreatedFor::Declared
+            | CreatedFor::DeadLetterBinding(_)
+            | CreatedFor::DeadLetterPolicy(_)
+            | CreatedFor::Retry(_),
+        ) => None,
     };
     let source = |id: &ObjectId, origin: Origin| Source {
         file: origin.file,

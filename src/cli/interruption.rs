@@ -1,4 +1,4 @@
-//! Ctrl-C; SIGTERM, which is how pipelines stop a job; and SIGHUP, which a terminal sends when it closes.
+//! Handles Ctrl-C, SIGTERM (which pipelines send to stop a job) and SIGHUP (which a closing terminal sends).
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// As large as that of the first thread of a process on Linux.
+/// The stack size of the first thread of a process on Linux.
 const STACK: usize = 8 << 20;
 
 /// Whether [`insisted`] handles the signals.
@@ -65,13 +65,13 @@ async fn unhandled() {
     }
 }
 
-/// The first signal lets the step under way end. The second one ends this future: who waits for it stops at once.
-/// (Once a signal has been listened to, the system's own way of ending the process is gone for good.)
+/// The first signal lets the current step end. The second one completes this future, and the caller stops at once. (After the
+/// first listener, the system's default action for the signal is disabled permanently.)
 pub(super) async fn insisted(interrupt: &Interrupt) {
     IS_HANDLED.store(true, Ordering::Relaxed);
     asked_to_stop().await;
     interrupt.request();
-    output::tell("\nstopping after the step under way; the report follows (again: stop at once)\n");
+    output::tell("\nstopping after the current step; the report follows (repeat to stop at once)\n");
     // A terminal and a supervisor may both send the first one.
     tokio::time::sleep(Duration::from_millis(200)).await;
     asked_to_stop().await;

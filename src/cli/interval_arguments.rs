@@ -1,19 +1,19 @@
-//! The intervals of the broker, which the management API does not show.
+//! Statistics and tick intervals of the broker, which the management API does not report.
 
-use super::typed::positive;
+use super::value_parsers::positive;
 use crate::model::Intervals;
 use crate::model::units::duration;
 use clap::Args;
 use std::time::Duration;
 
-/// How often the broker renews its counts.
+/// How often the broker updates its counts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(super) struct IntervalArguments {
-    /// The collect_statistics_interval of the broker: the age of its list of consumers [default: 5s]
+    /// The broker's collect_statistics_interval: maximum age of its list of consumers [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_STATISTICS_INTERVAL")]
     pub(super) statistics_interval: Option<Duration>,
-    /// The quorum_tick_interval of the broker: the age of the counts of quorum queues [default: 5s, if it is observed]
+    /// The broker's quorum_tick_interval: maximum age of the counts of quorum queues [default: 5s, if it is observed]
     #[arg(long, value_name = "DURATION", value_parser = positive, env = "TOPO_TICK_INTERVAL")]
     pub(super) tick_interval: Option<Duration>,
 }
@@ -23,7 +23,7 @@ impl IntervalArguments {
         Intervals::new(self.statistics_interval, self.tick_interval)
     }
 
-    /// The flags again, as they would be typed. The environment repeats its values by itself.
+    /// Returns the flags as typed on the command line, without values that the environment already sets.
     pub(super) fn flags(&self) -> String {
         let flags = [("statistics-interval", self.statistics_interval), ("tick-interval", self.tick_interval)];
         let mut line = String::new();

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::lock_arguments::LockArguments;
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{confirm, connection, input, interruption, locking, near, output};
+use super::{confirm, connection, input, interruption, locking, output, suggest};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
@@ -28,8 +28,8 @@ struct Found {
 pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Exit, Failure> {
     connection::no_password(&arguments.connection)?;
     if arguments.break_lock && !arguments.yes && !confirm::is_possible() {
-        return Err(Failure::usage("there is no terminal to ask on; no lock was deleted")
-            .hint("delete it without a question: topo lock --break --yes"));
+        return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
+            .hint("delete it without confirmation: topo lock --break --yes"));
     }
     let (broker, _) = connection::connect(&arguments.connection, Intervals::default())?;
     let vhosts = vhosts(arguments)?;
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
     for vhost in vhosts.names {
         let exists = survey.has(&vhost);
         if !exists && vhosts.is_typed {
-            return Err(near::no_such_vhost(&vhost, &broker.vhosts().await?));
+            return Err(suggest::no_such_vhost(&vhost, &broker.vhosts().await?));
         }
         let held = if exists { broker.held_lock(&vhost, &queue).await? } else { None };
         locks.push(Found { vhost, exists, held, is_broken: false });
@@ -109,7 +109,7 @@ async fn break_one(
             found.vhost, held.holder
         ))
         .exit(Exit::Locked)
-        .hint("choose another name for the lock: --lock-name NAME"));
+        .hint("use another name for the lock: --lock-name NAME"));
     }
     let question = format!(
         "Delete the lock of {} on vhost {}? If that apply still runs, it stops within a minute, possibly halfway. [y/N] ",
@@ -119,7 +119,7 @@ async fn break_one(
         return Err(Failure::failed("not confirmed; the lock was not deleted"));
     }
     interruption::changes();
-    let version = survey.dialect(&found.vhost).version;
+    let version = survey.profile(&found.vhost).version;
     let holder = Holder::new(connection::holder());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
     if let Some(next) = next? {

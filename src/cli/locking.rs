@@ -1,4 +1,4 @@
-//! Takes and frees the locks of an apply: one in each vhost that is changed.
+//! Acquires and releases the locks of an apply: one in each vhost that is changed.
 
 use super::arguments::ApplyArguments;
 use super::exit::Exit;
@@ -18,10 +18,10 @@ use futures_util::stream::{self, StreamExt};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Locks that are freed at once. They are taken one after another, by name, so that no two runs wait for each other.
+/// The number of locks that are released concurrently. They are acquired one after another, by name, to avoid deadlocks.
 const RELEASES_AT_ONCE: usize = 8;
 
-/// What is locked, and what had to be made for it.
+/// The acquired locks, and the vhosts that had to be created for them.
 #[derive(Default)]
 pub(super) struct Locks {
     held: Vec<LockedBroker>,
@@ -35,12 +35,12 @@ impl Locks {
         self.held.iter().find(|lock| lock.vhost() == vhost)
     }
 
-    /// What was done before the plan's steps.
+    /// The steps that were done before the others.
     pub(super) fn done(&self) -> impl ExactSizeIterator<Item = &Step> {
         self.created.iter().map(|(_, step)| step)
     }
 
-    /// Puts what was done before the plan's steps into the reports.
+    /// Adds the steps that were done before the others to the reports.
     pub(super) fn complete(&self, reports: &mut Vec<Report>) {
         for (vhost, step) in &self.created {
             let done = StepDone { step: step.clone(), performed: Performed::Done };
@@ -55,19 +55,21 @@ impl Locks {
         }
     }
 
-    /// A failure says what was changed in spite of it.
+    /// Adds the created vhosts to a failure.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         self.created.iter().fold(failure, |failure, (vhost, _)| {
-            failure.exit(Exit::Partial).because(format!("vhost {vhost} was created before that, and nothing else"))
+            failure
+                .exit(Exit::Partial)
+                .because(format!("vhost {vhost} was created before that; nothing else was changed"))
         })
     }
 
-    /// Frees all.
+    /// Releases all locks.
     pub(super) async fn release(self) {
         let release = async |lock: LockedBroker| {
-            // A lock that cannot be released is free when its lease runs out; the report matters more.
+            // The lease of an unreleased lock expires; the report is more important.
             if let Err(error) = lock.release().await {
-                let text = format!("warning: the lock was not released, it ends by itself within a minute: {error}\n");
+                let text = format!("warning: the lock was not released; it expires within a minute: {error}\n");
                 output::tell(&text);
             }
         };
@@ -75,8 +77,8 @@ impl Locks {
     }
 }
 
-/// The holder of a lock in that vhost: another apply. This run is none, and neither is a process of this machine that has
-/// ended, though its lock has not expired yet.
+/// Returns the holder of a lock in a vhost, if it is another apply. Neither this run nor an ended process of this machine counts,
+/// even if its lock has not expired yet.
 pub(super) fn applying(topology: &Topology) -> Option<String> {
     let words = holder_in(topology)?;
     let own = connection::holder();
@@ -94,8 +96,8 @@ pub(super) fn applying(topology: &Topology) -> Option<String> {
     (!is_over).then(|| clean(words))
 }
 
-/// Locks every vhost that is changed, in the order of their names. A vhost that does not exist is made first: nothing
-/// can be locked in it before.
+/// Locks every vhost that is changed, in the order of their names. A missing vhost is created first, because the lock is a
+/// queue in it.
 pub(super) async fn lock(
     arguments: &ApplyArguments,
     broker: &Broker,
@@ -118,7 +120,7 @@ pub(super) async fn lock(
         let is_told = Cell::new(false);
         let wait = |holder: &str| {
             if !is_told.replace(true) {
-                waiting.update(&format!("waiting for the lock of vhost {}, which is held by {holder}", part.vhost));
+                waiting.update(&format!("waiting for the lock of vhost {}, held by {holder}", part.vhost));
             }
             interrupt.is_requested()
         };
@@ -132,11 +134,11 @@ pub(super) async fn lock(
 fn not_locked(error: BrokerError, vhost: &VhostName, queue: &QueueName, interrupt: &Interrupt) -> Failure {
     if let BrokerError::AccessRefused { username, .. } = &error {
         let failure = Failure::failed(error.to_string())
-            .because(format!("the lock of an apply is a queue, {queue}, which this user may not declare"));
+            .because(format!("the lock of an apply is the queue {queue}, which this user may not declare"));
         return rights::permit(vhost.as_str(), username, &Needs::configure(queue.as_str()))
             .into_iter()
             .fold(failure, Failure::hint)
-            .hint("or give it a name that the user may configure: --lock-name NAME; all who apply to this vhost must use the same");
+            .hint("or use a name that the user may configure: --lock-name NAME; all applies to this vhost must use the same name");
     }
     let held = matches!(error, BrokerError::LockHeld { .. });
     let failure = Failure::from(error);

@@ -1,4 +1,4 @@
-//! `topo man`: the manual, made from the same words as the help.
+//! `topo man`: generates man pages from the help texts.
 
 use super::environment;
 use super::exit::Exit;
@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &ManArguments) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     };
     let is_shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
-    // The name of a command is that command: `./plan` is a folder.
+    // The name of a command selects its page; `./plan` is a folder.
     if let Some(subcommand) = command.get_subcommands().filter(is_shown).find(|it| folder == Path::new(it.get_name())) {
         output::print(&page(&of_subcommand(subcommand))?)?;
         return Ok(Exit::Done);
@@ -35,7 +35,7 @@ fn of_subcommand(subcommand: &Command) -> Command {
 fn page(command: &Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     let written = clap_mangen::Man::new(command.clone()).render(&mut page);
-    written.map_err(|error| Failure::failed("cannot make the page").because(error.to_string()))?;
+    written.map_err(|error| Failure::failed("cannot render the man page").because(error.to_string()))?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 

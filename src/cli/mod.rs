@@ -1,8 +1,7 @@
-//! Joins the stations: arguments in, streams and an exit code out. The only layer that touches files, the environment
-//! and the terminal.
+//! The command line: runs a command with its arguments, and returns an exit code. The only layer that accesses files, the
+//! environment and the terminal.
 
 mod access;
-mod against;
 mod apply;
 mod arguments;
 mod backup;
@@ -28,8 +27,8 @@ mod lock;
 mod lock_arguments;
 mod locking;
 mod man;
-mod near;
 mod offline_arguments;
+mod offline_plan;
 mod outcome;
 mod output;
 mod plan;
@@ -45,9 +44,10 @@ mod shell;
 mod show;
 mod sources;
 mod stale;
-mod typed;
+mod suggest;
 mod typed_version;
 mod validate;
+mod value_parsers;
 mod variables;
 mod version;
 
@@ -64,17 +64,17 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os()
         .map(|argument| {
-            // Habits from elsewhere.
+            // Terraform's flag.
             if argument == "-auto-approve" || argument == "--auto-approve" { "--yes".into() } else { argument }
         })
         .collect();
-    let arguments = typed::with_prune_kinds(arguments);
+    let arguments = value_parsers::with_prune_kinds(arguments);
     let cli = match environment::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if asked {
-                // A closed pipe is no reason to complain.
+                // A closed pipe is not an error.
                 let _ = error.print();
                 return Exit::Done.into();
             }
@@ -107,13 +107,13 @@ fn run(cli: arguments::Cli) -> Result<Exit, Failure> {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::Version(arguments) => version::run(&arguments),
-        Command::Destroy => Err(Failure::usage("topo does not destroy what a spec declares")
-            .hint("list what shall go under `removed:` in the spec, and apply it")
-            .hint("or take it out of the spec, with `owns:` covering its name, and run: topo apply --prune")),
+        Command::Destroy => Err(Failure::usage("topo has no command that deletes all objects of a spec")
+            .hint("list the objects to delete under `removed:` in the spec, and apply it")
+            .hint("or remove them from the spec, cover their names by `owns:`, and run: topo apply --prune")),
     }
 }
 
-/// The parser's complaint, about arguments that are clean: it repeats them, and names of files can be among them.
+/// Returns clap's error for cleaned arguments: it repeats them, and file names can contain control characters.
 fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
     let cleaned: Vec<OsString> = arguments.iter().map(|argument| clean(&argument.to_string_lossy()).into()).collect();
     match environment::parse(&cleaned) {
@@ -122,12 +122,12 @@ fn complaint(error: &clap::Error, arguments: &[OsString]) -> String {
     }
 }
 
-/// One thread is enough: the work is waiting for answers.
+/// Runs a future on a single thread, which is enough: it mostly waits for responses.
 fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("cannot start the runtime").because(error.to_string()))?;
     let result = runtime.block_on(work);
-    // A name that is still being looked up is nobody's any more.
+    // A pending name resolution is no longer needed.
     runtime.shutdown_background();
     result
 }

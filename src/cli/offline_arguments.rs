@@ -1,21 +1,21 @@
-//! The arguments of commands that read specs and ask no broker.
+//! The arguments of commands that read specs without a broker.
 
 use super::arguments::SpecArguments;
-use super::typed::{level, severity};
 use super::typed_version::broker_version;
+use super::value_parsers::{level, severity};
 use crate::model::BrokerVersion;
 use crate::spec::{Level, Severity};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// How much findings matter.
+/// Levels of findings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Findings")]
 pub(super) struct LintArguments {
-    /// Another level for a lint rule, or for `all`: RULE=off|info|warning|error; may be repeated, or several with commas
+    /// Level of a lint rule, or of `all` rules: RULE=off|info|warning|error; may be repeated or separated by commas
     #[arg(long = "lint", value_name = "RULE=LEVEL", value_delimiter = ',', value_parser = level, env = "TOPO_LINT")]
     pub(super) levels: Vec<(String, Level)>,
-    /// Exit with 1 when a finding is as bad as that, or worse: error, warning or info [default: error for validate,
+    /// Exit with 1 if a finding is at or above this severity: error, warning or info [default: error for validate,
     /// none for plan and apply]
     #[arg(long, value_name = "LEVEL", value_parser = severity, hide_possible_values = true, env = "TOPO_FAIL_ON")]
     pub(super) fail_on: Option<Severity>,
@@ -28,10 +28,10 @@ pub(super) struct ContractArguments {
     /// Only this queue; may be repeated
     #[arg(long, value_name = "NAME", env = "TOPO_QUEUE")]
     pub(super) queue: Vec<String>,
-    /// The RabbitMQ that the specs are for [default: the newest known]
+    /// RabbitMQ version to check the specs against [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ContractFormat,
 }
@@ -52,71 +52,71 @@ pub(super) enum ContractFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArguments {
-    /// The document that it describes
+    /// Kind of document that the schema describes
     #[arg(long, value_enum, default_value_t, env = "TOPO_KIND")]
     pub(super) kind: SchemaKind,
 }
 
-/// Whose schema.
+/// The document that a schema describes.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum SchemaKind {
-    /// Of a spec, for editors
+    /// Specs, for editors
     #[default]
     Topology,
-    /// Of a plan, as --format json writes it
+    /// Plans, as --format json writes them
     Plan,
-    /// Of contracts, as --format json writes them
+    /// Contracts, as --format json writes them
     Contract,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArguments {
-    /// The shell
+    /// Shell to print completions for
     pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {
-    /// A command, whose page is printed; or a folder for topo.1, topo-plan.1 and so on, which is created
+    /// Command whose page is printed, or a directory to create for topo.1, topo-plan.1 and so on
     #[arg(value_name = "COMMAND|DIR")]
     pub(super) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RulesArguments {
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArguments {
-    /// A queue of the specs, a lint rule, a hazard, a key of specs, or a word of plans and reports
+    /// Queue of the specs, lint rule, hazard, spec key, or term of plans and reports
     #[arg(value_name = "QUEUE|RULE|HAZARD|KEY|WORD")]
     pub(super) what: String,
     #[command(flatten)]
     pub(super) spec: SpecArguments,
-    /// The RabbitMQ that the specs are for [default: the newest known]
+    /// RabbitMQ version to check the specs against [default: the newest known]
     #[arg(id = "for_version", long = "broker-version", value_name = "VERSION", value_parser = broker_version, env = "TOPO_BROKER_VERSION")]
     pub(super) broker_version: Option<BrokerVersion>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VersionArguments {
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: ExplainFormat,
 }
 
-/// How an explanation is printed.
+/// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExplainFormat {
-    /// For a screen
+    /// For people
     #[default]
     Text,
-    /// For a machine
+    /// For programs
     Json,
 }

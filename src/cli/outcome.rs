@@ -1,4 +1,4 @@
-//! How an apply ended: its exit code, its one word, and its sentence on standard error. The report has the details.
+//! The result of an apply: its exit code, its word in JSON, and its sentence on standard error. The report has the details.
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -7,7 +7,7 @@ use crate::broker::BrokerError;
 use crate::model::count::{count, number};
 use crate::render::report_text::steps_done;
 
-/// The exit code of a run whose steps ended so; `left` still differs after a complete one.
+/// The exit code of a run. `left` lists the objects that still differ after a complete run.
 pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     let complete = reports.iter().all(Report::is_complete);
     let changed = has_changed(reports);
@@ -24,8 +24,8 @@ pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     }
 }
 
-/// Whether the run changed the broker. A step that may have been done counts as done: "nothing was changed" must be true.
-/// So does a migration that an earlier run has begun.
+/// Whether the run changed the broker. A step that may have been done counts as done, so that "nothing was changed" is
+/// always true. The migration of an earlier run counts too.
 pub(super) fn has_changed(reports: &[Report]) -> bool {
     reports.iter().any(|report| {
         !report.done.is_empty()
@@ -34,7 +34,7 @@ pub(super) fn has_changed(reports: &[Report]) -> bool {
     })
 }
 
-/// The same as a word, for machines.
+/// The exit code as a word, for JSON reports.
 pub(super) fn word(exit: Exit) -> &'static str {
     match exit {
         Exit::Done => "applied",
@@ -45,19 +45,19 @@ pub(super) fn word(exit: Exit) -> &'static str {
     }
 }
 
-/// The policy that took messages from those that were held, if one did.
+/// The policy that dropped held messages, if any.
 fn eater(reports: &[Report]) -> Option<&str> {
     reports.iter().flat_map(|report| &report.migrated).find_map(|migrated| migrated.eater.as_deref())
 }
 
-/// How many messages did not come back.
+/// The number of messages that did not return.
 fn missing(reports: &[Report]) -> u64 {
     let migrated = reports.iter().flat_map(|report| &report.migrated);
     migrated.filter_map(|migrated| migrated.missing).map(|missing| missing.messages).sum()
 }
 
-/// What became of the messages of migrations that were undone.
-fn undone(reports: &[Report]) -> String {
+/// Describes the messages of migrations that were rolled back.
+fn rolled_back(reports: &[Report]) -> String {
     let all = || reports.iter().flat_map(|report| &report.migrated).filter(|migrated| migrated.is_undone);
     let missing: u64 = all().filter_map(|it| it.missing).map(|missing| missing.messages).sum();
     let behind: u64 = all().filter_map(|it| it.behind).sum();
@@ -68,13 +68,13 @@ fn undone(reports: &[Report]) -> String {
     } else if behind > 0 {
         format!("all messages are back, {} of them behind newer ones", number(behind))
     } else if all().all(|it| it.returned == Some(0)) {
-        "all is as it was".to_owned()
+        "the queue and its messages are unchanged".to_owned()
     } else {
         "all messages are back".to_owned()
     }
 }
 
-/// What standard error says of a run that was not complete; who throws the report away hears it all the same.
+/// The failure of an incomplete run, on standard error, in case the report is discarded.
 pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let failed = total(|report| report.failed.len());
@@ -82,17 +82,17 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let is_undone = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_undone);
     let message = match exit {
         Exit::Failed | Exit::Blocked | Exit::Interrupted if reports.iter().any(is_undone) => {
-            format!("a migration could not be finished and was undone: {}", undone(reports))
+            format!("a migration could not be completed and was rolled back: {}", rolled_back(reports))
         }
         Exit::Partial if failed == 0 && rest == 0 && eater(reports).is_some() => {
             let eater = eater(reports).unwrap_or_default();
-            format!("{}, but messages may be missing: {eater}, which held them", steps_done(reports))
+            format!("{}, but messages may be missing: {eater}, in which they waited", steps_done(reports))
         }
         Exit::Partial if failed == 0 && rest == 0 && missing(reports) > 0 => {
             format!("{}, but {} did not come back", steps_done(reports), count(missing(reports), "message"))
         }
         Exit::Partial if failed == 0 && rest == 0 => {
-            format!("{}, but the broker is not as the spec says", steps_done(reports))
+            format!("{}, but the broker does not match the spec", steps_done(reports))
         }
         Exit::Partial => {
             let stopped = if failed == 0 { "interrupted" } else { "stopped halfway" };

@@ -1,4 +1,4 @@
-//! Standard output carries the result, standard error all else. A reader that went away is no error.
+//! Writes the result to standard output and everything else to standard error. A closed pipe is not an error.
 
 use super::failure::Failure;
 use crate::model::printable::is_hidden;
@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// Writes a result to standard output; colours are stripped where they do not belong.
+/// Writes a result to standard output; colors are stripped if the stream does not support them.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stream = anstream::stdout().lock();
     let written = stream.write_all(guarded(text).as_bytes()).and_then(|()| stream.flush());
@@ -26,8 +26,8 @@ pub(super) fn tell(text: &str) {
     let _ = stream.write_all(guarded(text).as_bytes());
 }
 
-/// The text without hidden characters but for line breaks, tabs and topo's own colors. Whoever made the text has escaped
-/// names already, as its format wants it; this is the net below.
+/// Escapes hidden characters except line breaks, tabs and topo's own colors. The renderers already escape names as their
+/// format requires; this is a safety net.
 fn guarded(text: &str) -> Cow<'_, str> {
     let is_foreign = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.chars().any(is_foreign) {
@@ -39,7 +39,7 @@ fn guarded(text: &str) -> Cow<'_, str> {
         if c == '\u{1b}' {
             color = at + length_of_color(&text[at..]);
         }
-        // Markdown parts an `@` from a name so: it is no mention then.
+        // Markdown output separates `@` from a name with this character, so that it is not a mention.
         let is_parted = c == '\u{200b}' && guarded.ends_with('@');
         if at < color || is_parted || !is_foreign(c) {
             guarded.push(c);
@@ -60,7 +60,7 @@ fn length_of_color(text: &str) -> usize {
 /// The columns of the screen: `COLUMNS`, else the terminal's, else 100. Never below 60, where nothing is readable.
 pub(super) fn width() -> usize {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse::<usize>().ok());
-    // What is said besides the result is read on a terminal, too, when the result goes elsewhere.
+    // Standard error may still be a terminal if the result is redirected.
     let terminals = [console::Term::stdout(), console::Term::stderr()];
     let from_terminal = || terminals.iter().find_map(|it| it.size_checked()).map(|(_, columns)| usize::from(columns));
     from_environment.or_else(from_terminal).unwrap_or(100).clamp(60, 200)
@@ -71,7 +71,7 @@ pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o600)
 }
 
-/// The same for what is made to be shown: others may read it.
+/// The same for files that other users may read.
 pub(super) fn write_public_file(path: &Path, text: &str) -> Result<(), Failure> {
     write_all([(path, text)], 0o666)
 }
@@ -81,12 +81,12 @@ pub(super) fn write_public_files(files: &[(PathBuf, String)]) -> Result<(), Fail
     write_all(files.iter().map(|(path, text)| (path.as_path(), text.as_str())), 0o666)
 }
 
-/// What is said where something cannot be written.
+/// The failure for a path that cannot be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("cannot write {}", path.display())).because(error.to_string())
 }
 
-/// Whether a file is there that would give way to what is written.
+/// Whether writing replaces an existing file.
 pub(super) fn is_replaced(path: &Path) -> bool {
     path.is_file() && stdout_named(path).is_none()
 }
@@ -94,7 +94,7 @@ pub(super) fn is_replaced(path: &Path) -> bool {
 /// Writes a file that must not exist yet, readable for the owner only: whole, on the disk, and never over another one.
 pub(super) fn write_new_file(path: &Path, text: &str) -> std::io::Result<()> {
     neighbor(path, text, 0o600)?.persist_noclobber(path)?;
-    // The name is on the disk when its folder is. Some file systems cannot sync one.
+    // The new name is durable once its folder is synced. Some file systems cannot sync a folder.
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
@@ -143,10 +143,10 @@ fn stdout_named(_: &Path) -> Option<File> {
     None
 }
 
-/// Where a symbolic link leads in the end, whether anything is there or not: the link stays.
+/// The final target of a symbolic link, whether it exists or not: the link itself is kept.
 fn at_the_end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // As many as Linux follows.
+    // The limit of Linux.
     for _ in 0..40 {
         let Ok(link) = std::fs::read_link(&path) else { return Ok(path) };
         path = path.parent().map_or_else(|| link.clone(), |folder| folder.join(&link));

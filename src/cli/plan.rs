@@ -1,4 +1,4 @@
-//! `topo plan`: what apply would do.
+//! `topo plan`: shows what apply would change.
 
 use super::access::Access;
 use super::arguments::{Global, PlanArguments};
@@ -9,10 +9,10 @@ use super::printing_arguments::{PlanFormat, PrintingArguments};
 use super::progress::Progress;
 use super::shell;
 use super::sources::Sources;
-use super::{against, connection, findings, input, output, planning, rights};
+use super::{connection, findings, input, offline_plan, output, planning, rights};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
-use crate::plan::{Allowance, Obstacles, Plan, obstacles};
+use crate::plan::{Allowance, Blockers, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
 
@@ -25,12 +25,12 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     let Planned { loaded, plan, found, .. } = match &arguments.against {
         Some(source) => {
             let loaded = input::load(sources)?;
-            against::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
+            offline_plan::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
         }
         None => {
             let access = match Access::new(&arguments.connection, arguments.planning.intervals.intervals()) {
                 Ok(access) => access,
-                // What is wrong with the specs is said first.
+                // Errors of the specs are reported first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),
             };
             let progress = Progress::new(global);
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
     if exit == Exit::Blocked { Ok(exit) } else { beside.too_bad().map_or(Ok(exit), Err) }
 }
 
-/// How a plan is shown, whatever the format.
+/// The layout of a plan, independent of its format.
 #[derive(Clone, Copy)]
 pub(super) struct Layout<'a> {
     pub(super) specs: &'a str,
@@ -81,8 +81,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Writes the files of `--also`, and prints the plan; each text goes through `within` or `joined`, for what is told beside
-/// it.
+/// Writes the files of `--also`, and prints the plan. `within` and `joined` add the lint findings to each text.
 pub(super) fn print(
     plan: &Plan,
     arguments: &PrintingArguments,
@@ -101,7 +100,7 @@ pub(super) fn print(
     output::print(&joined(text, arguments.format))
 }
 
-/// Refuses `--short` beside a format that has no such form.
+/// Refuses `--short` together with a format that has no short form.
 pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failure> {
     if !arguments.short || arguments.format == PlanFormat::Text {
         return Ok(());
@@ -109,10 +108,10 @@ pub(super) fn check_printing(arguments: &PrintingArguments) -> Result<(), Failur
     let format = arguments.format.to_possible_value();
     let word = format.as_ref().map_or("text", |format| format.get_name());
     Err(Failure::usage(format!("--short cannot be used with --format {word}"))
-        .hint(format!("print the short text, and write the other into a file: --short --also {word}=FILE")))
+        .hint(format!("print the short text, and write the other format to a file: --short --also {word}=FILE")))
 }
 
-/// The exit code of a plan that was printed, with and without `--detailed-exitcode`.
+/// Returns the exit code of a printed plan, with and without `--detailed-exitcode`.
 pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowance]) -> Exit {
     match (arguments.detailed_exitcode, plan.is_empty()) {
         (false, _) | (true, true) => Exit::Done,
@@ -122,13 +121,13 @@ pub(super) fn exit(plan: &Plan, arguments: &PrintingArguments, allowed: &[Allowa
 }
 
 impl Layout<'_> {
-    fn view<'a>(&'a self, obstacles: &'a Obstacles) -> View<'a> {
+    fn view<'a>(&'a self, obstacles: &'a Blockers) -> View<'a> {
         let Self { specs, apply, all, global, .. } = *self;
         View { width: output::width(), obstacles, specs, apply, details: global.verbose, all }
     }
 }
 
-/// The plan in that format.
+/// Renders the plan in a format.
 pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> String {
     let obstacles = obstacles(plan, layout.allowed);
     let mut view = layout.view(&obstacles);
@@ -144,14 +143,14 @@ pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> Str
     }
 }
 
-/// The plan as the document that is saved.
+/// Renders the plan as the JSON document that `--out` saves.
 pub(super) fn json(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
     text.push('\n');
     clean_json(text)
 }
 
-/// The command that applies this plan: the same specs and the same flags.
+/// Returns the command that applies this plan, with the same specs and flags.
 fn apply_line(arguments: &PlanArguments, specs: &str) -> String {
     let spec = input::flags(&arguments.spec, specs);
     let (connection, planning) = (connection::flags(&arguments.connection), planning::flags(&arguments.planning));

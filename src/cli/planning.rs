@@ -1,4 +1,4 @@
-//! From specs and a broker to a plan: the reading, joined with the pure parts.
+//! Plans specs against a broker: reads both, and calls the pure planner.
 
 use super::access::Access;
 use super::arguments::PlanningArguments;
@@ -11,11 +11,11 @@ use super::progress::Progress;
 use super::reading::Reading;
 use super::shell;
 use super::sources::Sources;
-use super::typed::Recreate;
+use super::value_parsers::Recreate;
 use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Allowances, Obstacles, Options, Plan, Situation, Target, VhostPlan, Wanted,
+    Activity, Allowance, Allowances, Blockers, Options, Plan, PlanContext, Target, VhostPlan, Wanted,
     allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity,
     plan_vhost, seal,
 };
@@ -23,18 +23,17 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Vhosts whose counts are asked for at once.
+/// The number of vhosts whose counts are read concurrently.
 const VHOSTS_AT_ONCE: usize = 4;
 
-/// What the flags ask for beyond the spec.
+/// Converts the planning flags.
 pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure> {
     let mut recreate: BTreeMap<Address, OnConflict> = BTreeMap::new();
     for Recreate(address, how) in &arguments.recreate {
         if let Some(other) = recreate.insert(address.clone(), *how).filter(|other| other != how) {
-            // One of them loses messages where the other keeps them: which is meant is not for topo to guess.
-            return Err(Failure::usage(format!("--recreate {address} is given twice: ={other} and ={how}")).hint(
-                format!("only one can be done: leave one of them out; --recreate {address}=migrate keeps messages"),
-            ));
+            // One of them may lose messages that the other keeps, so topo does not guess which one is intended.
+            return Err(Failure::usage(format!("--recreate {address} is given twice: ={other} and ={how}"))
+                .hint(format!("use only one of them; --recreate {address}=migrate keeps messages")));
         }
     }
     Ok(Options {
@@ -45,12 +44,12 @@ pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure>
     })
 }
 
-/// All that the flags allow.
+/// Collects the allowances of all `--allow` flags.
 pub(super) fn allowances(typed: &[Allowances]) -> Vec<Allowance> {
     typed.iter().flat_map(|allowances| allowances.0.iter().cloned()).collect()
 }
 
-/// The flags again, as they would be typed.
+/// Returns the flags as typed on the command line.
 pub(super) fn flags(arguments: &PlanningArguments) -> String {
     let mut line = String::new();
     for target in &arguments.target {
@@ -80,7 +79,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
     line
 }
 
-/// A plan, what it was made of, and what the rules find for the broker that it is for.
+/// A plan with its inputs, and the lint findings for its broker.
 pub(super) struct Planned {
     pub(super) loaded: Loaded,
     pub(super) plan: Plan,
@@ -88,7 +87,7 @@ pub(super) struct Planned {
     pub(super) found: Found,
 }
 
-/// Reads the specs and their vhosts, and plans what the specs want of that broker.
+/// Reads the specs and their vhosts, and plans the changes.
 pub(super) async fn read(
     access: &Access,
     sources: Sources,
@@ -104,7 +103,7 @@ pub(super) async fn read(
     Ok(Planned { loaded, plan, wanted, found })
 }
 
-/// Reads the vhosts and plans what is known to be wanted.
+/// Reads the vhosts, and plans the changes to known desired topologies.
 pub(super) async fn plan(
     access: &Access,
     wanted: &[Arc<Wanted>],
@@ -120,7 +119,7 @@ pub(super) async fn plan(
     plan
 }
 
-/// The plan of vhosts that were read.
+/// Plans vhosts that are already read.
 async fn of(
     access: &Access,
     snapshots: &[Snapshot],
@@ -129,14 +128,14 @@ async fn of(
 ) -> Result<Plan, Failure> {
     let broker = &access.broker;
     let part = async |(snapshot, wanted): (&Snapshot, &Arc<Wanted>)| {
-        // Counts are read only where something may be lost or disturbed.
-        let mut activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
+        // Counts are read only if the plan may lose or disturb something.
+        let mut activity = if needs_activity(&snapshot.topology, wanted, &snapshot.profile, options) {
             let vhost = &wanted.topology.vhost;
             let mut activity = broker.activity(vhost).await?;
-            if moves_messages(&snapshot.topology, wanted, &snapshot.dialect, options) {
-                activity.movers = access.movers(vhost, snapshot.dialect.version).await;
+            if moves_messages(&snapshot.topology, wanted, &snapshot.profile, options) {
+                activity.movers = access.movers(vhost, snapshot.profile.version).await;
                 activity.queue_limit = broker.queue_limit(vhost).await?;
-                activity.out_of_reach = access.out_of_reach(&snapshot.topology, snapshot.dialect.version).await?;
+                activity.out_of_reach = access.out_of_reach(&snapshot.topology, snapshot.profile.version).await?;
             }
             activity
         } else {
@@ -149,7 +148,7 @@ async fn of(
             part = one(snapshot, wanted, &activity, options);
         }
         if deletes_exchanges(&part, &snapshot.topology) {
-            let (vhost, version) = (&wanted.topology.vhost, snapshot.dialect.version);
+            let (vhost, version) = (&wanted.topology.vhost, snapshot.profile.version);
             activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
             part = one(snapshot, wanted, &activity, options);
         }
@@ -167,13 +166,13 @@ async fn of(
             url: broker.shown_url(),
             cluster: snapshot.cluster.clone(),
             product: snapshot.product.clone(),
-            version: snapshot.dialect.version.to_string(),
+            version: snapshot.profile.version.to_string(),
         },
     );
     Ok(seal(target, options.clone(), parts))
 }
 
-/// An address that is nobody's is a typing error, and a plan without what was meant would look like "no changes".
+/// Refuses an unknown address of `--target` or `--recreate`: after a typo, the plan would look like "no changes".
 pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
     let options = &plan.options;
     if options.targets.is_empty() && options.recreate.is_empty() {
@@ -190,46 +189,46 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
         addresses.extend(topology.bindings.iter().map(|binding| address(ObjectId::Binding(binding.clone()))));
         addresses.extend(part.wanted.scope.removed.iter().map(|id| address(id.clone())));
         addresses.extend(part.changes.iter().map(|change| change.address.clone()));
-        addresses.extend(part.undeclared.iter().map(|undeclared| undeclared.address.clone()));
+        addresses.extend(part.unmanaged.iter().map(|unmanaged| unmanaged.address.clone()));
     }
     let target = options.targets.iter().find(|glob| !addresses.iter().any(|known| glob.matches(known.as_str())));
     let recreate = options.recreate.keys().find(|address| !addresses.contains(*address));
-    let (flag, said) = match (target, recreate) {
+    let (flag, value) = match (target, recreate) {
         (Some(glob), _) => ("--target", glob.as_str()),
         (None, Some(address)) => ("--recreate", address.as_str()),
         (None, None) => return Ok(()),
     };
-    let near = addresses.iter().min_by_key(|known| strsim::damerau_levenshtein(known.as_str(), said));
-    let failure = Failure::usage(format!("{flag} {said}: the spec has no such object, and owns none"));
+    let near = addresses.iter().min_by_key(|known| strsim::damerau_levenshtein(known.as_str(), value));
+    let failure = Failure::usage(format!("{flag} {value}: no such object in the spec, and none that `owns` matches"));
     Err(match near {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
     })
 }
 
-/// The plan of one vhost that was read.
+/// Plans one vhost that is already read.
 pub(super) fn one(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> VhostPlan {
-    let situation = Situation {
+    let context = PlanContext {
         current: &snapshot.topology,
         wanted,
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        dialect: &snapshot.dialect,
+        profile: &snapshot.profile,
     };
-    plan_vhost(&situation, options)
+    plan_vhost(&context, options)
 }
 
-/// Warns of each `--allow` that allows nothing in this plan.
+/// Warns about each `--allow` that allows nothing in this plan.
 pub(super) fn report_allowances(plan: &Plan, allowed: &[Allowance]) {
     for text in allowances_without_effect(plan, allowed) {
         output::tell(&format!("warning: {text}\n"));
     }
 }
 
-/// A refusal, for commands that stop at it.
-pub(super) fn blocked(obstacles: &Obstacles) -> Failure {
+/// The failure of a blocked plan.
+pub(super) fn blocked(obstacles: &Blockers) -> Failure {
     Failure::failed(format!("{}; nothing was changed", crate::render::plan_text::blocked_by(obstacles)))
         .exit(super::exit::Exit::Blocked)
 }

@@ -1,32 +1,32 @@
-//! How a plan is printed: by `topo plan`, and by `topo show`.
+//! Arguments that control how `topo plan` and `topo show` print a plan.
 
-use super::typed::format_and_file;
+use super::value_parsers::format_and_file;
 use crate::plan::Allowances;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// How a plan is printed, and whether the exit code depends on it.
+/// Output options of a plan, and whether its content sets the exit code.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Printing")]
 pub(super) struct PrintingArguments {
-    /// How to print the plan
+    /// Output format
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: PlanFormat,
     /// Print one line per object and the summary; only with --format text
     #[arg(long, env = "TOPO_SHORT", value_parser = BoolishValueParser::new())]
     pub(super) short: bool,
-    /// Also write the plan in another format to a file: FORMAT=FILE; may be repeated
+    /// Also write the plan to a file in another format: FORMAT=FILE; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = format_and_file, env = "TOPO_ALSO")]
     pub(super) also: Vec<(PlanFormat, PathBuf)>,
-    /// Exit with 2 when there are changes, and 3 when they are blocked
+    /// Exit with 2 if there are changes, and with 3 if they are blocked
     #[arg(long, env = "TOPO_DETAILED_EXITCODE", value_parser = BoolishValueParser::new())]
     pub(super) detailed_exitcode: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// A plan saved by topo plan --out
+    /// Plan file written by topo plan --out
     #[arg(value_name = "FILE")]
     pub(super) saved: PathBuf,
     #[command(flatten)]
@@ -46,16 +46,16 @@ pub(super) enum Show {
     All,
 }
 
-/// How a plan is printed.
+/// Output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum PlanFormat {
-    /// For a screen
+    /// For people
     #[default]
     Text,
     /// The whole plan, as --out writes it
     Json,
     /// For a pull-request comment
     Markdown,
-    /// Workflow annotations
+    /// GitHub workflow annotations
     Github,
 }

@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How progress is shown in this run.
+/// The way in which this run shows progress.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
     terminal: bool,
     quiet: bool,
 }
 
-/// Something under way; dropping it wipes it off the screen.
+/// An operation in progress; dropping it clears it from the screen.
 pub(super) struct UnderWay {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -46,12 +46,12 @@ impl Progress {
         Self { terminal: std::io::stderr().is_terminal(), quiet: global.quiet }
     }
 
-    /// Whether nothing is to be said but what went wrong.
+    /// Whether only errors are printed.
     pub(super) fn is_quiet(self) -> bool {
         self.quiet
     }
 
-    /// Something that takes as long as it takes. In a log it says nothing: it is over when the next line comes.
+    /// Shows an operation of unknown duration. A log gets no line.
     pub(super) fn spin(self, message: String) -> UnderWay {
         if !self.terminal || self.quiet {
             return UnderWay { bar: None, quiet: self.quiet };
@@ -64,16 +64,16 @@ impl Progress {
         UnderWay { bar: Some(bar), quiet: false }
     }
 
-    /// So many steps.
+    /// Shows a number of steps.
     pub(super) fn steps(self, total: usize) -> Steps {
         let bar = (self.terminal && !self.quiet).then(|| {
-            // What does not fit is cut: a line that is broken leaves its pieces behind.
+            // Long lines are cut: a wrapped line would leave remains on the screen.
             let style = ProgressStyle::with_template("{bar:16} {pos}/{len} {wide_msg}");
             let bar = ProgressBar::new(total as u64);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        // A log of ten thousand lines helps nobody: above a hundred steps, every tenth part is a line.
+        // Above a hundred steps, a log gets only ten lines.
         let every = if total <= 100 { 1 } else { total / 10 };
         Steps {
             bar,
@@ -81,10 +81,10 @@ impl Progress {
             total,
             done: 0,
             every,
-            said: None,
+            last_line: None,
             rates: BTreeMap::new(),
             ids: BTreeSet::new(),
-            undone: BTreeSet::new(),
+            rolled_back: BTreeSet::new(),
         }
     }
 }
@@ -96,37 +96,38 @@ pub(super) struct Steps {
     total: usize,
     done: usize,
     every: usize,
-    said: Option<Instant>,
-    /// Of each move, for some are under way at once.
+    /// When the last line about a move was printed.
+    last_line: Option<Instant>,
+    /// The rate of each move; several can run concurrently.
     rates: BTreeMap<String, Rate>,
     /// The planned steps that were done.
     ids: BTreeSet<usize>,
-    /// The recreates that are undone.
-    undone: BTreeSet<ObjectId>,
+    /// The recreates that are rolled back.
+    rolled_back: BTreeSet<ObjectId>,
 }
 
 impl Steps {
-    /// How many messages a second a step moves, by what is told of it here.
+    /// Returns the messages per second of a step, from the reported counts.
     pub(super) fn rate(&mut self, what: &str, moved: u64) -> Option<f64> {
         self.rates.entry(what.to_owned()).or_default().of(moved, Instant::now())
     }
 
-    /// Something to say of the step that is under way; in a log, not more often than now and then.
+    /// Shows the state of the current step; in a log, at most every five seconds.
     pub(super) fn moving(&mut self, what: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
             None if self.quiet => {}
-            None if self.said.is_none_or(|said| said.elapsed() >= Duration::from_secs(5)) => {
-                self.said = Some(Instant::now());
+            None if self.last_line.is_none_or(|at| at.elapsed() >= Duration::from_secs(5)) => {
+                self.last_line = Some(Instant::now());
                 tell(&format!("{:>width$} {what}\n", "", width = 2 * self.total.to_string().len() + 1));
             }
             None => {}
         }
     }
 
-    /// A recreate is undone from now on: nothing of it gets on any more.
+    /// Shows that a recreate is being rolled back. Its steps no longer count as progress.
     pub(super) fn undoes(&mut self, object: ObjectId, what: &str) {
-        self.undone.insert(object);
+        self.rolled_back.insert(object);
         match &self.bar {
             Some(bar) => bar.suspend(|| tell(&format!("{what}\n"))),
             None if self.quiet => {}
@@ -134,11 +135,11 @@ impl Steps {
         }
     }
 
-    /// A step was done. What nobody planned, and what was done before, is not one of so many: a migration that lost a race, or
-    /// is undone, does some things again.
+    /// Shows a completed step. Unplanned and repeated steps do not count: a migration that lost a race or is rolled back repeats
+    /// some of them.
     pub(super) fn done(&mut self, id: usize, recreate: Option<&ObjectId>, what: &str) {
-        let is_undone = recreate.is_some_and(|object| self.undone.contains(object));
-        if id > 0 && !is_undone && self.ids.insert(id) {
+        let is_rolled_back = recreate.is_some_and(|object| self.rolled_back.contains(object));
+        if id > 0 && !is_rolled_back && self.ids.insert(id) {
             return self.over(what);
         }
         match &self.bar {
@@ -148,7 +149,7 @@ impl Steps {
         }
     }
 
-    /// One more is over.
+    /// Counts one more step as ended.
     pub(super) fn over(&mut self, what: &str) {
         self.done += 1;
         self.total = self.total.max(self.done);

@@ -1,33 +1,33 @@
-//! How fast messages are moved.
+//! Measures how fast messages are moved.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// A rate says nothing earlier.
+/// The minimum time for a meaningful rate.
 const LEAST: Duration = Duration::from_secs(1);
-/// It is that of so long.
+/// The time over which a rate is averaged.
 const WINDOW: Duration = Duration::from_secs(10);
-/// What stands still for so long has none: it waits for something.
+/// After this time without progress there is no rate.
 const STILL: Duration = Duration::from_secs(3);
 
-/// How fast something goes on.
+/// A moving average of messages per second.
 #[derive(Default)]
 pub(super) struct Rate {
-    /// How many had been moved by when: those of the window, and one before.
+    /// Counts of moved messages over time: those of the window, and one before it.
     seen: VecDeque<(Instant, u64)>,
-    /// When it last went on.
-    went_on: Option<Instant>,
+    /// When the count last grew.
+    last_progress: Option<Instant>,
 }
 
 impl Rate {
-    /// Messages a second, of late; `None` as long as that says nothing.
+    /// Returns the recent messages per second; `None` while there is no meaningful rate.
     pub(super) fn of(&mut self, moved: u64, now: Instant) -> Option<f64> {
         let last = self.seen.back().map(|(_, moved)| *moved);
         if last.is_some_and(|last| last > moved) {
             *self = Self::default();
         }
         if last != Some(moved) {
-            self.went_on = Some(now);
+            self.last_progress = Some(now);
         }
         self.seen.push_back((now, moved));
         while self.seen.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW) {
@@ -35,8 +35,8 @@ impl Rate {
         }
         let (since, from) = *self.seen.front()?;
         let took = now.duration_since(since);
-        let goes_on = self.went_on.is_some_and(|since| now.duration_since(since) < STILL);
-        (goes_on && took >= LEAST && moved > from).then(|| (moved - from) as f64 / took.as_secs_f64())
+        let is_moving = self.last_progress.is_some_and(|since| now.duration_since(since) < STILL);
+        (is_moving && took >= LEAST && moved > from).then(|| (moved - from) as f64 / took.as_secs_f64())
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_of_what_was_moved_since_it_began() {
+    fn rate_counts_from_the_first_look() {
         let (mut rate, now) = (Rate::default(), Instant::now());
         let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
         assert_eq!(of(100, 0.0), None);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_of_late_and_what_stands_still_has_none() {
+    fn rate_covers_the_window_and_ends_without_progress() {
         let (mut rate, now) = (Rate::default(), Instant::now());
         let mut of = |moved: u64, seconds: f64| rate.of(moved, now + Duration::from_secs_f64(seconds));
         of(0, 0.0);

@@ -1,31 +1,30 @@
-//! Reads the specs and the broker at once: most of the time is the broker's, which makes its lists while the specs are
-//! read, looked up in, and checked by the rules.
+//! Reads the specs and the broker concurrently: topo parses and lints the specs while the broker produces its lists.
 
 use super::failure::Failure;
 use super::findings::{self, Found};
 use super::input::{self, Loaded};
 use super::sources::Sources;
-use crate::behaviour::Dialect;
 use crate::broker::{Broker, Snapshot, Survey};
 use crate::lint::Levels;
 use crate::model::{BrokerVersion, ObjectKind, VhostName};
 use crate::plan::Wanted;
+use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use tokio::try_join;
 
-/// What was read, a vhost each, in the same order.
+/// The loaded specs and the state of their vhosts, in the same order.
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
-    /// What the specs want of that broker.
+    /// The desired topologies for this broker.
     pub(super) wanted: Vec<Arc<Wanted>>,
-    /// What the rules find for it.
+    /// The lint findings for this broker.
     pub(super) found: Found,
     pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// Reads both. What is wrong with the specs is said before any broker is waited for.
+/// Reads both. Errors of the specs are reported before topo waits for a broker.
 pub(super) async fn read(
     broker: &Broker,
     sources: Sources,
@@ -37,16 +36,16 @@ pub(super) async fn read(
     let surveyed: Arc<OnceLock<Survey>> = Arc::default();
     let known = Arc::clone(&surveyed);
     let load = async {
-        let known = move |vhost: &VhostName| known.get().map(|survey| survey.dialect(vhost));
+        let known = move |vhost: &VhostName| known.get().map(|survey| survey.profile(vhost));
         let loaded = beside(move || input::load_for_known(sources, known)).await?;
-        // Nobody listens any more where all has failed.
+        // The receiver is gone if the other side has failed.
         let _ = tell.send(loaded.vhosts());
         Ok::<_, Failure>(loaded)
     };
     let specs = async {
         let ask = async {
             let answer = broker.survey().await;
-            // Mostly before the specs are parsed, so that they are expanded once.
+            // This usually precedes the end of parsing, so that the specs are expanded only once.
             if let Ok(survey) = &answer {
                 surveyed.get_or_init(|| survey.clone());
             }
@@ -54,11 +53,11 @@ pub(super) async fn read(
         };
         let (mut loaded, survey) = try_join!(load, ask)?;
         let survey = survey?;
-        let dialects: Vec<Dialect> = loaded.vhosts().iter().map(|vhost| survey.dialect(vhost)).collect();
+        let profiles: Vec<BrokerProfile> = loaded.vhosts().iter().map(|vhost| survey.profile(vhost)).collect();
         let understand = move || {
-            let newest = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-            loaded.expand_for(|index| dialects.get(index).unwrap_or(&newest))?;
-            let found = findings::of(&loaded, dialects.iter(), &levels);
+            let newest = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
+            loaded.expand_for(|index| profiles.get(index).unwrap_or(&newest))?;
+            let found = findings::of(&loaded, profiles.iter(), &levels);
             Ok((loaded, found, levels))
         };
         Ok::<_, Failure>((survey, beside(understand).await?))
@@ -80,13 +79,13 @@ pub(super) async fn read(
     beside(join).await
 }
 
-/// Computes on another thread, while this one takes what the broker sends.
+/// Computes on another thread, while this one receives the responses of the broker.
 async fn beside<T: Send + 'static>(
     compute: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(compute).await {
         Ok(result) => result,
-        // It is never cancelled.
+        // The task is never canceled.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct MissingRight {
     commands: Vec<String>,
 }
 
-/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker tells it. A plan is often
+/// Adds a note to the plan of each vhost for every right that the user lacks, as far as the broker reports it. A plan is often
 /// made by a user with fewer rights than the apply, so missing rights do not stop a plan.
 pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<MissingRight> {
     let mut all = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn refusal(missing: Vec<MissingRight>) -> Option<Failure> {
     let failure = Failure::failed(format!("user `{user}` lacks rights for this plan; nothing was changed"));
     let failure = missing.into_iter().fold(failure, |failure, missing| {
         let failure = failure.because(missing.text);
-        missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it: {command}")))
+        missing.commands.into_iter().fold(failure, |failure, command| failure.hint(format!("grant it with: {command}")))
     });
     Some(failure.hint("if another backend (LDAP, OAuth 2) authorizes the user: --ignore-missing-rights"))
 }

@@ -1,4 +1,4 @@
-//! `topo rules`: the lint rules, with how bad what each finds is.
+//! `topo rules`: lists the lint rules with their severities.
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -16,14 +16,14 @@ pub(super) fn run(arguments: &RulesArguments) -> Result<Exit, Failure> {
     output::print(&match arguments.format {
         ExplainFormat::Text => text(output::width()),
         ExplainFormat::Json => {
-            let rules: Vec<Value> = RULES.iter().map(|rule| told(rule)).collect();
+            let rules: Vec<Value> = RULES.iter().map(|rule| document(rule)).collect();
             format!("{:#}\n", json!({ "formatVersion": FORMAT_VERSION, "rules": rules }))
         }
     })?;
     Ok(Exit::Done)
 }
 
-fn told(rule: &Rule) -> Value {
+fn document(rule: &Rule) -> Value {
     json!({
         "name": rule.name,
         "severity": rule.severity.as_str(),
@@ -42,5 +42,5 @@ fn text(width: usize) -> String {
         let summary = wrap(&words, " ", width.saturating_sub(INDENT.len())).join(&format!("\n{INDENT}"));
         text.push_str(&format!("{:longest$}  {level}\n{INDENT}{summary}\n", rule.name));
     }
-    text + "\nThe page of a rule: topo explain RULE\nAnother level: --lint RULE=LEVEL, or `lint:` in a spec\n"
+    text + "\nTo explain a rule: topo explain RULE\nTo change its level: --lint RULE=LEVEL, or `lint:` in a spec\n"
 }

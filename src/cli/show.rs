@@ -1,4 +1,4 @@
-//! `topo show`: a saved plan, printed as `topo plan` prints it. No broker is asked.
+//! `topo show`: prints a saved plan like `topo plan`, without a broker.
 
 use super::arguments::Global;
 use super::exit::Exit;

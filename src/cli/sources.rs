@@ -1,4 +1,4 @@
-//! The text of specs: which files, and what stands in them, before any of it is read as YAML.
+//! Finds and reads the files of specs, before they are parsed as YAML.
 
 use super::arguments::SpecArguments;
 use super::failure::Failure;
@@ -12,25 +12,25 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The name of what has none.
+/// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
 
-/// The text of specs, with what belongs to it.
+/// The text of specs, and the variables and flags that apply to them.
 pub(super) struct Sources {
     pub(super) files: Vec<SourceFile>,
-    /// What is wrong with them before they are read as YAML.
+    /// Errors found before the files are parsed as YAML.
     pub(super) unreadable: Diagnostics,
     pub(super) variables: Variables,
-    /// The vhost that was asked for alone.
+    /// The vhost of `--vhost`.
     pub(super) only: Option<String>,
-    /// The specs as they would be typed.
+    /// The specs as command-line arguments.
     pub(super) specs: String,
-    /// The specs as people are shown them.
+    /// The specs as shown in messages.
     pub(super) names: String,
 }
 
 impl Sources {
-    /// Reads them; `command` is what is typed in front of the specs.
+    /// Reads the files; `command` precedes the specs in suggested commands.
     pub(super) fn read(arguments: &SpecArguments, command: &str) -> Result<Self, Failure> {
         let paths = paths(arguments, command)?;
         let (files, unreadable) = files(&paths)?;
@@ -45,7 +45,7 @@ impl Sources {
         Ok(Self { files, unreadable, variables, only, specs: specs.join(" "), names: names.join(" ") })
     }
 
-    /// The vhosts that they seem to be for, by name.
+    /// Guesses the vhosts of the specs from their text.
     pub(super) fn vhosts_at_a_glance(&self) -> Vec<VhostName> {
         let mut vhosts = vhosts_at_a_glance(&self.files);
         vhosts.retain(|vhost| self.only.as_ref().is_none_or(|only| vhost.as_str() == only));
@@ -58,7 +58,7 @@ pub(super) fn is_any(arguments: &SpecArguments) -> bool {
     paths(arguments, "").is_ok()
 }
 
-/// The paths that were given, or the ones that everybody uses.
+/// The given paths, or the default ones.
 fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failure> {
     let given: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.file).cloned().collect();
     if !given.is_empty() {
@@ -69,18 +69,20 @@ fn paths(arguments: &SpecArguments, command: &str) -> Result<Vec<PathBuf>, Failu
             return Ok(vec![PathBuf::from(usual)]);
         }
     }
-    Err(Failure::usage("there is no spec: no file was named, and there is no topology.yaml and no topology/ here")
-        .hint(format!("name one: {command} FILE"))
-        .hint("or write one; the README begins with an example"))
+    Err(Failure::usage(
+        "no spec found: no file was specified, and the current directory has no topology.yaml and no topology/",
+    )
+    .hint(format!("specify one: {command} FILE"))
+    .hint("or write one; the README starts with an example"))
 }
 
-/// All files of the paths, and what is wrong with them before they are read as YAML.
+/// Reads all files of the paths, and collects the errors found before they are parsed as YAML.
 fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
     let mut files = Vec::new();
     let mut diagnostics = Diagnostics::new();
     let mut read = BTreeSet::new();
     for path in paths {
-        // What is named twice is read once: it would contradict itself.
+        // A path that is given twice is read once: its declarations would be duplicates.
         if !read.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
             continue;
         }
@@ -95,7 +97,7 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
             let before = files.len();
             folder(path, path, &mut read, &mut files, &mut diagnostics)?;
             if files.len() == before && !is_any_read_in(path, &read) {
-                return Err(Failure::spec(format!("there is no .yaml or .yml file in {}", path.display())));
+                return Err(Failure::spec(format!("no .yaml or .yml file in {}", path.display())));
             }
         } else {
             stays_inside(path)?;
@@ -130,8 +132,8 @@ fn link_stays_in(link: &Path, folder: &Path) -> Result<(), Failure> {
     if let (Ok(target), Ok(folder)) = (link.canonicalize(), folder.canonicalize())
         && !target.starts_with(&folder)
     {
-        let message = format!("{} is a symbolic link to a file or folder outside its folder", link.display());
-        return Err(Failure::spec(message).hint("name the target itself, or replace the link by a copy"));
+        let message = format!("{} is a symbolic link to a target outside its directory", link.display());
+        return Err(Failure::spec(message).hint("specify the target itself, or replace the link with a copy"));
     }
     Ok(())
 }
@@ -179,7 +181,7 @@ fn folder(
     Ok(())
 }
 
-/// A file as text. What is not UTF-8 is reported, and read as far as it goes, for the other errors in it.
+/// Converts a file to text. A file that is not UTF-8 is reported, and converted as far as possible to find its other errors.
 fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnostics) -> SourceFile {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return SourceFile { name, text },
@@ -192,7 +194,7 @@ fn source(name: String, bytes: Vec<u8>, index: usize, diagnostics: &mut Diagnost
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let hint = if is_utf_16 { "it looks like UTF-16: save it as UTF-8" } else { "save it as UTF-8" };
-    // What a byte that is none becomes; nothing is left of UTF-16.
+    // The length of the replacement character. UTF-16 text is dropped.
     let length = if is_utf_16 { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() };
     let at = Location { file: index, start, end: start + length, line, column };
     diagnostics.push(Diagnostic::error("encoding", format!("`{name}` is not UTF-8"), at).hint(hint));

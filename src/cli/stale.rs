@@ -1,4 +1,4 @@
-//! Refuses a plan that is not the one that was reviewed.
+//! Refuses a plan that differs from the reviewed one.
 
 use super::arguments::ApplyArguments;
 use super::exit::Exit;
@@ -6,20 +6,20 @@ use super::failure::Failure;
 use crate::plan::Plan;
 use crate::plan::fingerprint::{Staleness, staleness};
 
-/// That the plan has the fingerprint of `--expect`.
+/// Refuses a plan without the fingerprint of `--expect`.
 pub(super) fn expected(arguments: &ApplyArguments, plan: &Plan) -> Result<(), Failure> {
     match &arguments.expect {
         Some(expected) if *expected != plan.fingerprint && !plan.is_empty() => Err(Failure::failed(format!(
-            "the plan is not the one that was expected: its fingerprint is {}, not {expected}; nothing was changed",
+            "the plan does not match --expect: its fingerprint is {}, not {expected}; nothing was changed",
             plan.fingerprint
         ))
         .exit(Exit::Stale)
-        .hint("look at what is different now: topo plan")),
+        .hint("review the new plan: topo plan")),
         Some(_) | None => Ok(()),
     }
 }
 
-/// The same steps, or what is left of them; else it is stale.
+/// Accepts the same steps, or the remaining ones; otherwise the saved plan is stale.
 pub(super) fn fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
     match staleness(saved, now) {
         Staleness::Same | Staleness::Rest => Ok(()),
@@ -32,7 +32,7 @@ pub(super) fn fresh(saved: &Plan, now: &Plan) -> Result<(), Failure> {
             if news.len() > 10 {
                 failure = failure.because(format!("and {} more", news.len() - 10));
             }
-            Err(failure.hint("plan again, and look at what is different: topo plan"))
+            Err(failure.hint("plan again, and review the differences: topo plan"))
         }
     }
 }

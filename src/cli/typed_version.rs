@@ -1,19 +1,19 @@
-//! `--broker-version`: a version, and how it was typed.
+//! `--broker-version`: a version, and its spelling on the command line.
 
 use crate::model::BrokerVersion;
 use crate::model::version::NotAVersion;
 
-/// A version as it was typed: `3.10`, which is taken for its newest release.
+/// A version as typed: `3.10` means the newest known release of that series.
 #[derive(Clone, Debug)]
 pub(super) struct TypedVersion {
-    /// As it was typed.
+    /// The text as typed.
     pub(super) text: String,
-    /// What it means.
+    /// The version that it means.
     pub(super) version: BrokerVersion,
 }
 
 impl TypedVersion {
-    /// The version that is meant, with the series that was typed where it is another.
+    /// Describes the version, with the series if only a series was typed.
     pub(super) fn shown(&self) -> String {
         let (text, version) = (&self.text, self.version);
         if *text == version.series() && BrokerVersion::newest_of(version.major, version.minor).is_some() {
@@ -24,12 +24,12 @@ impl TypedVersion {
     }
 }
 
-/// As an argument of the command line says it.
+/// Parses a version, and keeps its spelling.
 pub(super) fn typed_version(text: &str) -> Result<TypedVersion, String> {
     Ok(TypedVersion { text: text.to_owned(), version: broker_version(text)? })
 }
 
-/// The same, when nobody asks how it was typed.
+/// Parses a version without its spelling.
 pub(super) fn broker_version(text: &str) -> Result<BrokerVersion, String> {
     let version: BrokerVersion = text.parse().map_err(|error: NotAVersion| error.to_string())?;
     if version.is_supported() {

@@ -1,4 +1,4 @@
-//! `topo validate`: specs checked offline, for one version of RabbitMQ.
+//! `topo validate`: checks specs offline, for one version of RabbitMQ.
 
 use super::arguments::{FindingsFormat, Global, ValidateArguments};
 use super::exit::Exit;
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &ValidateArguments, global: &Global) -> Result<Exit
     findings::too_bad(found.iter().map(|it| it.severity), limit).map_or(Ok(Exit::Done), Err)
 }
 
-/// `typed` is the version that was asked for.
+/// Summarizes the specs and the findings. `typed` is the version of `--broker-version`.
 fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -> String {
     let mut text = String::new();
     for (_, expansion) in &loaded.expanded {
@@ -72,12 +72,12 @@ fn summary(loaded: &Loaded, found: &Diagnostics, typed: Option<&TypedVersion>) -
     };
     let checked = match typed {
         Some(typed) => typed.shown(),
-        None => format!("{}, the newest known: --broker-version says another", BrokerVersion::NEWEST_KNOWN),
+        None => format!("{}, the newest known; set another with --broker-version", BrokerVersion::NEWEST_KNOWN),
     };
     text + &wrapped(&format!("{verdict} Checked for RabbitMQ {checked}."))
 }
 
-/// A sentence in lines that fit.
+/// Wraps a sentence at the width of the terminal.
 fn wrapped(sentence: &str) -> String {
     let words: Vec<String> = sentence.split(' ').map(str::to_owned).collect();
     style::wrap(&words, " ", output::width()).join("\n") + "\n"

@@ -38,7 +38,7 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
     Ok(variables)
 }
 
-/// What is wrong with a line of a file.
+/// The error of a line of a variable file.
 struct Wrong {
     what: &'static str,
     hint: Option<String>,
@@ -54,45 +54,47 @@ impl Wrong {
     }
 }
 
-/// A line as it stands. What only a shell would take for something else is refused: it would be part of the value, and seen by
-/// nobody.
+/// Parses a line literally. Shell syntax is refused: it would silently become a part of the value.
 fn read(line: &str) -> Result<(&str, &str), Wrong> {
     let written = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     let Some((name, value)) = written.filter(|(name, _)| !name.is_empty()) else {
-        let hint = line.contains(':').then(|| "a file of variables has NAME=VALUE lines, not YAML".to_owned());
+        let hint = line.contains(':').then(|| "a variable file consists of NAME=VALUE lines, not YAML".to_owned());
         return Err(Wrong { what: "write NAME=VALUE", hint });
     };
     if name.contains(char::is_whitespace) {
         let last = name.split_whitespace().last().unwrap_or_default();
         let hint = Some(format!("write {last}={value}"));
-        return Err(Wrong { what: "the name of a variable has no blanks; this is no shell script", hint });
+        return Err(Wrong {
+            what: "variable names cannot contain spaces; a variable file is not a shell script",
+            hint,
+        });
     }
     let inner = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
     match inner {
         Some(inner) => {
             let hint = Some(format!("write {name}={inner}"));
-            Err(Wrong { what: "the quotes would be part of the value; this is no shell script", hint })
+            Err(Wrong { what: "the quotes would be part of the value; a variable file is not a shell script", hint })
         }
         None => Ok((name, value)),
     }
 }
 
-/// Refuses flags for variables that no spec has: a typo would leave the default in force, and nobody would see it. What the
-/// environment says may be for others.
+/// Refuses flags for variables that no spec uses: after a typo, the default would silently stay effective. Variables of the
+/// environment may be for other specs.
 pub(super) fn are_used(arguments: &SpecArguments, files: &[SourceFile]) -> Result<(), Failure> {
     let by_environment = std::env::var("TOPO_VAR").ok();
     let is_typed = |name: &str, value: &str| by_environment.as_ref() != Some(&format!("{name}={value}"));
     let names: Vec<&str> = files.iter().flat_map(|file| names(&file.text)).collect();
     let mut typed = arguments.variables.iter().filter(|(name, value)| is_typed(name, value)).map(|(name, _)| name);
     let Some(unused) = typed.find(|name| !names.contains(&name.as_str())) else { return Ok(()) };
-    let failure = Failure::usage(format!("no spec has a variable `{unused}`, which --var sets"));
+    let failure = Failure::usage(format!("--var sets `{unused}`, but no spec uses this variable"));
     Err(match closest(unused, names) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure,
     })
 }
 
-/// The names of all variables of a text.
+/// Returns the names of all variables of a text.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split("${").skip(1).map(|behind| behind.split(['}', ':']).next().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! `topo version`: which topo this is, and how it was made.
+//! `topo version`: the version and the build details.
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 /// The version of the document's shape.
 const FORMAT_VERSION: u32 = 1;
 
-/// What `--version` says behind the name: the number, and all of the build that is known, on one line.
+/// The output of `--version` after the name: the version and the known build details, on one line.
 pub(super) fn short() -> String {
-    let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(said).collect();
+    let known: Vec<String> = BUILD.into_iter().filter(|(_, value)| !value.is_empty()).map(detail).collect();
     format!("{VERSION} ({})", known.join(", "))
 }
 
-fn said((name, value): (&str, &str)) -> String {
+fn detail((name, value): (&str, &str)) -> String {
     match name {
         "commit" | "rustc" => format!("{name} {}", value.split(' ').next().unwrap_or(value)),
         _ => value.to_owned(),
@@ -24,7 +24,7 @@ fn said((name, value): (&str, &str)) -> String {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What `build.rs` found out; what it did not is empty, and not said.
+/// The build details that `build.rs` determined. Empty ones are unknown and not printed.
 const BUILD: [(&str, &str); 5] = [
     ("commit", env!("TOPO_BUILD_COMMIT")),
     ("date", env!("TOPO_BUILD_DATE")),

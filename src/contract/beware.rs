@@ -1,4 +1,4 @@
-//! What goes wrong where a worker does something else than its contract says: measured, see `tests/live`.
+//! Warnings for workers that deviate from their contract: measured, see `tests/live`.
 
 use super::document::DeadLetters;
 use super::in_force::InForce;
@@ -8,7 +8,7 @@ use crate::model::{QueueType, Reach};
 /// This many keys fit a sentence.
 const MOST_KEYS: usize = 3;
 
-const NO_RETRY: &str = "requeue=true, or a crash, is no retry";
+const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
 
 /// The sentences, most important first; without full stops.
 pub(super) fn beware(it: &InForce<'_, '_>) -> Vec<String> {
@@ -18,28 +18,29 @@ pub(super) fn beware(it: &InForce<'_, '_>) -> Vec<String> {
             sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
             if it.queue_type == QueueType::Quorum {
                 sentences.push(
-                    "basic.reject with requeue=false climbs, too, but counts towards the delivery limit of RabbitMQ 4.3"
+                    "basic.reject with requeue=false also leads to the next tier, but counts toward the delivery \
+                     limit of RabbitMQ 4.3"
                         .to_owned(),
                 );
             }
         }
         Some(Retry::Republish(_)) => {
             sentences.push(
-                "publish first, wait for the confirm, then basic.ack: the other way round a crash in between loses the \
-                 message; this way it may come twice"
+                "publish first, wait for the confirm, then basic.ack: in the reverse order, a crash in between loses \
+                 the message; in this order, it may be delivered twice"
                     .to_owned(),
             );
             sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
         }
         Some(Retry::Redeliver(_) | Retry::Delayed(_)) => {
-            let nack = if it.dialect.version.is_at_least(4, 3) {
-                "basic.nack with requeue=true is not counted by RabbitMQ 4.3: the message comes back for ever"
+            let nack = if it.profile.version.is_at_least(4, 3) {
+                "basic.nack with requeue=true is not counted by RabbitMQ 4.3: the message comes back without limit"
             } else {
                 "basic.nack with requeue=true is counted up to RabbitMQ 4.2, and not from 4.3 on: basic.reject always is"
             };
             sentences.push(nack.to_owned());
-            sentences.push("requeue=false is no retry: it gives up".to_owned());
-            sentences.push("a worker that crashes, or loses its connection, has used up one attempt".to_owned());
+            sentences.push("requeue=false is not a retry: it gives up".to_owned());
+            sentences.push("a worker that crashes, or loses its connection, uses up one attempt".to_owned());
         }
         None => {
             sentences.push(format!("{NO_RETRY}: the message comes back at once, {}", requeued(it)));
@@ -50,7 +51,7 @@ pub(super) fn beware(it: &InForce<'_, '_>) -> Vec<String> {
             Some(_) => "the copy's `expiration` is at least the delay less the jitter, or not set",
             None => "the copy has no `expiration`",
         };
-        sentences.push(format!("{expiration}: a shorter one would wait behind the messages before it all the same"));
+        sentences.push(format!("{expiration}: a shorter one would still wait behind the messages before it"));
     }
     match &it.dead_letters {
         None => sentences.push(dropped(it, None)),
@@ -74,18 +75,22 @@ fn dropped_keys(it: &InForce<'_, '_>, to: &DeadLetters) -> String {
     let shown: Vec<String> = to.dropped_keys.iter().take(MOST_KEYS).map(|key| format!("{key:?}")).collect();
     let more = if to.dropped_keys.len() > MOST_KEYS { ", …" } else { "" };
     let fate = if it.keeps_what_is_not_routed() { "stays in the queue" } else { "is dropped" };
-    format!("what is given up with key {}{more} {fate}: {} routes it to no queue", shown.join(", "), exchange(to))
+    format!(
+        "a message that is given up with key {}{more} {fate}: {} routes it to no queue",
+        shown.join(", "),
+        exchange(to)
+    )
 }
 
 /// What is lost where no queue gets it, and whether that is meant.
 fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
-    let mut what = vec!["what is given up"];
-    what.extend(it.number("message-ttl").map(|_| "what expires"));
+    let mut what = vec!["a message that is given up"];
+    what.extend(it.number("message-ttl").map(|_| "one that expires"));
     let is_limited = ["max-length", "max-length-bytes"].iter().any(|key| it.number(key).is_some());
-    what.extend((is_limited && !it.when_full().refuses()).then_some("the oldest of a full queue"));
+    what.extend((is_limited && !it.when_full().refuses()).then_some("the oldest one of a full queue"));
     let why = match to {
         Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
-        None if it.is_drop_meant() => "`deadLetter: none` says so".to_owned(),
+        None if it.is_drop_meant() => "`deadLetter: none` is set".to_owned(),
         None => "there is no dead-letter exchange".to_owned(),
     };
     let (last, before) = what.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
@@ -102,12 +107,12 @@ fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
 
 /// What becomes of a message that is always requeued.
 fn requeued(it: &InForce<'_, '_>) -> String {
-    let end = if it.arriving().is_some() { "a dead letter" } else { "dropped" };
+    let end = if it.arriving().is_some() { "dead-lettered" } else { "dropped" };
     match (it.queue_type, it.delivery_limit()) {
-        (QueueType::Quorum, Some(limit)) if it.dialect.version.is_at_least(4, 3) => {
-            format!("with basic.nack for ever, else {limit} times, and is {end} then")
+        (QueueType::Quorum, Some(limit)) if it.profile.version.is_at_least(4, 3) => {
+            format!("without limit after basic.nack, else {limit} times, and is then {end}")
         }
-        (QueueType::Quorum, Some(limit)) => format!("{limit} times, and is {end} then"),
-        (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "for ever".to_owned(),
+        (QueueType::Quorum, Some(limit)) => format!("{limit} times, and is then {end}"),
+        (QueueType::Quorum, None) | (QueueType::Classic | QueueType::Stream, _) => "without limit".to_owned(),
     }
 }

@@ -1,24 +1,24 @@
 //! A spec with the prediction of what the broker does with it: computed once for all queues of a vhost.
 
-use crate::behaviour::Dialect;
-use crate::behaviour::routing::{Arrivals, Routing};
 use crate::expand::Expansion;
+use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::routing::{Arrivals, Routing};
 use crate::spec::Spec;
 
 /// The spec of one vhost, its topology, and where messages go there.
 pub(crate) struct Context<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) expansion: &'a Expansion,
-    pub(crate) dialect: &'a Dialect,
+    pub(crate) profile: &'a BrokerProfile,
     pub(super) routing: Routing<'a>,
     pub(super) arrivals: Arrivals,
 }
 
 impl<'a> Context<'a> {
     /// Simulates the routing of a vhost.
-    pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, dialect: &'a Dialect) -> Self {
-        let routing = Routing::new(&expansion.topology, [], &expansion.scope.external, dialect);
+    pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
+        let routing = Routing::new(&expansion.topology, [], &expansion.scope.external, profile);
         let arrivals = Arrivals::new(&routing, &expansion.scope.families);
-        Self { spec, expansion, dialect, routing, arrivals }
+        Self { spec, expansion, profile, routing, arrivals }
     }
 }

@@ -1,11 +1,12 @@
-//! Where the dead-lettered messages of a queue go: the routing simulation decides, for every key with which messages come.
+//! Determines the destination of dead-lettered messages of a queue: the routing simulation decides, for every key with
+//! which messages arrive.
 
 use super::context::Context;
 use super::document::DeadLetters;
-use crate::behaviour::Effective;
-use crate::behaviour::routing::{Answer, DeadLettering, Fate, Keys, Message, Unclear};
 use crate::expand::Retry;
 use crate::model::{ExchangeName, ObjectId, QueueName, Reach};
+use crate::rabbitmq::Effective;
+use crate::rabbitmq::routing::{Answer, DeadLettering, Fate, Keys, Message, Unclear};
 use crate::spec::{DeadLetter, QueueSpec};
 use std::collections::BTreeMap;
 

@@ -59,7 +59,7 @@ pub struct Contract {
     /// Whether the spec says that what is given up is dropped: `deadLetter: none`.
     pub is_drop_meant: bool,
     /// What a good dead letter says of itself; null where none arrives.
-    pub letter: Option<Letter>,
+    pub letter: Option<DeadLetteredMessage>,
     /// What goes wrong otherwise, in sentences.
     pub beware: Vec<String>,
 }
@@ -126,7 +126,7 @@ pub struct Publish {
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
     /// Who counts.
-    pub kept_by: Keeper,
+    pub kept_by: AttemptCounter,
     /// The header with the number of retries so far; none, or 0, on the first attempt. Null: the key says it.
     pub header: Option<String>,
     /// How to read it, in a sentence.
@@ -136,7 +136,7 @@ pub struct Counter {
 /// Who counts attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Keeper {
+pub enum AttemptCounter {
     /// The broker.
     Broker,
     /// The worker: it must write the header, too.
@@ -158,7 +158,7 @@ pub struct Arrival {
 #[serde(rename_all = "camelCase")]
 pub struct Original {
     /// Who keeps them. What the worker keeps, it writes into these headers when it publishes the first copy.
-    pub kept_by: Keeper,
+    pub kept_by: AttemptCounter,
     /// A header, or a field of an entry of `x-death`: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
     /// The same for the key.
@@ -188,18 +188,18 @@ pub struct DeadLetters {
 /// What a good dead letter says of itself. The broker adds `x-death`; the rest only the worker knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Letter {
+pub struct DeadLetteredMessage {
     /// Where a worker publishes a letter with these headers, on the last attempt, and answers with `basic.ack`; null where
     /// no client can.
     pub publish: Option<Publish>,
     /// The headers.
-    pub headers: Vec<LetterHeader>,
+    pub headers: Vec<DeadLetterHeader>,
 }
 
 /// A header of a good dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LetterHeader {
+pub struct DeadLetterHeader {
     /// Its name.
     pub name: String,
     /// What it says.

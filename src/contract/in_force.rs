@@ -1,10 +1,10 @@
-//! What is in force for one queue, once arguments, policies and retries are put together as the broker would.
+//! The effective settings of one queue, after arguments, policies and retries are combined as the broker does.
 
 use super::context::Context;
 use super::document::DeadLetters;
-use crate::behaviour::{Dialect, Effective, Governed, WhenFull, effective};
 use crate::expand::Retry;
 use crate::model::{Queue, QueueName, QueueType, Reach};
+use crate::rabbitmq::{BrokerProfile, Effective, Governed, WhenFull, effective};
 use crate::spec::{DeadLetter, QueueSpec};
 use std::collections::BTreeMap;
 
@@ -21,25 +21,25 @@ pub(crate) struct InForce<'c, 'a> {
     pub(crate) dead_letters: Option<DeadLetters>,
     /// Whether a client cannot publish to the exchange of the dead letters.
     pub(crate) is_internal: bool,
-    pub(crate) dialect: &'c Dialect,
+    pub(crate) profile: &'c BrokerProfile,
     pub(super) context: &'c Context<'a>,
 }
 
 impl<'c, 'a> InForce<'c, 'a> {
     /// Of a queue that the spec declares; `None` for others, and for queues of which the spec says nothing more.
     pub(crate) fn of(name: &'c QueueName, context: &'c Context<'a>) -> Option<Self> {
-        let Context { spec, expansion, dialect, routing, .. } = context;
+        let Context { spec, expansion, profile, routing, .. } = context;
         let of_dead_letters = || spec.dead_letter_queues.get(name).map(|it| &it.queue);
         let written = spec.queues.get(name).or_else(of_dead_letters)?;
         let queue: &Queue = expansion.topology.queues.get(name)?;
         let queue_type = queue.queue_type()?;
         let governing = routing.policies().governing(name.as_str(), Governed::from(queue));
-        let holds = effective(queue, governing.likely(), None, dialect);
+        let holds = effective(queue, governing.likely(), None, profile);
         let dead_letters = context.dead_letters(name, written, &holds);
         let exchange = dead_letters.as_ref().and_then(|it| expansion.topology.exchanges.get(&it.exchange));
         let is_internal = exchange.is_some_and(|exchange| exchange.internal);
         let retry = expansion.retries.get(name);
-        Some(Self { name, written, queue_type, retry, holds, dead_letters, is_internal, dialect, context })
+        Some(Self { name, written, queue_type, retry, holds, dead_letters, is_internal, profile, context })
     }
 
     /// Where its dead-lettered messages go, unless the broker drops all of them.
@@ -67,7 +67,7 @@ impl<'c, 'a> InForce<'c, 'a> {
     pub(crate) fn delivery_limit(&self) -> Option<i64> {
         let limit = self.number("delivery-limit").filter(|_| self.queue_type == QueueType::Quorum)?;
         // Before 4.0, a negative limit means one delivery.
-        match (limit < 0, self.dialect.version.is_at_least(4, 0)) {
+        match (limit < 0, self.profile.version.is_at_least(4, 0)) {
             (true, true) => None,
             (true, false) => Some(0),
             (false, _) => Some(limit),

@@ -8,6 +8,7 @@ mod context;
 mod dead_letters;
 mod document;
 mod in_force;
+pub mod lifecycle;
 pub mod schema;
 mod terms;
 #[cfg(test)]
@@ -16,21 +17,21 @@ mod variables;
 
 pub(crate) use context::Context;
 pub use document::{
-    Answer, Arrival, Contract, Contracts, Counter, DeadLetters, FORMAT_VERSION, Keeper, Letter, LetterHeader, Method,
-    Original, Publish, VhostContracts, Wait,
+    Answer, Arrival, AttemptCounter, Contract, Contracts, Counter, DeadLetterHeader, DeadLetteredMessage, DeadLetters,
+    FORMAT_VERSION, Method, Original, Publish, VhostContracts, Wait,
 };
 pub(crate) use in_force::InForce;
 pub(crate) use terms::{contract_of, wait};
 pub use variables::{Clash, variables};
 
-use crate::behaviour::Dialect;
 use crate::expand::Expansion;
 use crate::model::{QueueName, QueueType};
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::Spec;
 
 /// The contracts of all queues of a vhost that retry, have dead letters, or mean to drop what fails.
-pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> VhostContracts {
-    let context = Context::new(spec, expansion, dialect);
+pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> VhostContracts {
+    let context = Context::new(spec, expansion, profile);
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
     let says_something =
@@ -39,8 +40,8 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Vhost
 }
 
 /// The contract of one queue; `None` where nothing is known of it, and for streams, which retry nothing.
-pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, dialect: &Dialect) -> Option<Contract> {
-    of_queue(name, &Context::new(spec, expansion, dialect))
+pub fn contract(name: &QueueName, spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) -> Option<Contract> {
+    of_queue(name, &Context::new(spec, expansion, profile))
 }
 
 fn of_queue(name: &QueueName, context: &Context<'_>) -> Option<Contract> {

@@ -2,7 +2,8 @@
 
 use super::beware::beware;
 use super::document::{
-    Answer, Arrival, Contract, Counter, Keeper, Letter, LetterHeader, Method, Original, Publish, Wait,
+    Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
+    Publish, Wait,
 };
 use super::in_force::InForce;
 use crate::expand::{Republish, Retry};
@@ -71,7 +72,7 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
         "on retry N the routing key is {}; any other key is the first attempt",
         format_args!("{queue}.retry.N")
     );
-    contract.counter = Some(Counter { kept_by: Keeper::Broker, header: None, text });
+    contract.counter = Some(Counter { kept_by: AttemptCounter::Broker, header: None, text });
     contract.retry_arrives = Some(Arrival {
         exchange: naming::return_exchange(queue),
         routing_keys: retry_keys(queue, contract.max_retries),
@@ -79,7 +80,7 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
     // Of all entries of a pair the first death's exchange and keys stay (`rabbit_dead_letter`, all versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
-        kept_by: Keeper::Broker,
+        kept_by: AttemptCounter::Broker,
         exchange: format!("{entry}.exchange"),
         routing_key: format!("{entry}.routing-keys[0]"),
     });
@@ -112,16 +113,16 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     contract.on_failure = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
     contract.jitter = republish.jitter.map(wait);
     contract.counter = Some(Counter {
-        kept_by: Keeper::Worker,
+        kept_by: AttemptCounter::Worker,
         header: Some(RETRY_COUNT.to_owned()),
         text: format!(
-            "{RETRY_COUNT} is the number of retries so far, none is 0; the copy gets one more; at {} give up",
+            "{RETRY_COUNT} is the number of retries so far (0 if absent); the copy gets one more; give up at {}",
             contract.max_retries
         ),
     });
     contract.retry_arrives = Some(arrival);
     contract.original = Some(Original {
-        kept_by: Keeper::Worker,
+        kept_by: AttemptCounter::Worker,
         exchange: ORIGINAL_EXCHANGE.to_owned(),
         routing_key: ORIGINAL_ROUTING_KEY.to_owned(),
     });
@@ -130,31 +131,31 @@ fn republish(contract: &mut Contract, republish: &Republish) {
 fn counted_by_the_queue(contract: &mut Contract) {
     contract.on_failure = REJECT_BACK;
     contract.counter = Some(Counter {
-        kept_by: Keeper::Broker,
+        kept_by: AttemptCounter::Broker,
         header: Some(DELIVERY_COUNT.to_owned()),
-        text: format!("{DELIVERY_COUNT} is the number of retries so far; none, or 0, is the first attempt"),
+        text: format!("{DELIVERY_COUNT} is the number of retries so far; absent or 0 means the first attempt"),
     });
 }
 
 /// What a good dead letter says of itself, and where a worker that writes it publishes it.
-fn letter(it: &InForce<'_, '_>) -> Option<Letter> {
+fn letter(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
     let dead_letters = it.arriving()?;
-    let header = |name: &str, meaning: &str, value: Option<String>| LetterHeader {
+    let header = |name: &str, meaning: &str, value: Option<String>| DeadLetterHeader {
         name: name.to_owned(),
         meaning: meaning.to_owned(),
         value,
     };
     let mut headers = vec![
         header("x-source-queue", "the queue in which it failed", Some(it.name.as_str().to_owned())),
-        header("x-first-failed-at", "when it failed first (RFC 3339)", None),
-        header("x-last-failed-at", "when it failed last (RFC 3339)", None),
-        header(RETRY_COUNT, "how often it was tried again", None),
-        header("x-last-error", "what the last attempt failed with", None),
+        header("x-first-failed-at", "time of the first failure (RFC 3339)", None),
+        header("x-last-failed-at", "time of the last failure (RFC 3339)", None),
+        header(RETRY_COUNT, "the number of retries", None),
+        header("x-last-error", "the error of the last attempt", None),
         header("x-consumer-version", "the version of the worker that failed last", None),
     ];
     if matches!(it.retry, Some(Retry::Republish(_))) {
-        headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was published first", None));
-        headers.push(header(ORIGINAL_ROUTING_KEY, "the key with which it was published first", None));
+        headers.push(header(ORIGINAL_EXCHANGE, "the exchange to which it was first published", None));
+        headers.push(header(ORIGINAL_ROUTING_KEY, "the key with which it was first published", None));
     }
     let direct =
         |queue: &QueueName| Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.as_str().to_owned()] };
@@ -168,5 +169,5 @@ fn letter(it: &InForce<'_, '_>) -> Option<Letter> {
         Some(_) | None => Some(by_exchange()).filter(|publish| !it.is_internal && is_taken(it, publish)),
     };
     let publish = publish.or_else(|| dead_letters.queue.as_ref().map(direct));
-    Some(Letter { publish, headers })
+    Some(DeadLetteredMessage { publish, headers })
 }

@@ -11,9 +11,9 @@ fn all(yaml: &str, version: BrokerVersion) -> Contracts {
     let text = format!("version: 1\nvhost: v\n{yaml}");
     let file = SourceFile { name: "t.yaml".to_owned(), text };
     let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
-    let dialect = Dialect::of(version);
-    let expansion = expand(&spec, &dialect).unwrap();
-    let vhosts = BTreeMap::from([(VhostName::new("v"), contracts(&spec, &expansion, &dialect))]);
+    let profile = BrokerProfile::of(version);
+    let expansion = expand(&spec, &profile).unwrap();
+    let vhosts = BTreeMap::from([(VhostName::new("v"), contracts(&spec, &expansion, &profile))]);
     Contracts { format_version: FORMAT_VERSION, broker_version: version, vhosts }
 }
 
@@ -69,7 +69,10 @@ fn a_queue_that_counts_wants_rejections() {
         assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Reject, requeue: Some(true) });
         assert_eq!(contract.max_retries, 3);
         assert!(contract.beware[0].starts_with("basic.nack with requeue=true is not counted by RabbitMQ 4.3"));
-        assert_eq!(contract.beware.last().unwrap(), "what is given up is dropped: there is no dead-letter exchange");
+        assert_eq!(
+            contract.beware.last().unwrap(),
+            "a message that is given up is dropped: there is no dead-letter exchange"
+        );
         assert_eq!((contract.letter, contract.retry_arrives, contract.original), (None, None, None));
     }
 }
@@ -128,14 +131,14 @@ fn queues_that_mean_to_drop_say_what_is_lost() {
         assert!(contract.is_drop_meant && contract.dead_letters.is_none());
         contract.beware.last().cloned().unwrap_or_default()
     };
-    assert_eq!(dropped(""), "what is given up is dropped: `deadLetter: none` says so");
+    assert_eq!(dropped(""), "a message that is given up is dropped: `deadLetter: none` is set");
     assert_eq!(
         dropped(", messageTtl: 5s, maxLength: 9"),
-        "what is given up, what expires and the oldest of a full queue are dropped: `deadLetter: none` says so"
+        "a message that is given up, one that expires and the oldest one of a full queue are dropped: `deadLetter: none` is set"
     );
     assert_eq!(
         dropped(", messageTtl: 5s, maxLength: 9, overflow: reject-publish"),
-        "what is given up and what expires are dropped: `deadLetter: none` says so"
+        "a message that is given up and one that expires are dropped: `deadLetter: none` is set"
     );
     // A policy takes them all the same.
     let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
@@ -191,10 +194,10 @@ fn variables_that_would_meet_are_an_error() {
         let yaml = format!("queues: {{{a}, {b}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n");
         variables(&all(&yaml, BrokerVersion::NEWEST_KNOWN)).err().map(|clash| clash.to_string())
     };
-    let said = "A_B_QUEUE would be said by two queues: `a-b` and `a.b`";
+    let said = "A_B_QUEUE would be set by two queues: `a-b` and `a.b`";
     assert_eq!(clash(["a.b", "a-b"]).as_deref(), Some(said));
     // `A_GIVE_UP` of the one is a variable of the other.
-    let said = "A_DEAD_LETTER_QUEUE would be said by two queues: `a` and `a.dead-letter`";
+    let said = "A_DEAD_LETTER_QUEUE would be set by two queues: `a` and `a.dead-letter`";
     assert_eq!(clash(["a", "a.dead-letter"]).as_deref(), Some(said));
     assert_eq!(clash(["a", "b"]), None);
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Two queues whose variables have the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{variable} would be said by two queues: `{first}` and `{second}`")]
+#[error("{variable} would be set by two queues: `{first}` and `{second}`")]
 pub struct Clash {
     /// The variable.
     pub variable: String,

@@ -35,7 +35,7 @@ pub enum DeleteReason {
     /// The spec lists it under `removed`.
     Removed,
     /// It is inside `owns` and the spec does not declare it: deleted only with `--prune`.
-    Undeclared,
+    Unmanaged,
     /// It was generated for retries that are no longer wanted so: deleted when nothing is in it any more.
     Retired,
 }

@@ -66,7 +66,7 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
         } else if scope.removed.contains(id) {
             Some(DeleteReason::Removed)
         } else {
-            scope.owns(name).then_some(DeleteReason::Undeclared)
+            scope.owns(name).then_some(DeleteReason::Unmanaged)
         }
     };
     let mut delete = |object: Object, reason| changes.push(Change::Delete { object, reason });
@@ -109,7 +109,7 @@ pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> O
         Destination::Exchange(name) => desired.exchanges.contains_key(name),
     };
     let foreign = scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
-    (declared && !foreign && scope.owns(binding.destination.name())).then_some(DeleteReason::Undeclared)
+    (declared && !foreign && scope.owns(binding.destination.name())).then_some(DeleteReason::Unmanaged)
 }
 
 /// Where two versions of one object differ, in the order in which the broker checks. Different kinds differ nowhere.

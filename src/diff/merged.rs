@@ -1,4 +1,4 @@
-//! A live topology together with the one of a spec.
+//! Merges the current topology with the one of a spec.
 
 use super::{Change, DeleteReason, diff};
 use crate::model::{Binding, Object, ObjectId, ObjectKind, Scope, Topology};
@@ -12,10 +12,10 @@ pub fn merged(current: &Topology, desired: &Topology, scope: &Scope, prune: &BTr
         match change {
             Change::Create(object) | Change::Alter { after: object, .. } => insert(&mut merged, object),
             Change::Delete { object, reason: DeleteReason::Removed } => remove(&mut merged, &object.id()),
-            Change::Delete { object, reason: DeleteReason::Undeclared } if prune.contains(&object.id().kind()) => {
+            Change::Delete { object, reason: DeleteReason::Unmanaged } if prune.contains(&object.id().kind()) => {
                 remove(&mut merged, &object.id());
             }
-            Change::Delete { reason: DeleteReason::Undeclared | DeleteReason::Retired, .. } => {}
+            Change::Delete { reason: DeleteReason::Unmanaged | DeleteReason::Retired, .. } => {}
         }
     }
     merged

@@ -2,8 +2,8 @@
 
 use super::dead_letter::Target;
 use super::holds::Holds;
-use crate::behaviour::Dialect;
 use crate::model::{ExchangeName, PolicyName, QueueName, QueueType};
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, PolicySpec, QueueSpec, RetrySpec, Setting};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
     pub(super) retry: &'a RetrySpec,
     /// Where its dead letters go, if they go anywhere.
     pub(super) end: Option<&'a End>,
-    pub(super) dialect: &'a Dialect,
+    pub(super) profile: &'a BrokerProfile,
     /// What it says itself, and what policies of the spec say of it.
     pub(super) holds: &'a Holds,
     /// Those policies.
@@ -30,7 +30,7 @@ pub struct End {
     pub exchange: ExchangeName,
     /// The key that the message gets; its own without it.
     pub routing_key: Option<String>,
-    /// The type of the exchange; `None` where it is somebody else's.
+    /// The type of the exchange; `None` if it is external.
     pub kind: Option<String>,
     /// The dead-letter queue, where the spec names one.
     pub queue: Option<QueueName>,
@@ -41,7 +41,7 @@ pub struct End {
 /// Why a strategy cannot carry a queue.
 pub(super) struct Refusal {
     pub(super) diagnostic: Box<Diagnostic>,
-    /// Whether another strategy is a way out.
+    /// Whether another strategy could resolve it.
     pub(super) is_of_strategy: bool,
 }
 
@@ -58,69 +58,70 @@ impl Refusal {
 }
 
 impl Case<'_> {
-    /// Where the way of trying again is said.
+    /// Returns the position of the retries.
     pub(super) fn at(&self) -> Location {
         self.retry.at()
     }
 
-    /// An error about the way of trying again.
+    /// Creates an error about the retries.
     pub(super) fn error(&self, message: String) -> Diagnostic {
         Diagnostic::error("retry-strategy", message, self.at())
     }
 
-    /// Strategies that only a quorum queue counts for.
+    /// Refuses a strategy that needs a quorum queue.
     pub(super) fn needs_quorum(&self, strategy: &str) -> Result<(), Refusal> {
         if self.queue_type.value == QueueType::Quorum {
             return Ok(());
         }
         let message = format!(
-            "strategy `{strategy}` needs a queue that counts deliveries, and queue `{}` is a {} queue",
+            "strategy `{strategy}` needs a queue that counts deliveries, but queue `{}` is a {} queue",
             self.name, self.queue_type.value
         );
-        Err(Refusal::of_strategy(self.error(message).also(self.queue_type.at, "its type is said here")))
+        Err(Refusal::of_strategy(self.error(message).also(self.queue_type.at, "the type is set here")))
     }
 
-    /// What the strategy sets itself may not be said beside it; a default gives way.
+    /// Refuses explicit settings that the strategy sets itself; a default is overridden.
     pub(super) fn sets(&self, arguments: &[(&str, &str)]) -> Result<(), Refusal> {
         for (argument, key) in arguments {
             let Some(setting) = self.queue.arguments.get(*argument) else { continue };
-            if setting.said_by != crate::spec::SaidBy::Defaults {
-                let message = format!("`{key}` is what the retries of queue `{}` set themselves", self.name);
+            if setting.set_by != crate::spec::SetBy::Defaults {
+                let message = format!("`{key}` conflicts with the retries of queue `{}`, which set it", self.name);
                 let diagnostic = Diagnostic::error("said-twice", message, setting.at);
-                let diagnostic = diagnostic.also(self.at(), "set by this");
+                let diagnostic = diagnostic.also(self.at(), "set by these retries");
                 return Err(Refusal::of_setting(diagnostic.hint("keep one of the two")));
             }
         }
         Ok(())
     }
 
-    /// The waits of a strategy that cannot do without them.
+    /// Returns the delays of a strategy that needs them.
     pub(super) fn delays(&self) -> Result<Vec<i64>, Refusal> {
         let delays = self.retry.delays();
         if delays.is_empty() {
-            let message = format!("nothing says how long the retries of queue `{}` wait", self.name);
+            let message = format!("the retries of queue `{}` have no delays", self.name);
             return Err(Refusal::of_strategy(self.error(message)));
         }
         Ok(delays)
     }
 
-    /// A retry that comes back to a full queue must not be lost, and there must not be too many tiers.
+    /// Checks that a retry that returns to a full queue is not lost, and that there are not too many delayed retry queues.
     pub(super) fn can_have_tiers(&self) -> Result<(), Refusal> {
         let count = self.retry.max_retries.value;
         if count > super::tiers::Tiers::MOST {
             let most = super::tiers::Tiers::MOST;
-            let message = format!("{count} retries with delays would be {count} tier queues; {most} is the most");
+            let message =
+                format!("{count} retries with delays need {count} delayed retry queues, the maximum is {most}");
             let diagnostic = Diagnostic::error("out-of-range", message, self.retry.max_retries.at);
             return Err(Refusal::of_strategy(diagnostic));
         }
         if let Some(overflow) = self.rejects().filter(|_| self.queue_type.value == QueueType::Classic) {
-            // Measured on all four versions: the tier's message is refused, and nobody keeps it.
+            // Measured on all four versions: the queue rejects the message of the delayed retry queue, and it is lost.
             let message = format!(
-                "queue `{}` refuses messages when it is full, and a classic queue would lose a retry that comes back then",
+                "queue `{}` rejects messages when it is full, and a classic queue would lose the retries that return then",
                 self.name
             );
             let diagnostic = overflow.error(message, self);
-            let hint = "use `type: quorum`, where the retry waits, or `overflow: drop-head`";
+            let hint = "use `type: quorum`, where retries wait for room, or `overflow: drop-head`";
             return Err(Refusal::of_setting(diagnostic.hint(hint)));
         }
         Ok(())

@@ -2,11 +2,11 @@
 //! arguments of the queue, or into a policy of its own.
 
 use super::case::End;
-use super::origin::Because;
+use super::origin::CreatedFor;
 use super::{Expander, text};
-use crate::behaviour::{Governed, Policies, wiring_policy};
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType};
+use crate::rabbitmq::{Governed, Policies, wiring_policy};
 use crate::spec::{DeadLetter, DeadLetterQueueSpec, Diagnostic, QueueSpec, Wiring};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -44,20 +44,20 @@ impl Expander<'_> {
             match made.entry(exchange.clone()) {
                 Entry::Vacant(vacant) => {
                     vacant.insert(Behind::new(name, written));
-                    let because = Because::DeadLetterExchange(name.clone());
+                    let because = CreatedFor::DeadLetterExchange(name.clone());
                     self.add_generated_exchange(exchange, generated, at, because);
                 }
                 Entry::Occupied(behind) => {
                     if let Err((other, message, hint)) = behind.into_mut().share(name, written) {
                         let other_at = self.spec.dead_letter_queues.get(other).map_or(at, |it| it.queue.at);
                         let diagnostic = Diagnostic::error("generated-name", message, at);
-                        self.diagnostics.push(diagnostic.also(other_at, "it is the exchange of this one").hint(hint));
+                        self.diagnostics.push(diagnostic.also(other_at, "this queue uses the exchange").hint(hint));
                     }
                 }
             }
             // The same binding may be declared; then the declaration is its origin.
             if self.topology.bindings.insert(binding.clone()) {
-                let because = Because::DeadLetterBinding(name.clone());
+                let because = CreatedFor::DeadLetterBinding(name.clone());
                 self.note(ObjectId::Binding(binding), written.queue.at, because);
             }
         }
@@ -69,13 +69,13 @@ impl Expander<'_> {
     pub(super) fn keep_dead_letters(&mut self, name: &QueueName, queue: &mut Queue) {
         const LIMIT: &str = "x-delivery-limit";
         let is_quorum = queue.queue_type() == Some(QueueType::Quorum);
-        if is_quorum && self.dialect.version.is_at_least(4, 0) && !queue.arguments.contains_key(LIMIT) {
+        if is_quorum && self.profile.version.is_at_least(4, 0) && !queue.arguments.contains_key(LIMIT) {
             queue.arguments.insert(LIMIT.to_owned(), (-1).into());
             self.scope.optional.entry(name.clone()).or_default().insert(LIMIT.to_owned());
         }
     }
 
-    /// The arguments that say where a queue's dead letters go; none where a policy says it.
+    /// Returns the dead-letter arguments of a queue; none if a policy sets them.
     pub(super) fn dead_letter_arguments(&self, name: &QueueName, queue: &QueueSpec) -> Arguments {
         match self.target(name, queue, Wiring::Arguments) {
             Some(target) => wire(target, "x-"),
@@ -87,7 +87,7 @@ impl Expander<'_> {
     /// is planned (`plan::wiring`).
     pub(super) fn wiring_policies(&mut self) {
         let declared = self.topology.policies.clone();
-        let policies = Policies::new(&declared, self.dialect.version);
+        let policies = Policies::new(&declared, self.profile.version);
         let dead_letter_queues = self.spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
         for (name, queue) in self.spec.queues.iter().chain(dead_letter_queues) {
             let Some((target, setting)) = self.target(name, queue, Wiring::Policy).zip(queue.dead_letter.as_ref())
@@ -101,10 +101,11 @@ impl Expander<'_> {
                 let at = self.spec.policies.get(policy).map_or(setting.at, |it| it.pattern.at);
                 let message = format!("the pattern of policy `{policy}` cannot be evaluated here");
                 let hint = format!(
-                    "queue `{name}` needs a policy that is merged with it: use \
-                     `wiring: arguments` there, or a plainer pattern"
+                    "topo must merge this policy with the one for queue `{name}`: use \
+                     `wiring: arguments` there, or a simpler pattern"
                 );
-                let diagnostic = Diagnostic::error("pattern", message, at).also(setting.at, "wired by a policy here");
+                let diagnostic =
+                    Diagnostic::error("pattern", message, at).also(setting.at, "this queue uses `wiring: policy`");
                 self.diagnostics.push(diagnostic.hint(hint));
                 continue;
             }
@@ -113,7 +114,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Where a queue sends its dead letters, if it sends them anywhere by that wiring.
+    /// Returns the dead-letter target of a queue with this wiring, if it has one.
     fn target(&self, name: &QueueName, queue: &QueueSpec, by: Wiring) -> Option<Target> {
         queue.dead_letter.as_ref().filter(|setting| setting.value.wiring() == Some(by))?;
         match self.guard_of(name) {
@@ -123,7 +124,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Where a queue's dead letters go in the end, if they go anywhere.
+    /// Returns the final dead-letter target of a queue, if it has one.
     pub(super) fn end(&self, queue: &QueueSpec) -> Option<End> {
         match &queue.dead_letter.as_ref()?.value {
             DeadLetter::Nowhere => None,
@@ -198,7 +199,7 @@ impl<'a> Behind<'a> {
         Self { first: (name, written), by_key: own_key(name, written).map(|key| (key, name)).into_iter().collect() }
     }
 
-    /// One more; or which other it cannot be beside, why not, and what to do.
+    /// Adds a queue, or returns the queue that it conflicts with, the reason and a hint.
     fn share(
         &mut self,
         name: &'a QueueName,
@@ -208,11 +209,11 @@ impl<'a> Behind<'a> {
         let (first, of_first) = self.first;
         let settings = |it: &DeadLetterQueueSpec| (it.exchange_type.value.clone(), it.exchange_internal);
         if settings(written) != settings(of_first) {
-            let message = format!("exchange `{exchange}` is that of dead-letter queue `{first}`, with other settings");
+            let message = format!("dead-letter queue `{first}` uses exchange `{exchange}` with other settings");
             return Err((
                 first,
                 message,
-                "say the same `type` and `internal` of both, or give each an exchange of its own",
+                "set the same `type` and `internal` for both, or give each an exchange of its own",
             ));
         }
         // Without a key of its own the first gets all, and so does this one.
@@ -221,8 +222,10 @@ impl<'a> Behind<'a> {
             Some(_) | None => Some(first),
         };
         let Some(other) = other else { return Ok(()) };
-        let message = format!("every dead letter for `{other}` would come here, too, by exchange `{exchange}`");
-        let hint = "give each an exchange of its own, or give both `type: direct` and each a `routingKey` of its own";
+        let message =
+            format!("exchange `{exchange}` would route every dead-lettered message for `{other}` to this queue too");
+        let hint =
+            "give each an exchange of its own, or set `type: direct` for both and a different `routingKey` for each";
         Err((other, message, hint))
     }
 }
@@ -237,7 +240,7 @@ fn own_key(name: &QueueName, written: &DeadLetterQueueSpec) -> Option<String> {
     }
 }
 
-/// The two settings, as arguments (`x-…`) or as keys of a policy.
+/// Returns both settings, as arguments (`x-…`) or as keys of a policy.
 fn wire(target: Target, prefix: &str) -> Arguments {
     let mut arguments = Arguments::new();
     arguments.insert(format!("{prefix}dead-letter-exchange"), text(target.exchange.as_str()));

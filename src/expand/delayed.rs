@@ -19,14 +19,15 @@ impl Delayed {
     pub(super) fn of(case: &Case<'_>) -> Result<Self, Refusal> {
         case.needs_quorum("delayed")?;
         let known = KnownArgument::named("x-delayed-retry-type");
-        let version = case.dialect.version;
+        let version = case.profile.version;
         if !known.is_some_and(|known| known.is_taken(QueueType::Quorum, version)) {
-            let message = format!("strategy `delayed` needs RabbitMQ 4.3, and this is {version}");
+            let message = format!("strategy `delayed` needs RabbitMQ 4.3, the broker is {version}");
             return Err(Refusal::of_strategy(case.error(message)));
         }
         let delays = if case.retry.max_retries.value > 0 { case.delays()? } else { Vec::new() };
         if !crate::spec::is_even(&delays) {
-            let message = format!("the delays of queue `{}` do not grow evenly, which `delayed` needs", case.name);
+            let message =
+                format!("strategy `delayed` needs delays that grow linearly; those of queue `{}` do not", case.name);
             return Err(Refusal::of_strategy(case.error(message)));
         }
         case.sets(&[

@@ -1,48 +1,48 @@
-//! What holds for a queue that is to retry: what it says itself, and what the policy of the spec says that governs it.
+//! Effective settings of a queue with retries: its own, and those of the policy of the spec that applies to it.
 
 use super::Expander;
 use super::case::Case;
-use crate::behaviour::{Effective, Governed, Policies, Source, WhenFull, effective};
 use crate::model::{ArgumentValue, QueueName};
+use crate::rabbitmq::{Effective, Governed, Policies, Source, WhenFull, effective};
 use crate::spec::{Diagnostic, Location, QueueSpec};
 use std::collections::BTreeMap;
 
-/// By policy key, for each policy that may be the one that governs it.
+/// Effective settings by policy key, for each policy that may apply.
 pub(super) type Holds = Vec<BTreeMap<String, Effective>>;
 
-/// A setting that holds, and where it is said.
+/// An effective setting with its position.
 pub(super) struct Said<'a> {
-    /// What it says.
+    /// The value.
     pub(super) value: &'a ArgumentValue,
     at: Location,
     policy: Option<String>,
 }
 
 impl Expander<'_> {
-    /// What holds for a queue, as far as the spec says it.
+    /// Returns the effective settings of a queue, as far as the spec sets them.
     pub(super) fn holds(&self, name: &QueueName, written: &QueueSpec, policies: &Policies<'_>) -> Holds {
         let mut queue = self.queue(name, written);
-        // What the retries set themselves is not known yet.
+        // The settings of the retries are not known yet.
         queue.arguments.retain(|argument, _| argument == "x-queue-type" || written.arguments.contains_key(argument));
         let governing = policies.governing(name.as_str(), Governed::from(&queue));
-        governing.possible().iter().map(|policy| effective(&queue, *policy, None, self.dialect)).collect()
+        governing.possible().iter().map(|policy| effective(&queue, *policy, None, self.profile)).collect()
     }
 }
 
 impl Case<'_> {
-    /// What is said for a policy's key, whichever policy governs the queue; nothing where that decides.
+    /// Returns the value of a policy key, if it does not depend on which policy applies to the queue.
     pub(super) fn said(&self, key: &str) -> Option<Said<'_>> {
-        let each: Option<Vec<Said<'_>>> = self.holds.iter().map(|holds| self.said_by(key, holds.get(key)?)).collect();
+        let each: Option<Vec<Said<'_>>> = self.holds.iter().map(|holds| self.set_by(key, holds.get(key)?)).collect();
         each?.into_iter().next()
     }
 
-    /// The `overflow` that makes a full queue refuse publishers, if it does.
+    /// Returns the `overflow` with which a full queue rejects messages, if it is set.
     pub(super) fn rejects(&self) -> Option<Said<'_>> {
         let kind = Some(self.queue_type.value);
         self.said("overflow").filter(|said| WhenFull::of(Some(said.value), kind).refuses())
     }
 
-    fn said_by<'s>(&'s self, key: &str, holds: &'s Effective) -> Option<Said<'s>> {
+    fn set_by<'s>(&'s self, key: &str, holds: &'s Effective) -> Option<Said<'s>> {
         let (at, policy) = match &holds.source {
             Source::Argument => (self.queue.arguments.get(&format!("x-{key}"))?.at, None),
             Source::Policy(name) => {
@@ -56,7 +56,7 @@ impl Case<'_> {
 }
 
 impl Said<'_> {
-    /// An error about it, beside the retries of a queue.
+    /// Creates an error about a conflict with the retries of a queue.
     pub(super) fn error(&self, message: String, case: &Case<'_>) -> Diagnostic {
         let diagnostic = Diagnostic::error("retry-strategy", message, self.at);
         match &self.policy {
@@ -69,18 +69,18 @@ impl Said<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::behaviour::Dialect;
     use crate::expand::expand;
     use crate::expand::tests::spec;
+    use crate::rabbitmq::BrokerProfile;
 
-    /// The error for a queue with these keys beside these policies, with all its places; empty where it is fine.
+    /// Returns the error for a queue with these keys and policies, with all positions; empty if there is none.
     fn refused(version: &str, keys: &str, policies: &str) -> String {
         let text = format!(
             "queues: {{w: {{{keys}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\npolicies: {{{policies}}}\n"
         );
         let whole = format!("version: 1\nvhost: shop\n{text}");
-        let dialect = Dialect::of(version.parse().unwrap());
-        let Err(found) = expand(&spec(&text), &dialect) else { return String::new() };
+        let profile = BrokerProfile::of(version.parse().unwrap());
+        let Err(found) = expand(&spec(&text), &profile) else { return String::new() };
         let one = found.iter().next().expect("an error");
         let also = one.secondary.iter().map(|(at, label)| format!("\n{}: {label}", &whole[at.start..at.end]));
         format!("{}: {}{}", &whole[one.primary.start..one.primary.end], one.message, also.collect::<String>())
@@ -93,8 +93,8 @@ mod tests {
         let found = refused("3.10.8", LADDER, "ttl: {pattern: '^w', definition: {messageTtl: 1h}}");
         assert_eq!(
             found,
-            "messageTtl: a ladder on RabbitMQ 3.10.8 cannot stand beside `messageTtl`: a message that dies by it after a retry \
-             would be dropped as a cycle, which is guarded against from 3.13 on\n\
+            "messageTtl: a ladder on RabbitMQ 3.10.8 does not support `messageTtl`: before 3.13, the broker drops a message as \
+             a cycle if this setting dead-letters it after a retry\n\
              w: policy `ttl` governs queue `w`\n\
              delays: the retries of queue `w`"
         );
@@ -106,7 +106,7 @@ mod tests {
             ("type: quorum, maxLength: 5, overflow: reject-publish, retry: {delays: [1s]}", "overflow: drop-head"),
         ] {
             let policy = format!("p: {{pattern: '^w$', definition: {{{definition}}}}}");
-            assert!(refused("3.10.8", keys, &policy).contains("cannot stand beside"), "{keys} with {definition}");
+            assert!(refused("3.10.8", keys, &policy).contains("does not support"), "{keys} with {definition}");
             assert_eq!(refused("3.13.0", keys, &policy), "", "{keys} with {definition}");
         }
     }
@@ -130,7 +130,7 @@ mod tests {
         let policy = "full: {pattern: '^w$', definition: {maxLength: 5, overflow: reject-publish}}";
         let found = refused("4.3.0", LADDER, policy);
         assert!(
-            found.starts_with("overflow: queue `w` refuses messages when it is full, and a classic queue would lose")
+            found.starts_with("overflow: queue `w` rejects messages when it is full, and a classic queue would lose")
         );
         assert!(found.contains("\nw: policy `full` governs queue `w`\n"), "{found}");
         // The argument wins on a classic queue.

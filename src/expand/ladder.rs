@@ -5,9 +5,9 @@ use super::case::{Case, End, Refusal};
 use super::objects::Objects;
 use super::text;
 use super::tiers::Tiers;
-use crate::behaviour::Dialect;
 use crate::model::naming;
 use crate::model::{Arguments, Binding, Destination};
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Location, Wiring};
 
 /// Deaths that were no rejection. A message that leaves the queue by one of them and comes back from a tier is dropped by
@@ -34,7 +34,7 @@ impl Ladder {
         let end = end(case)?;
         let Some(over) = naming::retry_key_pattern(case.name) else {
             let message = format!(
-                "a word of the name of queue `{}` is a wildcard of topic exchanges, which a ladder binds by",
+                "the name of queue `{}` contains a topic wildcard as a word, and a ladder uses topic bindings",
                 case.name
             );
             return Err(Refusal::of_strategy(Diagnostic::error("generated-name", message, case.at())));
@@ -51,7 +51,7 @@ impl Ladder {
     /// All that it needs on a broker of that kind. Each exchange is the alternate of the one before it, so that the first
     /// that knows a message takes it, and no other: that is how a key can change its tier without a message in both, or
     /// in none (`plan/switches.rs`).
-    pub fn objects(&self, dialect: &Dialect) -> Objects {
+    pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let queue = &self.tiers.queue;
         let (guard, first) = (naming::guard_exchange(queue), naming::first_exchange(queue));
         let end = Destination::Exchange(self.end.exchange.clone());
@@ -62,7 +62,7 @@ impl Ladder {
         objects.exchange(naming::switch_of(&first), "fanout", None);
         // 3.8 refuses `all-with-x` (`rabbit_exchange_type_headers:validate_binding`); the header is there from 3.13 on.
         // Between the two they match nothing, and are there so that an upgrade changes nothing.
-        if dialect.version.is_at_least(3, 10) {
+        if profile.version.is_at_least(3, 10) {
             for death in FINAL_DEATHS {
                 let arguments: Arguments = [("x-match", "all-with-x"), ("x-last-death-reason", death)]
                     .map(|(k, v)| (k.to_owned(), text(v)))
@@ -87,14 +87,14 @@ impl Ladder {
         }
         // The key of the last retry, and of those that there were before there were fewer.
         objects.bind(&over, self.over.clone(), end);
-        self.tiers.add_to(&mut objects, dialect);
+        self.tiers.add_to(&mut objects, profile);
         objects
     }
 }
 
 /// Below 3.13 nothing tells a rejection from another death, so there must be no other.
 fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
-    let version = case.dialect.version;
+    let version = case.profile.version;
     if version.is_at_least(3, 13) {
         return Ok(());
     }
@@ -109,8 +109,8 @@ fn unguarded(case: &Case<'_>) -> Result<(), Refusal> {
         None => Ok(()),
         Some((key, said)) => {
             let message = format!(
-                "a ladder on RabbitMQ {version} cannot stand beside `{key}`: a message that dies by it after a retry \
-                 would be dropped as a cycle, which is guarded against from 3.13 on"
+                "a ladder on RabbitMQ {version} does not support `{key}`: before 3.13, the broker drops a message as a \
+                 cycle if this setting dead-letters it after a retry"
             );
             Err(Refusal::of_strategy(said.error(message, case)))
         }
@@ -124,7 +124,7 @@ fn keeps_keys(case: &Case<'_>) -> Result<(), Refusal> {
         None => Ok(()),
         Some(said) => {
             let message = format!(
-                "a dead-letter routing key replaces the keys by which the ladder of queue `{}` counts: every retry would \
+                "a dead-letter routing key replaces the routing keys that count the retries of queue `{}`: every retry would \
                  be the first",
                 case.name
             );
@@ -145,28 +145,30 @@ fn end(case: &Case<'_>) -> Result<End, Refusal> {
         Err(Refusal::of_setting(diagnostic.also(case.at(), format!("the retries of queue `{name}`")).hint(hint)))
     };
     let Some(end) = case.end else {
-        let message = format!("the ladder of queue `{name}` needs a place for messages whose retries are used up");
+        let message =
+            format!("the ladder of queue `{name}` needs a dead-letter queue for messages that have no retries left");
         let hint = "add `deadLetter:` with an entry of `deadLetterQueues`; or use another strategy";
         return refused(message, hint);
     };
-    let fanout = "let it be a fanout (the default), or use strategy `republish` or `redeliver`";
+    let fanout = "use a fanout exchange (the default), or strategy `republish` or `redeliver`";
     if end.exchange.as_str().is_empty() {
-        let message =
-            "the dead letters of a ladder cannot go to the default exchange: it cannot be bound to".to_owned();
-        return refused(message, "name an entry of `deadLetterQueues`: it gets an exchange of its own");
+        let message = "the dead-lettered messages of a ladder cannot go to the default exchange, which cannot be bound"
+            .to_owned();
+        return refused(message, "use an entry of `deadLetterQueues`, which has its own exchange");
     }
     match (end.kind.as_deref(), &end.routing_key) {
         (Some("direct"), _) => {
             let message = format!(
-                "the dead letters of a ladder keep their own keys, which direct exchange `{}` would not know",
+                "the dead-lettered messages of a ladder keep their own keys, which direct exchange `{}` does not route",
                 end.exchange
             );
             refused(message, fanout)
         }
         (Some("fanout" | "headers"), _) | (_, None) => Ok(end.clone()),
         (Some(_) | None, Some(key)) => {
-            let message = format!("the dead letters of a ladder keep their own keys: they cannot get the key {key:?}");
-            refused(message, "take the routing key away, and bind the dead-letter queue so that it takes every key")
+            let message =
+                format!("the dead-lettered messages of a ladder keep their own keys and cannot get the key {key:?}");
+            refused(message, "remove the routing key, and bind the dead-letter queue for all keys")
         }
     }
 }

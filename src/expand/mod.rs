@@ -1,7 +1,7 @@
-//! A spec into the topology that it stands for, remembering why each object exists.
+//! Expands a spec to its topology, and records why each object exists.
 //!
 //! Dead-letter queues become an exchange, a queue and a binding; `deadLetter` becomes arguments or a policy; retries
-//! become exchanges, tier queues and bindings, or arguments. Of the broker only its [`Dialect`] is known here: which of its
+//! become exchanges, tier queues and bindings, or arguments. Of the broker only its [`BrokerProfile`] is known here: which of its
 //! policies a generated one displaces is the planner's affair.
 
 mod case;
@@ -22,26 +22,26 @@ pub use case::End;
 pub use delayed::Delayed;
 pub use ladder::Ladder;
 pub use objects::Objects;
-pub use origin::{Because, Origin};
+pub use origin::{CreatedFor, Origin};
 pub use redeliver::Redeliver;
 pub use republish::Republish;
 pub use retry::Retry;
 pub use tiers::Tiers;
 
-use crate::behaviour::Dialect;
 use crate::model::{
     ArgumentValue, Arguments, Exchange, ExchangeName, Glob, ObjectId, Places, Policy, PolicyName, Queue, QueueName,
     Scope, Topology, Vhost,
 };
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Location, QueueSpec, Setting, Sourced, Spec};
 use std::collections::BTreeMap;
 
-/// What a spec stands for.
+/// The expansion of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expansion {
     /// Everything that the vhost should hold.
     pub topology: Topology,
-    /// What the spec answers for, and what is somebody else's.
+    /// The names that the spec manages, and external objects.
     pub scope: Scope,
     /// Why each object of the topology exists.
     pub origins: BTreeMap<ObjectId, Origin>,
@@ -55,13 +55,13 @@ pub struct Expansion {
 /// Generated names that are too long, taken, to be removed or ignored; patterns that cannot be evaluated here although a
 /// policy has to be merged; retries that the queue or the broker cannot carry. What a newer broker refuses, an older one
 /// does, too: no error here goes away by an older version.
-pub fn expand(spec: &Spec, dialect: &Dialect) -> Result<Expansion, Diagnostics> {
-    let (expansion, diagnostics) = expand_all(spec, dialect);
+pub fn expand(spec: &Spec, profile: &BrokerProfile) -> Result<Expansion, Diagnostics> {
+    let (expansion, diagnostics) = expand_all(spec, profile);
     diagnostics.or_value(expansion)
 }
 
 /// The same as far as it can be expanded, and everything that is in the way.
-pub fn expand_all(spec: &Spec, dialect: &Dialect) -> (Expansion, Diagnostics) {
+pub fn expand_all(spec: &Spec, profile: &BrokerProfile) -> (Expansion, Diagnostics) {
     let vhost = Vhost {
         description: spec.description.as_ref().map(|it| it.value.clone()),
         tags: Vec::new(),
@@ -69,7 +69,7 @@ pub fn expand_all(spec: &Spec, dialect: &Dialect) -> (Expansion, Diagnostics) {
     };
     let mut expander = Expander {
         spec,
-        dialect,
+        profile,
         retries: BTreeMap::new(),
         topology: Topology { settings: Some(vhost), ..Topology::missing(spec.vhost.value.clone()) },
         scope: scope(spec),
@@ -77,13 +77,13 @@ pub fn expand_all(spec: &Spec, dialect: &Dialect) -> (Expansion, Diagnostics) {
         places: BTreeMap::new(),
         diagnostics: Diagnostics::new(),
     };
-    expander.note(ObjectId::Vhost, spec.vhost.at, Because::Declared);
+    expander.note(ObjectId::Vhost, spec.vhost.at, CreatedFor::Declared);
     expander.policies();
     expander.decide_retries();
     expander.exchanges();
     expander.queues();
     for (binding, written) in &spec.bindings {
-        expander.note(ObjectId::Binding(binding.clone()), written.at, Because::Declared);
+        expander.note(ObjectId::Binding(binding.clone()), written.at, CreatedFor::Declared);
         expander.topology.bindings.insert(binding.clone());
     }
     expander.dead_letter_queues();
@@ -108,7 +108,7 @@ fn scope(spec: &Spec) -> Scope {
 /// The topology as far as it is made.
 struct Expander<'a> {
     spec: &'a Spec,
-    dialect: &'a Dialect,
+    profile: &'a BrokerProfile,
     /// How the queues retry that do, and where that is said.
     retries: BTreeMap<QueueName, (Location, Retry)>,
     topology: Topology,
@@ -120,26 +120,26 @@ struct Expander<'a> {
 }
 
 impl Expander<'_> {
-    fn note(&mut self, id: ObjectId, at: Location, because: Because) {
+    fn note(&mut self, id: ObjectId, at: Location, because: CreatedFor) {
         self.origins.insert(id.clone(), Origin::new(self.spec, at, because));
         self.places.insert(id, at);
     }
 
     fn note_declared(&mut self, id: ObjectId, at: Location, places: &Places) {
-        let origin = Origin { places: places.clone(), ..Origin::new(self.spec, at, Because::Declared) };
+        let origin = Origin { places: places.clone(), ..Origin::new(self.spec, at, CreatedFor::Declared) };
         self.origins.insert(id.clone(), origin);
         self.places.insert(id, at);
     }
 
-    /// Whether a generated object can have its name; reports why not.
+    /// Whether a generated object can have its name; reports the reason otherwise.
     fn can_generate(&mut self, id: &ObjectId, name: &str, at: Location) -> bool {
-        let generated = format!("{} `{name}`, which is generated here,", id.kind());
+        let generated = format!("{} `{name}`, which topo generates here,", id.kind());
         let problem = if name.len() > crate::model::names::LONGEST_NAME {
-            Some((format!("{generated} has a name of {} bytes; 255 is the most", name.len()), None))
+            Some((format!("{generated} has a name of {} bytes, the maximum is 255", name.len()), None))
         } else if let Some(first) = self.places.get(id) {
-            Some((format!("{generated} is declared, too"), Some((*first, "declared here"))))
+            Some((format!("{generated} is also declared"), Some((*first, "declared here"))))
         } else if let Some(removed) = self.spec.removed.iter().find(|removed| removed.value == *id) {
-            Some((format!("{generated} is to be removed, too"), Some((removed.at, "removed here"))))
+            Some((format!("{generated} is also listed under `removed`"), Some((removed.at, "removed here"))))
         } else {
             let glob = self.spec.ignore.iter().find(|glob| glob.value.matches(name));
             glob.map(|glob| (format!("{generated} is matched by `ignore`"), Some((glob.at, "ignored here"))))
@@ -192,7 +192,7 @@ impl Expander<'_> {
                 priority: written.priority,
                 definition: written.definition.iter().map(|(key, it)| (key.clone(), it.value.clone())).collect(),
             };
-            self.note(ObjectId::Policy(name.clone()), written.at, Because::Declared);
+            self.note(ObjectId::Policy(name.clone()), written.at, CreatedFor::Declared);
             self.topology.policies.insert(name.clone(), policy);
         }
     }
@@ -221,7 +221,7 @@ impl Expander<'_> {
         let mut arguments: Arguments =
             written.arguments.iter().map(|(name, it)| (name.clone(), it.value.clone())).collect();
         if let Some(queue_type) = &written.queue_type {
-            // Always said: a changed default of the vhost would turn every redeclare into a conflict.
+            // Always set, because a changed default of the vhost would make every redeclare a conflict.
             arguments.insert("x-queue-type".to_owned(), queue_type.value.as_str().into());
         }
         arguments.extend(self.dead_letter_arguments(name, written));
@@ -236,7 +236,7 @@ impl Expander<'_> {
         }
     }
 
-    fn add_generated_exchange(&mut self, name: ExchangeName, exchange: Exchange, at: Location, because: Because) {
+    fn add_generated_exchange(&mut self, name: ExchangeName, exchange: Exchange, at: Location, because: CreatedFor) {
         let id = ObjectId::Exchange(name.clone());
         if self.can_generate(&id, name.as_str(), at) {
             self.note(id, at, because);
@@ -247,7 +247,7 @@ impl Expander<'_> {
     fn add_generated_policy(&mut self, name: PolicyName, policy: Policy, at: Location, queue: &QueueName) {
         let id = ObjectId::Policy(name.clone());
         if self.can_generate(&id, name.as_str(), at) {
-            self.note(id, at, Because::DeadLetterPolicy(queue.clone()));
+            self.note(id, at, CreatedFor::DeadLetterPolicy(queue.clone()));
             self.topology.policies.insert(name, policy);
         }
     }

@@ -15,7 +15,7 @@ pub struct Origin {
     /// The column in characters, from 1.
     pub column: usize,
     /// Why it exists.
-    pub because: Because,
+    pub because: CreatedFor,
     /// Where its arguments are said.
     #[serde(skip_serializing_if = "Places::is_empty", default)]
     pub places: Places,
@@ -24,7 +24,7 @@ pub struct Origin {
 /// Why an object exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Because {
+pub enum CreatedFor {
     /// The spec declares it.
     Declared,
     /// It is the exchange of a dead-letter queue.
@@ -39,7 +39,7 @@ pub enum Because {
 
 impl Origin {
     /// From a place in the spec.
-    pub(crate) fn new(spec: &Spec, at: Location, because: Because) -> Self {
+    pub(crate) fn new(spec: &Spec, at: Location, because: CreatedFor) -> Self {
         let file = spec.files.get(at.file).cloned().unwrap_or_default();
         Self { file, line: at.line, column: at.column, because, places: Places::new() }
     }
@@ -50,11 +50,11 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
         match &self.because {
-            Because::Declared => Ok(()),
-            Because::DeadLetterExchange(queue) => write!(f, " (dead-letter exchange of {queue})"),
-            Because::DeadLetterBinding(queue) => write!(f, " (binding of dead-letter queue {queue})"),
-            Because::DeadLetterPolicy(queue) => write!(f, " (dead-letter wiring of {queue})"),
-            Because::Retry(queue) => write!(f, " (retries of {queue})"),
+            CreatedFor::Declared => Ok(()),
+            CreatedFor::DeadLetterExchange(queue) => write!(f, " (dead-letter exchange of {queue})"),
+            CreatedFor::DeadLetterBinding(queue) => write!(f, " (binding of dead-letter queue {queue})"),
+            CreatedFor::DeadLetterPolicy(queue) => write!(f, " (dead-letter wiring of {queue})"),
+            CreatedFor::Retry(queue) => write!(f, " (retries of {queue})"),
         }
     }
 }

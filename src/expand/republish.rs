@@ -4,8 +4,8 @@
 use super::case::{Case, End, Refusal};
 use super::objects::Objects;
 use super::tiers::Tiers;
-use crate::behaviour::Dialect;
 use crate::model::{Destination, QueueName};
+use crate::rabbitmq::BrokerProfile;
 
 /// The republishing of one queue's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Republish {
     }
 
     /// All that it needs on a broker of that kind; nothing without tiers.
-    pub fn objects(&self, dialect: &Dialect) -> Objects {
+    pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         let mut objects = Objects::default();
         let Some(tiers) = &self.tiers else { return objects };
         // The alternate of the latter, `Q.retry.first`, is a ladder's: here it is never made, and to the broker an alternate
@@ -66,7 +66,7 @@ impl Republish {
         for (number, name) in tiers.names() {
             objects.bind(&retry, number.to_string(), Destination::Queue(name));
         }
-        tiers.add_to(&mut objects, dialect);
+        tiers.add_to(&mut objects, profile);
         objects
     }
 }

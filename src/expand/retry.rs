@@ -5,21 +5,21 @@ use super::case::{Case, End, Refusal};
 use super::delayed::Delayed;
 use super::ladder::Ladder;
 use super::objects::Objects;
-use super::origin::Because;
+use super::origin::CreatedFor;
 use super::redeliver::Redeliver;
 use super::republish::Republish;
-use crate::behaviour::{Dialect, Policies};
 use crate::model::names::LONGEST_NAME;
 use crate::model::naming;
 use crate::model::units::duration;
 use crate::model::{Arguments, Family, ObjectId, QueueName, QueueType, Strategy};
+use crate::rabbitmq::{BrokerProfile, Policies};
 use crate::spec::{Diagnostic, Location, RetrySpec};
 use std::fmt;
 
 #[cfg(test)]
 mod tests;
 
-/// After so many waits a line is cut.
+/// The maximum number of delays in one line.
 const SHOWN_WAITS: usize = 10;
 
 /// How one queue retries.
@@ -46,7 +46,7 @@ impl Retry {
         }
     }
 
-    /// The strategy that is said, or the one that stands for what is said; `None`: the first failure is final.
+    /// Resolves the strategy, explicit or by default; `None` if the first failure is final.
     fn of(case: &Case<'_>) -> Result<Option<Self>, Box<Diagnostic>> {
         let retry = case.retry;
         let said = retry.strategy.as_ref().map(|it| it.value);
@@ -112,16 +112,16 @@ impl Retry {
         }
     }
 
-    /// What it needs beside the queue.
-    pub fn objects(&self, dialect: &Dialect) -> Objects {
+    /// Returns the objects that it needs in addition to the queue.
+    pub fn objects(&self, profile: &BrokerProfile) -> Objects {
         match self {
-            Self::Ladder(it) => it.objects(dialect),
-            Self::Republish(it) => it.objects(dialect),
+            Self::Ladder(it) => it.objects(profile),
+            Self::Republish(it) => it.objects(profile),
             Self::Redeliver(_) | Self::Delayed(_) => Objects::default(),
         }
     }
 
-    /// What the queue itself gets, beside its dead-letter exchange.
+    /// Returns the arguments of the queue, in addition to its dead-letter exchange.
     pub fn arguments(&self) -> Arguments {
         match self {
             Self::Ladder(_) | Self::Republish(_) => Arguments::new(),
@@ -168,19 +168,17 @@ impl fmt::Display for Retry {
     }
 }
 
-/// Only a count, and a queue that cannot count. Republishing without a word would enforce nothing.
+/// Refuses `maxRetries` alone on a queue that does not count deliveries. Republishing by default would enforce nothing.
 fn no_strategy(case: &Case<'_>) -> Diagnostic {
-    let message = format!(
-        "queue `{}` is a classic queue, which does not count deliveries: `maxRetries` alone says nothing of who does",
-        case.name
-    );
-    let hint = "add delays, for a ladder that the broker keeps: `retry: {delays: [5s, 30s]}`; or write \
-                `retry: {strategy: republish}` where the workers count; or use `type: quorum`";
+    let message =
+        format!("`maxRetries` alone is not enough for classic queue `{}`, which does not count deliveries", case.name);
+    let hint = "add delays for a retry ladder in the broker: `retry: {delays: [5s, 30s]}`; or use \
+                `retry: {strategy: republish}` if the workers count; or use `type: quorum`";
     let diagnostic = Diagnostic::error("retry-strategy", message, case.retry.max_retries.at);
-    diagnostic.also(case.queue_type.at, "its type is said here").hint(hint)
+    diagnostic.also(case.queue_type.at, "the type is set here").hint(hint)
 }
 
-/// With the strategies that would work, where the strategy is what stands in the way.
+/// Adds the strategies that would work, if the strategy is the reason.
 fn explained(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
     let Refusal { diagnostic, is_of_strategy } = refusal;
     if !is_of_strategy {
@@ -196,11 +194,11 @@ fn explained(refusal: Refusal, case: &Case<'_>) -> Box<Diagnostic> {
         words.join(" or ")
     };
     if !as_it_is.is_empty() {
-        return Box::new(diagnostic.hint(format!("{} would work here", words(&as_it_is))));
+        return Box::new(diagnostic.hint(format!("use {}", words(&as_it_is))));
     }
     // The same strategy, too, may do without.
     let without = working(&RetrySpec { schedule: None, jitter: None, ..case.retry.clone() });
-    let hint = format!("without delays, {} would work here", words(&without));
+    let hint = format!("remove the delays and use {}", words(&without));
     Box::new(diagnostic.maybe_hint((!without.is_empty()).then_some(hint)))
 }
 
@@ -209,13 +207,13 @@ impl Expander<'_> {
     pub(super) fn decide_retries(&mut self) {
         let spec = self.spec;
         let declared = self.topology.policies.clone();
-        let policies = Policies::new(&declared, self.dialect.version);
+        let policies = Policies::new(&declared, self.profile.version);
         for (name, queue) in &spec.queues {
             let Some((retry, queue_type)) = queue.retry.as_ref().zip(queue.queue_type.as_ref()) else { continue };
             let end = self.end(queue);
             let holds = &self.holds(name, queue, &policies);
-            let (dialect, policies) = (self.dialect, &spec.policies);
-            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), dialect, holds, policies };
+            let (profile, policies) = (self.profile, &spec.policies);
+            let case = Case { name, queue, queue_type, retry, end: end.as_ref(), profile, holds, policies };
             match Retry::of(&case) {
                 Ok(Some(retry)) => {
                     self.retries.insert(name.clone(), (case.at(), retry));
@@ -226,11 +224,11 @@ impl Expander<'_> {
         }
     }
 
-    /// Makes what the retries need.
+    /// Creates the objects of the retries.
     pub(super) fn make_retries(&mut self) {
         let retries = std::mem::take(&mut self.retries);
         for (name, (at, retry)) in &retries {
-            let objects = retry.objects(self.dialect);
+            let objects = retry.objects(self.profile);
             self.scope.families.push(Family {
                 queue: name.clone(),
                 strategy: retry.strategy(),
@@ -254,7 +252,7 @@ impl Expander<'_> {
         }
         let suffix = longest.strip_prefix(queue.as_str()).unwrap_or(longest);
         let message = format!(
-            "the name of queue `{queue}` is too long to be retried: `{suffix}` is put behind it, and 255 bytes are the most"
+            "the name of queue `{queue}` is too long for retries: with the suffix `{suffix}` it exceeds 255 bytes"
         );
         let diagnostic = Diagnostic::error("generated-name", message, at);
         let room = LONGEST_NAME - suffix.len();
@@ -263,7 +261,7 @@ impl Expander<'_> {
     }
 
     fn add_generated(&mut self, queue: &QueueName, objects: Objects, at: Location) {
-        let because = || Because::Retry(queue.clone());
+        let because = || CreatedFor::Retry(queue.clone());
         for (name, exchange) in objects.exchanges {
             self.add_generated_exchange(name, exchange, at, because());
         }
@@ -283,7 +281,7 @@ impl Expander<'_> {
         self.scope.optional.extend(objects.optional);
     }
 
-    /// The exchange that a queue's dead letters go to first, where that is not where they end.
+    /// Returns the first dead-letter exchange of a queue, if it is not the final target.
     pub(super) fn guard_of(&self, queue: &QueueName) -> Option<crate::model::ExchangeName> {
         match self.retries.get(queue) {
             Some((_, Retry::Ladder(_))) => Some(naming::guard_exchange(queue)),

@@ -19,12 +19,13 @@ fn expanded(text: &str) -> Expansion {
 }
 
 pub(super) fn expanded_for(version: &str, text: &str) -> Expansion {
-    expand(&spec(text), &Dialect::of(version.parse().unwrap())).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+    expand(&spec(text), &BrokerProfile::of(version.parse().unwrap()))
+        .unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
 }
 
 fn errors(text: &str) -> String {
-    let dialect = Dialect::of(crate::model::BrokerVersion::NEWEST_KNOWN);
-    expand(&spec(text), &dialect).expect_err("this spec cannot be expanded").to_string()
+    let profile = BrokerProfile::of(crate::model::BrokerVersion::NEWEST_KNOWN);
+    expand(&spec(text), &profile).expect_err("this spec cannot be expanded").to_string()
 }
 
 /// The topology in one line an object.
@@ -166,7 +167,10 @@ fn the_scope_says_whose_is_what() {
 fn generated_names_can_be_taken() {
     let dead = "deadLetterQueues: {d: {type: quorum}}\n";
     let declared = errors(&format!("exchanges: {{d.dlx: {{type: topic}}}}\n{dead}"));
-    assert_eq!(declared, "4:20: error[generated-name]: exchange `d.dlx`, which is generated here, is declared, too\n");
+    assert_eq!(
+        declared,
+        "4:20: error[generated-name]: exchange `d.dlx`, which topo generates here, is also declared\n"
+    );
     let wired = "queues: {q: {type: quorum, deadLetter: {queue: d, wiring: policy}}}\n";
     assert!(errors(&format!("ignore: [\"q.*\"]\n{wired}{dead}")).contains("is matched by `ignore`"));
     let long = "d".repeat(253);
@@ -196,7 +200,7 @@ fn dead_letter_queues_can_share_an_exchange() {
         ("type: direct, routingKey: a", "type: direct, routingKey: a"),
     ] {
         let error = errors(&shared(first, second));
-        assert!(error.contains("every dead letter for `a.dead` would come here, too, by exchange `DLX`"), "{error}");
+        assert!(error.contains("exchange `DLX` would route every dead-lettered message for `a.dead`"), "{error}");
     }
     // A retry past the last has a number as its key.
     let spec = shared("type: topic, routingKey: a", "type: direct");
@@ -206,7 +210,7 @@ fn dead_letter_queues_can_share_an_exchange() {
     // Also of the third.
     let third = "  c.dead: {type: classic, exchange: {name: DLX, type: direct, routingKey: b}}\n";
     let error = errors(&(shared("type: direct, routingKey: a", "type: direct, routingKey: b") + third));
-    assert!(error.contains("every dead letter for `b.dead` would come here, too"), "{error}");
+    assert!(error.contains("would route every dead-lettered message for `b.dead` to this queue too"), "{error}");
     let error = errors(&shared("type: direct", "type: topic, routingKey: b"));
-    assert!(error.contains("is that of dead-letter queue `a.dead`, with other settings"), "{error}");
+    assert!(error.contains("dead-letter queue `a.dead` uses exchange `DLX` with other settings"), "{error}");
 }

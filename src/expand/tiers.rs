@@ -2,10 +2,10 @@
 
 use super::objects::Objects;
 use super::text;
-use crate::behaviour::Dialect;
 use crate::model::known_arguments::KnownArgument;
 use crate::model::naming::{self, TierName};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Queue, QueueName, QueueType};
+use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
 
 /// The tiers of one queue.
@@ -47,7 +47,7 @@ impl Tiers {
     }
 
     /// The tiers, and the way back.
-    pub(super) fn add_to(&self, objects: &mut Objects, dialect: &Dialect) {
+    pub(super) fn add_to(&self, objects: &mut Objects, profile: &BrokerProfile) {
         let hand_back = naming::return_exchange(&self.queue);
         objects.exchange(hand_back.clone(), "fanout", None);
         objects.bindings.insert(Binding {
@@ -57,7 +57,7 @@ impl Tiers {
             arguments: Arguments::new(),
         });
         for ((number, name), delay) in self.names().zip(&self.delays) {
-            let (arguments, optional) = self.arguments(number, *delay, dialect);
+            let (arguments, optional) = self.arguments(number, *delay, profile);
             let queue = Queue { durable: self.durable, auto_delete: false, exclusive: false, arguments };
             objects.queues.insert(name.clone(), queue);
             if !optional.is_empty() {
@@ -67,9 +67,9 @@ impl Tiers {
     }
 
     /// The arguments of a tier, and which of them a live one may lack.
-    fn arguments(&self, number: u32, delay: i64, dialect: &Dialect) -> (Arguments, BTreeSet<String>) {
+    fn arguments(&self, number: u32, delay: i64, profile: &BrokerProfile) -> (Arguments, BTreeSet<String>) {
         let takes = |queue_type: QueueType, argument: &str| {
-            KnownArgument::named(argument).is_some_and(|known| known.is_taken(queue_type, dialect.version))
+            KnownArgument::named(argument).is_some_and(|known| known.is_taken(queue_type, profile.version))
         };
         // Quorum queues have no TTL before 3.10: there a classic tier is the only one that hands back.
         let queue_type = if takes(self.queue_type, "x-message-ttl") { self.queue_type } else { QueueType::Classic };

@@ -1,13 +1,13 @@
-//! Whether a text says what is live: read, expanded and planned by the same code that reads, expands and plans every spec.
-//! What does not come out as it is, is told by the objects that say it.
+//! Checks that an exported text describes the current state: it is read, expanded and planned by the same code as every
+//! spec. Each difference is reported with the objects that cause it.
 
 use super::Live;
-use super::recognise::Recognised;
+use super::recognize::Recognized;
 use super::yaml::Text;
-use crate::expand::{Because, Expansion, expand};
+use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
-use crate::plan::{Activity, Options, PlannedChange, Situation, VhostPlan, Wanted, plan_vhost};
+use crate::plan::{Activity, Options, PlanContext, PlannedChange, VhostPlan, Wanted, plan_vhost};
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Wrong {
     /// The objects that say it, the one that is most to blame first; none where nobody knows.
-    pub(super) said_by: Vec<ObjectId>,
+    pub(super) set_by: Vec<ObjectId>,
     /// What is wrong, in one sentence.
     pub(super) why: String,
 }
@@ -33,12 +33,12 @@ pub(super) fn read(text: &Text, live: &Live<'_>) -> Result<Read, Vec<Wrong>> {
     let all = |found: &Diagnostics| found.iter().map(|it| diagnosed(text, it)).collect::<Vec<_>>();
     let specs = parse(&files, &Variables::new()).map_err(|found| all(&found))?;
     let [spec] = <[Spec; 1]>::try_from(specs).map_err(|_| vec![unknown("it is not one spec")])?;
-    let expansion = expand(&spec, live.dialect).map_err(|found| all(&found))?;
+    let expansion = expand(&spec, live.profile).map_err(|found| all(&found))?;
     Ok(Read { spec, expansion })
 }
 
 /// All that a plan of it would change, and all of what is kept that it does not say.
-pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognised: &Recognised) -> Vec<Wrong> {
+pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: &Recognized) -> Vec<Wrong> {
     let Expansion { topology, origins, scope, .. } = &read.expansion;
     let plan = plan_of(read, live);
     let says = |id: &ObjectId| -> Vec<ObjectId> {
@@ -47,13 +47,13 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognised: 
             ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
         };
         let maker = origins.get(id).and_then(|origin| match &origin.because {
-            Because::Declared => None,
-            Because::DeadLetterExchange(queue)
-            | Because::DeadLetterBinding(queue)
-            | Because::DeadLetterPolicy(queue)
-            | Because::Retry(queue) => Some(queue.clone()),
+            CreatedFor::Declared => None,
+            CreatedFor::DeadLetterExchange(queue)
+            | CreatedFor::DeadLetterBinding(queue)
+            | CreatedFor::DeadLetterPolicy(queue)
+            | CreatedFor::Retry(queue) => Some(queue.clone()),
         });
-        let maker = maker.or_else(|| recognised.made.get(id).cloned());
+        let maker = maker.or_else(|| recognized.made.get(id).cloned());
         let maker = maker.or_else(|| tier().filter(|_| !origins.contains_key(id)));
         maker.map(ObjectId::Queue).into_iter().chain([id.clone()]).collect()
     };
@@ -66,17 +66,17 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognised: 
     let by_address: BTreeMap<Address, &ObjectId> =
         origins.keys().chain(&scope.external).map(|id| (Address::of(&topology.vhost, id), id)).collect();
     wrongs.extend(plan.blocks.iter().map(|block| Wrong {
-        said_by: by_address.get(&block.address).map_or_else(Vec::new, |id| says(id)),
+        set_by: by_address.get(&block.address).map_or_else(Vec::new, |id| says(id)),
         why: block.text.clone(),
     }));
     let unsaid = ids(kept).into_iter().filter(|id| plan.wanted.topology.object(id).is_none());
-    wrongs.extend(unsaid.map(|id| Wrong { said_by: says(&id), why: format!("{id} would not be in it") }));
+    wrongs.extend(unsaid.map(|id| Wrong { set_by: says(&id), why: format!("{id} would be missing") }));
     let live_and_wanted =
         plan.wanted.topology.queues.iter().filter_map(|(name, wanted)| Some((name, wanted, kept.queues.get(name)?)));
-    let in_part = live_and_wanted.filter(|(name, wanted, live)| !is_said(wanted, live) && !recognised.is_tier(name));
+    let in_part = live_and_wanted.filter(|(name, wanted, live)| !is_said(wanted, live) && !recognized.is_tier(name));
     wrongs.extend(in_part.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());
-        Wrong { said_by: says(&id), why: format!("{id} would get other arguments") }
+        Wrong { set_by: says(&id), why: format!("{id} would get other arguments") }
     }));
     wrongs
 }
@@ -96,7 +96,7 @@ fn is_said(wanted: &Queue, live: &Queue) -> bool {
 fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
     let Expansion { topology, scope, .. } = &read.expansion;
     let wanted = Arc::new(Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
-    let situation = Situation {
+    let context = PlanContext {
         current: live.topology,
         wanted: &wanted,
         // What is in the queues is no matter where nothing changes.
@@ -104,9 +104,9 @@ fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
         operator_policies: live.operator_policies,
-        dialect: live.dialect,
+        profile: live.profile,
     };
-    plan_vhost(&situation, &Options::default())
+    plan_vhost(&context, &Options::default())
 }
 
 fn ids(topology: &Topology) -> Vec<ObjectId> {
@@ -116,22 +116,22 @@ fn ids(topology: &Topology) -> Vec<ObjectId> {
     exchanges.chain(queues).chain(policies).chain(topology.bindings.iter().cloned().map(ObjectId::Binding)).collect()
 }
 
-fn changed(change: &PlannedChange, said_by: Vec<ObjectId>) -> Wrong {
+fn changed(change: &PlannedChange, set_by: Vec<ObjectId>) -> Wrong {
     let what = match (&change.before, &change.after) {
-        (None, _) => "it would be made",
+        (None, _) => "it would be created",
         (Some(_), None) => "it would be deleted",
         (Some(Object::Vhost(_)), Some(_)) => "the vhost would be changed",
         (Some(_), Some(_)) => "it would be changed",
     };
-    Wrong { said_by, why: what.to_owned() }
+    Wrong { set_by, why: what.to_owned() }
 }
 
 fn diagnosed(text: &Text, diagnostic: &Diagnostic) -> Wrong {
     let places = [diagnostic.primary].into_iter().chain(diagnostic.secondary.iter().map(|(at, _)| *at));
-    let said_by = places.flat_map(|at| text.at(at.start)).cloned().collect();
-    Wrong { said_by, why: diagnostic.message.clone() }
+    let set_by = places.flat_map(|at| text.at(at.start)).cloned().collect();
+    Wrong { set_by, why: diagnostic.message.clone() }
 }
 
 fn unknown(why: &str) -> Wrong {
-    Wrong { said_by: Vec::new(), why: why.to_owned() }
+    Wrong { set_by: Vec::new(), why: why.to_owned() }
 }

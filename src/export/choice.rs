@@ -1,13 +1,13 @@
-//! What of a live vhost a spec is to say: all that lasts and is somebody's on purpose, as far as it was asked for.
+//! Selects the objects of a vhost to export: all that last and were created on purpose, within the requested filter.
 
 use super::Live;
 use super::left_out::{LeftOut, Why};
-use crate::behaviour::{Governed, Policies};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
     QueueName, Topology,
 };
+use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
 /// What is left out by what it is; what no spec can say is found later, by trying.
@@ -66,7 +66,7 @@ fn governing(live: &Live<'_>, globs: &[Glob], left_out: &LeftOut) -> BTreeMap<Po
     if live.topology.policies.keys().all(|name| is_chosen_policy(globs, name)) {
         return governing;
     }
-    let policies = Policies::new(&live.topology.policies, live.dialect.version);
+    let policies = Policies::new(&live.topology.policies, live.profile.version);
     let mut add = |name: &str, governed: Governed| {
         for named in policies.governing(name, governed).possible().iter().flatten() {
             if !is_chosen_policy(globs, named.name) && !left_out.contains(&ObjectId::Policy(named.name.clone())) {

@@ -1,4 +1,4 @@
-//! What is odd about an object, in a line above it: what was seen while it was recognised, and what the lint rules find.
+//! Writes comments above objects: observations of the recognition, and findings of the lint rules.
 
 #[cfg(test)]
 mod tests;
@@ -6,7 +6,7 @@ mod tests;
 use super::Live;
 use super::check::Read;
 use super::document::Comments;
-use super::recognise::{Recognised, waits};
+use super::recognize::{Recognized, waits};
 use super::yaml::Text;
 use crate::lint::{Finding, Levels, Subject, lint};
 use crate::model::{ObjectId, Topology};
@@ -29,9 +29,9 @@ struct Alike<'a> {
 
 /// By the object above which they stand. What is live and not in the spec is looked at, too: the comments are about the
 /// broker as it is.
-pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
-    let mut comments: Comments = recognised.notes.clone();
-    let subject = Subject::new(&read.spec, &read.expansion, live.dialect).amid(live.topology, live.has_passing);
+pub(super) fn of(recognized: &Recognized, read: &Read, text: &Text, live: &Live<'_>, kept: &Topology) -> Comments {
+    let mut comments: Comments = recognized.notes.clone();
+    let subject = Subject::new(&read.spec, &read.expansion, live.profile).amid(live.topology, live.has_passing);
     let found = lint(&subject, &Levels::new());
     let found = found.iter().filter(|it| it.severity != Severity::Info || ODD.contains(&it.rule));
     let mut alike: BTreeMap<&ObjectId, Vec<Alike<'_>>> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(super) fn of(recognised: &Recognised, read: &Read, text: &Text, live: &Live<
             }
         }
     }
-    for note in waits::notes(recognised, live, kept) {
+    for note in waits::notes(recognized, live, kept) {
         let of_it = alike.get_mut(&note.of);
         let is_lost = |it: &Alike<'_>| it.rule == LOST && live.has_passing;
         if note.goes_on && of_it.as_ref().is_some_and(|of_it| of_it.iter().any(is_lost)) {

@@ -1,5 +1,6 @@
-//! What all queues say alike is said once. No queue could take a default back, so that it must be what every queue says
-//! that takes it; only of the type, which each may say itself, the most frequent is enough.
+//! Moves settings that all queues have in common into the defaults. No queue could undo a default, so every queue that
+//! accepts the setting must have it; only for the type, which each queue can set itself, the most frequent value is
+//! enough.
 
 use super::said::Said;
 use super::yaml::{Entry, Tree, entry};

@@ -2,17 +2,17 @@
 
 use super::Live;
 use super::defaults::factored;
-use super::recognise::{DeadLetterQueue, Recognised};
+use super::recognize::{DeadLetterQueue, Recognized};
 use super::said::{Said, said};
 use super::shared::Shared;
 use super::value::{arguments, but, with_unit};
 use super::yaml::{Entry, Text, Tree, entry};
-use crate::behaviour::dead_lettering;
-use crate::behaviour::routing::DeadLettering;
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, Priority, QueueName,
     Topology, Vhost,
 };
+use crate::rabbitmq::dead_lettering;
+use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::policy_key;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(super) type Comments = BTreeMap<ObjectId, Vec<String>>;
 pub(super) struct Document<'a> {
     pub(super) live: &'a Live<'a>,
     pub(super) kept: &'a Topology,
-    pub(super) recognised: &'a Recognised,
+    pub(super) recognized: &'a Recognized,
     /// None at all, not even of its own, without.
     pub(super) comments: Option<&'a Comments>,
 }
@@ -35,7 +35,7 @@ impl Document<'_> {
         let names = self.kept.queues.keys().filter(|name| !self.is_made(&ObjectId::Queue((*name).clone())));
         let mut queues: BTreeMap<QueueName, Said> = names
             .filter_map(|name| {
-                Some((name.clone(), said(self.kept, self.recognised, name, self.kept.queues.get(name)?)))
+                Some((name.clone(), said(self.kept, self.recognized, name, self.kept.queues.get(name)?)))
             })
             .collect();
         let defaults = factored(&mut queues);
@@ -45,7 +45,7 @@ impl Document<'_> {
             let id = ObjectId::Queue(name.clone());
             let bound = bindings.remove(&id);
             let own = shared.instead_of(said.entries());
-            let exchange = self.recognised.dead_letter_queues.get(&name);
+            let exchange = self.recognized.dead_letter_queues.get(&name);
             let exchange_keys = exchange.and_then(|it| dead_letter_exchange(&name, it));
             let tree = Tree::table(own.into_iter().chain(bound).chain(said.arguments).chain(exchange_keys));
             let section = if exchange.is_some() { &mut dead } else { &mut working };
@@ -78,7 +78,7 @@ impl Document<'_> {
     }
 
     fn is_made(&self, id: &ObjectId) -> bool {
-        self.recognised.made.contains_key(id)
+        self.recognized.made.contains_key(id)
     }
 
     fn object(&self, id: ObjectId, name: &str, tree: Tree) -> Entry {
@@ -142,24 +142,24 @@ impl Document<'_> {
         };
         for (name, queue) in &self.kept.queues {
             if let Some(to) = dead_lettering(&queue.arguments, "x-") {
-                refer(to.exchange, format!("the dead letters of `{name}`"));
+                refer(to.exchange, format!("the dead-lettered messages of `{name}`"));
             }
         }
-        for (name, tiered) in &self.recognised.tiered {
+        for (name, tiered) in &self.recognized.tiered {
             if let Some(end) = &tiered.end {
-                refer(end.exchange.clone(), format!("the dead letters of `{name}`"));
+                refer(end.exchange.clone(), format!("the dead-lettered messages of `{name}`"));
             }
         }
         for (name, exchange) in &self.kept.exchanges {
             if let Some(alternate) = exchange.alternate_exchange() {
-                refer(alternate.into(), format!("what `{name}` cannot route"));
+                refer(alternate.into(), format!("the messages that `{name}` cannot route"));
             }
         }
         for (name, policy) in &self.kept.policies {
             let alternate = policy.definition.get("alternate-exchange").and_then(ArgumentValue::as_text);
             let letters = dead_lettering(&policy.definition, "").map(|it| it.exchange);
             for exchange in letters.into_iter().chain(alternate.map(ExchangeName::from)) {
-                refer(exchange, format!("what policy `{name}` sends there"));
+                refer(exchange, format!("the messages that policy `{name}` sends there"));
             }
         }
         for binding in &self.kept.bindings {
@@ -183,7 +183,7 @@ impl Document<'_> {
 
     fn is_first_of_republish(&self, name: &ExchangeName) -> bool {
         let queue = crate::model::naming::queue_of_first_exchange(name);
-        queue.is_some_and(|queue| self.recognised.tiered.contains_key(&queue))
+        queue.is_some_and(|queue| self.recognized.tiered.contains_key(&queue))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is live and not in the exported spec, and why.
+//! Objects that exist and are not exported, with the reasons.
 
 use crate::model::count::{count, number};
 use crate::model::{ObjectId, ObjectKind, PolicyName};
@@ -92,13 +92,13 @@ impl LeftOut {
         let groups = groups.into_iter().map(|((why, kind), names)| line(why, kind, &names));
         let mut lines: Vec<String> = groups.chain(operators).chain(beside).collect();
         let governing = |(policy, names): (&PolicyName, &Vec<String>)| {
-            format!("policy {policy}, which governs {}; with --match '{policy}' it is in here, too", listed(names))
+            format!("policy {policy}, which governs {}; use --match '{policy}' to include it", listed(names))
         };
         lines.extend(self.governing.iter().map(governing));
         if lines.len() > MOST_LINES {
             let more = lines.len() - MOST_LINES;
             lines.truncate(MOST_LINES);
-            lines.push(format!("and {} more such", count(more as u64, "line")));
+            lines.push(format!("and {} more", count(more as u64, "line")));
         }
         lines
     }
@@ -120,12 +120,12 @@ fn line(why: &Why, kind: ObjectKind, names: &[String]) -> String {
         Why::ServerNamed => ("server-named ", ""),
         Why::AutoDelete => ("auto-delete ", ""),
         Why::Transient => ("transient ", ""),
-        Why::Topos => ("", " of topo's own"),
-        Why::Plugins => ("", " of a plugin's own"),
-        Why::FromLeftOut => ("", " from what is left out"),
-        Why::ToNothing => ("", " to what is not there"),
+        Why::Topos => ("", " of topo itself"),
+        Why::Plugins => ("", " of a plugin"),
+        Why::FromLeftOut => ("", " from objects that are not exported"),
+        Why::ToNothing => ("", " to objects that do not exist"),
         Why::FromNothing => ("", " from an exchange that does not exist"),
-        Why::Unsayable(_) => ("", " that no spec can say"),
+        Why::Unsayable(_) => ("", " that cannot be represented in a spec"),
     };
     let line = format!("{} {before}{things}{behind}: {}", number(names.len() as u64), listed(names));
     match why {

@@ -1,7 +1,7 @@
 //! A live vhost into a spec that a person would have written, and that plans to "no changes". Pure: what is live was read
 //! by `broker`, and where the text goes is the caller's affair.
 //!
-//! What objects are together is guessed (`recognise`), written (`document`), and then tried: the text is read, expanded and
+//! What objects are together is guessed (`recognize`), written (`document`), and then tried: the text is read, expanded and
 //! planned as any spec is (`check`). What does not come out as it is live is said more plainly, and what cannot be said
 //! at all is left out and told of; again, until nothing is wrong.
 
@@ -11,7 +11,7 @@ mod comments;
 mod defaults;
 mod document;
 mod left_out;
-mod recognise;
+mod recognize;
 mod said;
 mod scalar;
 mod schedule;
@@ -23,12 +23,12 @@ mod yaml;
 
 pub use left_out::{LeftOut, Why, counted};
 
-use crate::behaviour::Dialect;
 use crate::model::{Binding, Glob, ObjectId, Policy, PolicyName, Topology};
 use crate::plan::before_migrations;
+use crate::rabbitmq::BrokerProfile;
 use check::Wrong;
 use document::{Comments, Document};
-use recognise::{GivenUp, Recognised, recognise};
+use recognize::{GivenUp, Recognized, recognize};
 use std::collections::{BTreeMap, BTreeSet};
 use yaml::Text;
 
@@ -48,7 +48,7 @@ pub struct Live<'a> {
     /// Whether queues that come and go are in it: no definitions file has them.
     pub has_passing: bool,
     /// How the broker behaves.
-    pub dialect: &'a Dialect,
+    pub profile: &'a BrokerProfile,
 }
 
 /// A vhost as a spec.
@@ -84,15 +84,15 @@ fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result
     let mut given_up = GivenUp::default();
     loop {
         let kept = choice::kept(live, globs, &mut left_out);
-        let recognised = recognise(live, &kept, &given_up);
+        let recognized = recognize(live, &kept, &given_up);
         let document =
-            |comments: Option<&Comments>| Document { live, kept: &kept, recognised: &recognised, comments }.text();
+            |comments: Option<&Comments>| Document { live, kept: &kept, recognized: &recognized, comments }.text();
         let text = document(None);
         let wrongs = match check::read(&text, live) {
             Ok(read) => {
-                let wrongs = check::wrongs(&read, live, &kept, &recognised);
+                let wrongs = check::wrongs(&read, live, &kept, &recognized);
                 if wrongs.is_empty() {
-                    let comments = comments::of(&recognised, &read, &text, live, &kept);
+                    let comments = comments::of(&recognized, &read, &text, live, &kept);
                     let text = headed(text, document(Some(&comments)), &left_out, live);
                     let unfinished = really.map_or_else(Vec::new, |really| check::unfinished(&read, really));
                     return Ok(Export { text, left_out, unfinished, topology: kept });
@@ -102,9 +102,9 @@ fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result
             Err(wrongs) => wrongs,
         };
         let before = (given_up.len(), left_out.len());
-        wrongs.iter().for_each(|wrong| give_way(wrong, live, &kept, &recognised, &mut given_up, &mut left_out));
+        wrongs.iter().for_each(|wrong| give_way(wrong, live, &kept, &recognized, &mut given_up, &mut left_out));
         if before == (given_up.len(), left_out.len()) {
-            let first = wrongs.first().map_or_else(String::new, |wrong| format!("{}: {:?}", wrong.why, wrong.said_by));
+            let first = wrongs.first().map_or_else(String::new, |wrong| format!("{}: {:?}", wrong.why, wrong.set_by));
             return Err(Unwritable(first));
         }
     }
@@ -115,7 +115,7 @@ fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result
 fn headed(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>) -> String {
     let mut head = String::new();
     if !left_out.is_empty() {
-        head.push_str("# Not in here:\n");
+        head.push_str("# Not exported:\n");
         for line in left_out.lines() {
             for line in yaml::wrapped(&scalar::comment(&line), yaml::WIDTH - 4) {
                 head.push_str(&format!("#   {line}\n"));
@@ -127,20 +127,20 @@ fn headed(plain: Text, with_comments: Text, left_out: &LeftOut, live: &Live<'_>)
     if expanded(&full) == expanded(&plain) { full.text } else { plain.text }
 }
 
-/// Says something less ambitiously: the first of what says it that was recognised is not any more; or else the first is left
+/// Says something less ambitiously: the first of what says it that was recognized is not any more; or else the first is left
 /// out.
 fn give_way(
     wrong: &Wrong,
     live: &Live<'_>,
     kept: &Topology,
-    recognised: &Recognised,
+    recognized: &Recognized,
     given_up: &mut GivenUp,
     left_out: &mut LeftOut,
 ) {
-    let Some(id) = wrong.said_by.first() else { return };
+    let Some(id) = wrong.set_by.first() else { return };
     // Of a binding that stands in the list of a queue, the queue is not to blame.
-    let is_binding = matches!(id, ObjectId::Binding(_)) && !recognised.made.contains_key(id);
-    if !is_binding && wrong.said_by.iter().any(|id| given_up.give_up(id, recognised)) {
+    let is_binding = matches!(id, ObjectId::Binding(_)) && !recognized.made.contains_key(id);
+    if !is_binding && wrong.set_by.iter().any(|id| given_up.give_up(id, recognized)) {
         return;
     }
     let why = || Why::Unsayable(wrong.why.clone());

@@ -1,12 +1,12 @@
-//! What a spec says of one queue: its live arguments, less what is said in few words.
+//! The spec entry of one queue: its current arguments, without those that shorter keys express.
 
-use super::recognise::Recognised;
+use super::recognize::Recognized;
 use super::schedule;
 use super::value::{self, with_unit};
 use super::yaml::{Entry, Tree, entry};
-use crate::behaviour::routing::DeadLettering;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, Arguments, Queue, QueueName, QueueType, Strategy, Topology};
+use crate::rabbitmq::routing::DeadLettering;
 use crate::spec::Wiring;
 use std::collections::BTreeMap;
 
@@ -33,17 +33,17 @@ pub(super) struct Said {
 const WIRES: [&str; 3] = ["x-queue-type", "x-dead-letter-exchange", "x-dead-letter-routing-key"];
 
 /// All that is to be said of a queue.
-pub(super) fn said(kept: &Topology, recognised: &Recognised, name: &QueueName, queue: &Queue) -> Said {
-    let wires = recognised.dead_lettering(kept, name);
-    let as_dead_letter_queue = recognised.dead_letter_queues.get(name);
+pub(super) fn said(kept: &Topology, recognized: &Recognized, name: &QueueName, queue: &Queue) -> Said {
+    let wires = recognized.dead_lettering(kept, name);
+    let as_dead_letter_queue = recognized.dead_letter_queues.get(name);
     let (mut retry, mut arguments) = (Vec::new(), queue.arguments.clone());
-    let mut end = match recognised.tiered.get(name) {
+    let mut end = match recognized.tiered.get(name) {
         Some(tiered) => {
             retry = schedule::tiers(tiered.strategy, &tiered.delays);
             tiered.end.clone()
         }
         None => {
-            if recognised.counted.contains(name) {
+            if recognized.counted.contains(name) {
                 retry = counted(queue, &mut arguments);
             }
             wires.as_ref().map(|(wires, _)| wires.clone())
@@ -69,7 +69,7 @@ pub(super) fn said(kept: &Topology, recognised: &Recognised, name: &QueueName, q
         queue_type: Some(Tree::text(queue.type_name())),
         keys: keys.collect(),
         retry,
-        dead_letter: end.map(|end| dead_letter(recognised, &end, wiring)),
+        dead_letter: end.map(|end| dead_letter(recognized, &end, wiring)),
         arguments: value::arguments(value::but(&arguments, has_key)),
         kind: queue.queue_type(),
         is_dead_letter_queue: as_dead_letter_queue.is_some(),
@@ -96,8 +96,8 @@ fn counted(queue: &Queue, arguments: &mut Arguments) -> Vec<Entry> {
 }
 
 /// Where dead letters go: to a dead-letter queue by its name where its exchange and key are meant.
-fn dead_letter(recognised: &Recognised, end: &DeadLettering, wiring: Wiring) -> Tree {
-    let named = recognised.dead_letter_queues.iter();
+fn dead_letter(recognized: &Recognized, end: &DeadLettering, wiring: Wiring) -> Tree {
+    let named = recognized.dead_letter_queues.iter();
     let mut named =
         named.filter(|(name, it)| it.exchange == end.exchange && it.key_of_letters(name) == end.routing_key);
     let by_policy = (wiring == Wiring::Policy).then(|| entry("wiring", Tree::plain("policy")));

@@ -1,4 +1,4 @@
-//! What several queues say alike, and others do not: once, in a table that they refer to.
+//! Moves settings that only some queues have in common into a shared mapping that they refer to.
 
 use super::said::Said;
 use super::yaml::{Entry, Tree, entry, merged};
@@ -100,7 +100,7 @@ fn stem(names: &[&QueueName]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::tests::{applied, dialect, text};
+    use crate::export::tests::{applied, profile, text};
 
     #[test]
     fn what_queues_say_alike_but_for_their_dead_letters_is_said_once() {
@@ -121,6 +121,6 @@ deadLetterQueues:
   dead.1: {}
   dead.2: {}
 ";
-        assert_eq!(text(&applied(spec, &dialect("4.0.5")), "4.0.5", &[]), spec);
+        assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
     }
 }

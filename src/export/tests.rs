@@ -1,17 +1,17 @@
 //! Texts of whole vhosts, and any vhost at all.
 
 use super::{Export, Live, export};
-use crate::behaviour::Dialect;
 use crate::expand::expand;
 use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Destination, Exchange, Float, Glob, ObjectId, Policy, Priority, Queue,
     Topology, Vhost,
 };
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{SourceFile, Spec, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn dialect(version: &str) -> Dialect {
-    Dialect::of(version.parse().unwrap())
+pub(super) fn profile(version: &str) -> BrokerProfile {
+    BrokerProfile::of(version.parse().unwrap())
 }
 
 fn read(text: &str) -> Spec {
@@ -20,22 +20,22 @@ fn read(text: &str) -> Spec {
 }
 
 /// What a broker would hold after an apply.
-pub(super) fn applied(text: &str, dialect: &Dialect) -> Topology {
-    expand(&read(&format!("version: 1\nvhost: shop\n{text}")), dialect)
+pub(super) fn applied(text: &str, profile: &BrokerProfile) -> Topology {
+    expand(&read(&format!("version: 1\nvhost: shop\n{text}")), profile)
         .unwrap_or_else(|found| panic!("{found}"))
         .topology
 }
 
-pub(super) fn exported(topology: &Topology, dialect: &Dialect, globs: &[&str]) -> Export {
-    export_of(topology, dialect, globs, true)
+pub(super) fn exported(topology: &Topology, profile: &BrokerProfile, globs: &[&str]) -> Export {
+    export_of(topology, profile, globs, true)
 }
 
 /// As of a definitions file.
-pub(super) fn without_passing(topology: &Topology, dialect: &Dialect) -> Export {
-    export_of(topology, dialect, &[], false)
+pub(super) fn without_passing(topology: &Topology, profile: &BrokerProfile) -> Export {
+    export_of(topology, profile, &[], false)
 }
 
-fn export_of(topology: &Topology, dialect: &Dialect, globs: &[&str], has_passing: bool) -> Export {
+fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_passing: bool) -> Export {
     let untouchable: BTreeSet<ObjectId> = topology
         .queues
         .iter()
@@ -49,7 +49,7 @@ fn export_of(topology: &Topology, dialect: &Dialect, globs: &[&str], has_passing
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
         beside: &BTreeMap::new(),
         has_passing,
-        dialect,
+        profile,
     };
     let globs: Vec<Glob> = globs.iter().copied().map(Glob::new).collect();
     export(&live, &globs).unwrap_or_else(|error| panic!("{error}\n{topology:#?}"))
@@ -57,7 +57,7 @@ fn export_of(topology: &Topology, dialect: &Dialect, globs: &[&str], has_passing
 
 /// The text without `version` and `vhost`.
 pub(super) fn text(topology: &Topology, version: &str, globs: &[&str]) -> String {
-    exported(topology, &dialect(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
+    exported(topology, &profile(version), globs).text.replacen("version: 1\nvhost: shop\n", "", 1)
 }
 
 const ORDERS: &str = "
@@ -84,7 +84,7 @@ policies:
 #[test]
 fn a_spec_as_one_would_write_it_comes_back_word_for_word() {
     for version in ["3.13.7", "4.0.5", "4.3.6"] {
-        let found = text(&applied(ORDERS, &dialect(version)), version, &[]);
+        let found = text(&applied(ORDERS, &profile(version)), version, &[]);
         let without_comments: String =
             found.split_inclusive('\n').filter(|line| !line.trim().starts_with('#')).collect();
         assert_eq!(without_comments, ORDERS, "{version}");
@@ -93,7 +93,7 @@ fn a_spec_as_one_would_write_it_comes_back_word_for_word() {
 
 #[test]
 fn a_match_brings_what_belongs_to_it() {
-    let topology = applied(ORDERS, &dialect("4.0.5"));
+    let topology = applied(ORDERS, &profile("4.0.5"));
     let found = text(&topology, "4.0.5", &["orders.work"]);
     let expected = "
 exchanges:
@@ -139,7 +139,7 @@ queues:
 deadLetterQueues:
   dead: {}
 ";
-    assert_eq!(text(&applied(spec, &dialect("4.0.5")), "4.0.5", &[]), spec);
+    assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
     let spec = "
 x-shard: &shard {singleActiveConsumer: true, maxRetries: 4, deadLetter: dead}
 
@@ -155,7 +155,7 @@ queues:
 deadLetterQueues:
   dead: {}
 ";
-    assert_eq!(text(&applied(spec, &dialect("4.0.5")), "4.0.5", &[]), spec);
+    assert_eq!(text(&applied(spec, &profile("4.0.5")), "4.0.5", &[]), spec);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn waits_are_said_in_few_words() {
         let spec = format!(
             "queues: {{w: {{type: quorum, {retry}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: quorum}}}}\n"
         );
-        let found = text(&applied(&spec, &dialect("4.3.6")), "4.3.6", &[]);
+        let found = text(&applied(&spec, &profile("4.3.6")), "4.3.6", &[]);
         let in_a_block = retry.replace(", retry", "\n    retry");
         assert!(found.contains(retry) || found.contains(&in_a_block), "{retry}\n{found}");
     }
@@ -181,20 +181,23 @@ fn waits_are_said_in_few_words() {
 
 #[test]
 fn what_no_spec_can_say_is_left_out_with_its_reason() {
-    let mut topology = applied("queues: {q: {type: quorum}, ok: {type: quorum}}", &dialect("4.0.5"));
+    let mut topology = applied("queues: {q: {type: quorum}, ok: {type: quorum}}", &profile("4.0.5"));
     topology.queues.get_mut(&"q".into()).unwrap().arguments.insert("x-max-priority".to_owned(), 5.into());
-    let export = exported(&topology, &dialect("4.0.5"), &[]);
-    let why = "1 queue that no spec can say: q (queue `q` is a quorum queue, which takes no `maxPriority`)";
+    let export = exported(&topology, &profile("4.0.5"), &[]);
+    let why = "1 queue that cannot be represented in a spec: q (quorum queue `q` does not support `maxPriority`)";
     assert_eq!(export.left_out.lines(), [why]);
     assert_eq!(
         export.text,
-        format!("# Not in here:\n#   {why}\nversion: 1\nvhost: shop\n\nqueues:\n  ok: {{type: quorum}}\n")
+        format!(
+            "# Not exported:\n#   {}\nversion: 1\nvhost: shop\n\nqueues:\n  ok: {{type: quorum}}\n",
+            why.replace("support ", "support\n#     ")
+        )
     );
 }
 
 #[test]
 fn a_queue_that_comes_and_goes_makes_no_dead_letter_queue() {
-    let dialect = dialect("3.10.8");
+    let profile = profile("3.10.8");
     let without = "
 exchanges: {dead: {type: fanout}}
 queues: {work.dead: {type: classic, bindings: [{exchange: dead}]}}
@@ -205,14 +208,14 @@ queues: {work.dead: {type: classic, bindings: [{exchange: dead}]}}
         auto_delete: false,
         arguments: Arguments::from([("x-dead-letter-exchange".to_owned(), "dead".into())]),
     };
-    let mut topology = applied(without, &dialect);
-    let before = exported(&topology, &dialect, &[]);
+    let mut topology = applied(without, &profile);
+    let before = exported(&topology, &profile, &[]);
     topology.queues.insert("passing".into(), passing.clone());
-    let passed = exported(&topology, &dialect, &[]);
-    assert_eq!(passed.text, format!("# Not in here:\n#   1 transient queue: passing\n{}", before.text));
+    let passed = exported(&topology, &profile, &[]);
+    assert_eq!(passed.text, format!("# Not exported:\n#   1 transient queue: passing\n{}", before.text));
     // One that stays does.
     topology.queues.insert("passing".into(), Queue { durable: true, ..passing });
-    assert!(exported(&topology, &dialect, &[]).text.contains("deadLetterQueues:\n  work.dead"));
+    assert!(exported(&topology, &profile, &[]).text.contains("deadLetterQueues:\n  work.dead"));
 }
 
 /// A generator of vhosts that nobody would make, and somebody has.
@@ -311,9 +314,9 @@ impl Any {
         }
     }
 
-    fn topology(&mut self, dialect: &Dialect) -> Topology {
+    fn topology(&mut self, profile: &BrokerProfile) -> Topology {
         let whole = "queues: {w: {type: classic, deadLetter: dead, retry: {delays: [1s, 2s]}}}\ndeadLetterQueues: {dead: {type: classic}}";
-        let mut topology = if self.below(2) == 0 { applied(whole, dialect) } else { Topology::missing("shop".into()) };
+        let mut topology = if self.below(2) == 0 { applied(whole, profile) } else { Topology::missing("shop".into()) };
         topology.settings = Some(Vhost { description: Some(self.name()), tags: Vec::new(), default_queue_type: None });
         for _ in 0..self.below(6) {
             let queue = self.queue();
@@ -366,10 +369,10 @@ impl Any {
 fn there_is_a_text_for_any_vhost() {
     let (mut said, mut left_out) = (0, 0);
     for seed in 0..500 {
-        let dialect = dialect(["3.8.9", "3.10.8", "4.0.5", "4.3.6"][seed % 4]);
-        let topology = Any(seed as u64).topology(&dialect);
-        let export = exported(&topology, &dialect, &[]);
-        let read = expand(&read(&export.text), &dialect).unwrap().topology;
+        let profile = profile(["3.8.9", "3.10.8", "4.0.5", "4.3.6"][seed % 4]);
+        let topology = Any(seed as u64).topology(&profile);
+        let export = exported(&topology, &profile, &[]);
+        let read = expand(&read(&export.text), &profile).unwrap().topology;
         let count = |it: &Topology| it.queues.len() + it.exchanges.len() + it.policies.len();
         assert_eq!(count(&read), count(&export.topology), "seed {seed}\n{}\n{topology:#?}", export.text);
         assert_eq!(count(&export.topology) + export.left_out.count(), count(&topology), "seed {seed}\n{}", export.text);

@@ -1,4 +1,4 @@
-//! Values of arguments as a spec says them: with units where they have one, exactly.
+//! Writes argument values as a spec does: exactly, with units where they have one.
 
 use super::yaml::{Entry, Tree, entry};
 use crate::model::known_arguments::Unit;

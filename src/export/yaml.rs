@@ -1,5 +1,5 @@
-//! Trees into YAML as people write it: short tables on one line, long ones in a block, quotes only where something else
-//! would be read without them. Where each object stands in the text is remembered.
+//! Writes trees as idiomatic YAML: short mappings on one line, long ones in a block, quotes only where the value would
+//! be read differently without them. Records the position of each object in the text.
 
 use super::scalar;
 use crate::model::ObjectId;

@@ -1,68 +1,68 @@
-//! Findings: what a rule found, and where. Rendering them is left to `render`, which treats them as diagnostics.
+//! Findings: the results of lint rules, with their positions. `render` renders them as diagnostics.
 
 use crate::model::ObjectId;
 use crate::spec::{Diagnostic, Location, Severity};
 
-/// So many related places are shown of a finding about many objects.
-const MOST_PLACES: usize = 3;
+/// The maximum number of related positions of a finding about many objects.
+const MOST_RELATED: usize = 3;
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The name of the rule.
     pub rule: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What it is about; empty where that is the text of the spec alone.
+    /// The objects that it is about; empty if it is only about the text of the spec.
     pub objects: Vec<ObjectId>,
-    /// What is wrong, in one sentence without a full stop, and without the object.
+    /// The message: one sentence without a period and without the object.
     pub text: String,
-    /// Where.
+    /// The position.
     pub at: Location,
-    /// Other places that have to do with it.
+    /// Related positions with their labels.
     pub also: Vec<(Location, String)>,
-    /// How to mend it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl Finding {
-    /// As bad as that instead.
+    /// Replaces the severity.
     pub(super) fn severity(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
     }
 
-    /// With the way to mend it.
+    /// Sets the hint.
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With another place.
+    /// Adds a related position.
     pub(super) fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         self.also.push((at, label.into()));
         self
     }
 
-    /// The same about more objects.
+    /// Adds the objects of another finding with the same message.
     pub(super) fn merge(&mut self, other: &Self) {
         let new = other.objects.iter().filter(|object| !self.objects.contains(object));
         self.objects.extend(new.cloned().collect::<Vec<_>>());
         self.also.extend(other.also.iter().cloned());
         self.also.sort();
         self.also.dedup();
-        self.also.truncate(MOST_PLACES);
+        self.also.truncate(MOST_RELATED);
     }
 
-    /// The sentence with the object: ``queue `orders` and 2 more: …``.
+    /// Returns the message with the objects: ``queue `orders` and 2 more: …``.
     pub fn message(&self) -> String {
         let first = self.objects.first().map_or_else(String::new, shown);
-        let who = match &self.objects[..] {
+        let objects = match &self.objects[..] {
             [] | [_] => first,
             [_, second] => format!("{first} and {}", shown(second)),
             [_, rest @ ..] => format!("{first} and {} more", rest.len()),
         };
-        if who.is_empty() { self.text.clone() } else { format!("{who}: {}", self.text) }
+        if objects.is_empty() { self.text.clone() } else { format!("{objects}: {}", self.text) }
     }
 }
 

@@ -1,24 +1,24 @@
-//! A spec and what it stands for into findings: what a broker of a version refuses of it, what it ignores, what nobody
-//! can have meant. Offline and pure: what it would cost to do it now is `plan`'s to say.
+//! Lints a spec and its expansion: settings that a broker of a version refuses or ignores, and probable mistakes. Offline
+//! and pure: `plan` reports the hazards of applying the spec now.
 //!
-//! A rule is a file below `rules` with its page beside it; the page's examples are the rule's tests.
+//! A rule is a file in `rules` with a page of the same name; the examples on the page are the tests of the rule.
 
+mod effective;
 mod finding;
-mod mistaken;
 mod narrower;
+mod partial_spec;
 mod place;
 pub mod reference;
 mod rule;
 mod ruled;
 mod rules;
 mod said;
-mod settled;
 mod subject;
 #[cfg(test)]
 mod tests;
 
 pub use finding::Finding;
-pub use mistaken::Mistaken;
+pub use partial_spec::PartialSpec;
 pub use rule::Rule;
 pub use rules::RULES;
 pub use subject::Subject;
@@ -26,13 +26,13 @@ pub use subject::Subject;
 use crate::spec::{Allow, Level, Severity};
 use std::collections::BTreeMap;
 
-/// The levels that somebody gave to rules, by name.
+/// The levels of rules that flags set, by name.
 pub type Levels = BTreeMap<String, Level>;
 
-/// All that the rules find, in the order of the files and the lines; `levels` go before those of the spec.
+/// Returns all findings in the order of the files and lines. `levels` take precedence over the levels of the spec.
 ///
-/// What one line says of many objects is one finding. Where a rule of its own explains a refusal, the plain refusal is left
-/// out. What a comment allows is left out, too, and a comment that allows nothing is a finding.
+/// Findings of one line about many objects are merged into one. If a specific rule explains a refusal, the generic refusal
+/// is left out. Findings that a comment allows are left out too, and a comment that allows nothing is a finding.
 pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     let asked: Vec<&Rule> = asked(subject, levels).collect();
     let level = |rule: &Rule| level(rule, subject, levels);
@@ -45,12 +45,12 @@ pub fn lint(subject: &Subject<'_>, levels: &Levels) -> Vec<Finding> {
     joined(found, &allowed)
 }
 
-/// The rules that nobody turned off.
+/// Returns the rules that are not off.
 fn asked(subject: &Subject<'_>, levels: &Levels) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().filter(|rule| level(rule, subject, levels) != Some(Level::Off))
 }
 
-/// What these rules find: what a comment allows, and the rest.
+/// Returns the findings of these rules: those that a comment allows, and the others.
 fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Finding>, Vec<Finding>) {
     let all = rules.iter().flat_map(|rule| at_level(level(rule, subject, levels), (rule.check)(subject)));
     let all = all.map(|finding| qualified(finding, subject));
@@ -58,15 +58,15 @@ fn found_by(rules: &[&Rule], subject: &Subject<'_>, levels: &Levels) -> (Vec<Fin
     all.partition(is_allowed)
 }
 
-/// The finding, with the reason why it can be untrue.
+/// Adds a reservation to a finding that may be wrong.
 fn qualified(mut finding: Finding, subject: &Subject<'_>) -> Finding {
     if subject.is_unsure(finding.rule) {
-        finding.text.push_str(" (no definitions file holds exclusive and transient queues)");
+        finding.text.push_str(" (a definitions file does not contain exclusive and transient queues)");
     }
     finding
 }
 
-/// In order, without what another rule explains; what one line says of many objects is one.
+/// Sorts the findings, removes refusals that another rule explains, and merges findings of one line about many objects.
 fn joined(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     let is_explained = |finding: &Finding| {
         finding.rule == rules::REFUSED_BY_BROKER
@@ -92,10 +92,10 @@ fn joined(mut found: Vec<Finding>, allowed: &[Finding]) -> Vec<Finding> {
     found
 }
 
-/// The level that somebody gave to a rule, or that it is silent by itself; `None` leaves each finding as it is.
+/// Returns the level of a rule that is set, or `Off` for an optional rule. `None` keeps the severity of each finding.
 fn level(rule: &Rule, subject: &Subject<'_>, levels: &Levels) -> Option<Level> {
-    let said = levels.get(rule.name).copied().or_else(|| subject.spec.lint.get(rule.name).map(|it| it.value));
-    said.or(rule.is_optional.then_some(Level::Off))
+    let level = levels.get(rule.name).copied().or_else(|| subject.spec.lint.get(rule.name).map(|it| it.value));
+    level.or(rule.is_optional.then_some(Level::Off))
 }
 
 /// Whether a comment allows a finding.

@@ -1,16 +1,16 @@
-//! Narrows a policy's pattern, so that it leaves some names out.
+//! Narrows a policy's pattern, so that it excludes some names.
 
-use crate::behaviour::Pattern;
 use crate::model::names::pattern_of;
+use crate::rabbitmq::Pattern;
 use std::collections::BTreeSet;
 
-/// The most names in a pattern that people read.
+/// The maximum number of names in a readable pattern.
 const MOST_NAMES: usize = 4;
 
 /// Returns a pattern that still matches each name in `kept` and none in `avoided`, if there is one of a few words.
 ///
-/// It only excludes: a list of the names that are kept would drop the objects that topo does not know of. Each candidate
-/// is checked with the broker's own kind of pattern; the shortest goes first.
+/// The pattern only excludes names, because a list of the kept names would exclude objects that topo does not know. Each
+/// candidate is checked with the broker's regular expressions; the shortest is preferred.
 pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<&str>) -> Option<String> {
     if kept.is_empty() {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<
     let without = |excluded: &str| format!("^(?!{excluded}){rest}");
     let candidates = [
         any_of(&others).filter(|_| tiers.is_empty()).map(|names| without(&format!("{names}$"))),
-        // The names of tiers contain delays, which change.
+        // The names of delayed retry queues contain delays, which change.
         others.is_empty().then(|| without(TIER)),
         any_of(&others).filter(|_| !tiers.is_empty()).map(|names| without(&format!("{names}$|{TIER}"))),
     ];
@@ -36,10 +36,10 @@ pub(super) fn narrower(pattern: &str, kept: &BTreeSet<&str>, avoided: &BTreeSet<
     candidates.into_iter().flatten().find(is_right)
 }
 
-/// What the names of tiers look like.
+/// The pattern of the names of delayed retry queues.
 const TIER: &str = r".*\.retry\.\d+\.\w+$";
 
-/// Some names as a part of a pattern; `None` where they are too many, or none.
+/// Returns names as a part of a pattern, or `None` if there are too many or none.
 fn any_of(names: &[&str]) -> Option<String> {
     let escaped = |name: &&str| {
         let pattern = pattern_of(name);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// Also names that neither list holds stay matched: a broker may have them.
+        /// Names in neither list stay matched, because a broker can have them.
         #[test]
         fn every_other_name_stays_matched(
             pattern in prop::sample::select(vec!["^o", "o", r"^o\.", "o|q", "", ".*", "^(?:o|q)", r"\.a"]),

@@ -1,13 +1,13 @@
-//! Where in a spec a setting of an object is written: its own key where it has one, else the name of what it comes from.
+//! Finds the position of an object's setting in a spec: its own key if it has one, otherwise the name of its origin.
 
 use super::Subject;
-use crate::expand::Because;
+use crate::expand::CreatedFor;
 use crate::model::{ExchangeName, ObjectId, PolicyName, QueueName};
 use crate::spec::{
-    BindingSpec, DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SaidBy, Setting, Spec,
+    BindingSpec, DeadLetterQueueSpec, ExchangeSpec, Location, PolicySpec, QueueSpec, RetrySpec, SetBy, Setting, Spec,
 };
 
-/// A place, with others that belong to it.
+/// A position, with related positions.
 pub(super) struct Place {
     pub(super) at: Location,
     pub(super) also: Vec<(Location, String)>,
@@ -19,11 +19,11 @@ impl From<Location> for Place {
     }
 }
 
-/// The place of a setting: an argument, a property or a policy's key, in RabbitMQ's words.
+/// Returns the position of a setting: an argument, a property or a policy key, in RabbitMQ's spelling.
 pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> Place {
     let spec = subject.spec;
     let because = subject.expansion.origins.get(object).map(|origin| &origin.because);
-    if let Some(Because::Retry(queue)) = because {
+    if let Some(CreatedFor::Retry(queue)) = because {
         let retry = spec.queues.get(queue).and_then(|queue| queue.retry.as_ref());
         return retry.map_or(spec.vhost.at, RetrySpec::at).into();
     }
@@ -37,7 +37,7 @@ pub(super) fn place(subject: &Subject<'_>, object: &ObjectId, setting: &str) -> 
         ObjectId::Policy(name) => policy(spec, name, because, setting),
         ObjectId::Binding(binding) => match (spec.bindings.get(binding), because) {
             (Some(written), _) => Some(of_binding(written, setting).into()),
-            (None, Some(Because::DeadLetterBinding(queue))) => {
+            (None, Some(CreatedFor::DeadLetterBinding(queue))) => {
                 dead_letter_queue(spec, queue).map(|it| it.queue.at.into())
             }
             (None, _) => None,
@@ -55,15 +55,15 @@ fn dead_letter_queue<'a>(spec: &'a Spec, name: &QueueName) -> Option<&'a DeadLet
 }
 
 fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
-    fn said<T>(setting: Option<&Setting<T>>) -> Option<(Location, SaidBy)> {
-        setting.map(|it| (it.at, it.said_by))
+    fn said<T>(setting: Option<&Setting<T>>) -> Option<(Location, SetBy)> {
+        setting.map(|it| (it.at, it.set_by))
     }
     let found = match setting {
         "durable" => said(queue.durable.as_ref()),
         "auto_delete" => said(queue.auto_delete.as_ref()),
         "x-queue-type" | "type" => said(queue.queue_type.as_ref()),
         "x-dead-letter-exchange" | "x-dead-letter-routing-key" => said(queue.dead_letter.as_ref()),
-        // What nobody writes there is what the retries set.
+        // If it is not set explicitly, the retries set it.
         "x-delivery-limit" if !queue.arguments.contains_key(setting) => {
             said(queue.retry.as_ref().map(|it| &it.max_retries))
         }
@@ -71,9 +71,9 @@ fn of_queue(queue: &QueueSpec, setting: &str) -> Place {
     };
     match found {
         None => queue.at.into(),
-        Some((at, SaidBy::Itself)) => at.into(),
-        Some((at, SaidBy::RetryPolicy | SaidBy::Defaults | SaidBy::Vhost)) => {
-            Place { at, also: vec![(queue.at, "it holds for this queue".to_owned())] }
+        Some((at, SetBy::Itself)) => at.into(),
+        Some((at, SetBy::RetryPolicy | SetBy::Defaults | SetBy::Vhost)) => {
+            Place { at, also: vec![(queue.at, "applies to this queue".to_owned())] }
         }
     }
 }
@@ -85,7 +85,7 @@ fn of_binding(binding: &BindingSpec, setting: &str) -> Location {
     }
 }
 
-fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&Because>, setting: &str) -> Option<Place> {
+fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&CreatedFor>, setting: &str) -> Option<Place> {
     let of_declared = |exchange: &ExchangeSpec| match setting {
         "type" => exchange.kind.at,
         "alternate-exchange" => exchange.alternate_exchange.as_ref().map_or(exchange.at, |it| it.at),
@@ -97,14 +97,19 @@ fn exchange(spec: &Spec, name: &ExchangeName, because: Option<&Because>, setting
     };
     let declared = spec.exchanges.get(name).map(of_declared);
     let generated = || match because {
-        Some(Because::DeadLetterExchange(queue)) => dead_letter_queue(spec, queue).map(of_dead_letters),
-        Some(Because::Declared | Because::DeadLetterBinding(_) | Because::DeadLetterPolicy(_) | Because::Retry(_))
+        Some(CreatedFor::DeadLetterExchange(queue)) => dead_letter_queue(spec, queue).map(of_dead_letters),
+        Some(
+            CreatedFor::Declared
+            | CreatedFor::DeadLetterBinding(_)
+            | CreatedFor::DeadLetterPolicy(_)
+            | CreatedFor::Retry(_),
+        )
         | None => None,
     };
     declared.or_else(generated).map(Place::from)
 }
 
-fn policy(spec: &Spec, name: &PolicyName, because: Option<&Because>, setting: &str) -> Option<Place> {
+fn policy(spec: &Spec, name: &PolicyName, because: Option<&CreatedFor>, setting: &str) -> Option<Place> {
     let key = |policy: &PolicySpec| policy.definition.get(setting).map(|it| it.key_at);
     if let Some(policy) = spec.policies.get(name) {
         let at = match setting {
@@ -114,9 +119,9 @@ fn policy(spec: &Spec, name: &PolicyName, because: Option<&Because>, setting: &s
         };
         return Some(at.into());
     }
-    let Some(Because::DeadLetterPolicy(of)) = because else { return None };
+    let Some(CreatedFor::DeadLetterPolicy(of)) = because else { return None };
     let wiring = queue(spec, of)?.dead_letter.as_ref()?.at;
-    // A policy of dead-letter wiring holds what the policy holds that it takes the queue from.
+    // A policy of dead-letter wiring copies the keys of the policy that it overrides.
     let copied = || spec.policies.values().find_map(key);
     match setting {
         "dead-letter-exchange" | "dead-letter-routing-key" => Some(wiring.into()),

@@ -1,4 +1,4 @@
-//! The rules as a page for people, `docs/rules.md`: a test keeps the committed page true, `TOPO_UPDATE=1` writes it.
+//! Renders the list of rules, `docs/rules.md`. A test compares the committed page; `TOPO_UPDATE=1` writes it.
 
 use super::RULES;
 use std::fmt::Write as _;
@@ -6,15 +6,15 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Rules
 
-What `topo validate` finds in a spec that is correct, and what `topo plan` says of it beside the plan. This page is written from the rules
-themselves. An error stops `validate`; a warning is probably not what was meant; an info is good to know. Some rules are
-milder or stricter for a version of RabbitMQ, or for the way in which a thing is said: their pages say when.
+The rules that `topo validate` checks in a valid spec; `topo plan` reports their findings with the plan. This page is generated from the
+rules. An error fails `validate`; a warning is probably a mistake; an info is worth knowing. The severity of some rules depends on the
+RabbitMQ version or on the form of the setting, as described on their pages.
 
 | rule | severity | what it finds |
 |---|---|---|
 ";
 
-/// The page.
+/// Returns the page.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for rule in RULES {

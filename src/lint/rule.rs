@@ -1,4 +1,4 @@
-//! A rule: plain data and one function.
+//! A lint rule: plain data and one function.
 
 use super::{Finding, Subject};
 use crate::model::ObjectId;
@@ -7,24 +7,24 @@ use crate::spec::{Location, Severity};
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name, `lower-case-with-dashes`; stable, for tests, tools and people.
+    /// Its name, `lower-case-with-dashes`; stable, for tests, tools and users.
     pub name: &'static str,
-    /// How bad what it finds is, as a rule; a version can make it better or worse.
+    /// The default severity of its findings; it can differ by version.
     pub severity: Severity,
-    /// What else a finding of it can be, the worst first.
+    /// Other severities of its findings, the highest first.
     pub sometimes: &'static [Severity],
-    /// Whether it is silent until a spec or a flag gives it a level: a matter of taste, or of what no spec says.
+    /// Whether it is off until a spec or a flag sets its level: it is a matter of style, or depends on facts outside the spec.
     pub is_optional: bool,
-    /// What it finds, in one sentence without a full stop.
+    /// Its summary: one sentence without a period.
     pub summary: &'static str,
-    /// All that it finds.
+    /// Returns all its findings.
     pub check: fn(&Subject<'_>) -> Vec<Finding>,
     /// Its page, in Markdown; the examples on it are its tests.
     pub page: &'static str,
 }
 
 impl Rule {
-    /// How bad what it finds is, for people: `warning`, `warning, sometimes info` or `off (info)`.
+    /// Returns its severity for the list of rules: `warning`, `warning, sometimes info` or `off (info)`.
     pub fn level(&self) -> String {
         let sometimes: Vec<&str> = self.sometimes.iter().map(|severity| severity.as_str()).collect();
         let severity = match sometimes.is_empty() {
@@ -34,8 +34,8 @@ impl Rule {
         if self.is_optional { format!("off ({severity})") } else { severity }
     }
 
-    /// Something found: about that object, at the place where the setting is written, which is an argument, a property
-    /// or a policy's key in RabbitMQ's words.
+    /// Creates a finding about an object, at the position of a setting: an argument, a property or a policy key, in
+    /// RabbitMQ's spelling.
     pub(super) fn finding(
         &self,
         subject: &Subject<'_>,
@@ -55,7 +55,7 @@ impl Rule {
         }
     }
 
-    /// Something found about an object, at a place that is not a setting of its own.
+    /// Creates a finding about an object, at a position that is not one of its settings.
     pub(super) fn found(&self, object: ObjectId, at: Location, text: impl Into<String>) -> Finding {
         Finding {
             rule: self.name,

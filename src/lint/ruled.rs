@@ -1,13 +1,13 @@
-//! What the policies that are written in a spec do to its queues and exchanges. Those of dead-letter wiring are left out:
-//! they repeat what a written one says.
+//! Matches the policies of a spec with its queues and exchanges. Policies of dead-letter wiring are left out, because they
+//! copy the keys of a declared policy.
 
 use super::Subject;
-use crate::behaviour::governing::chosen;
-use crate::behaviour::{Effective, Fit, Governed, Source, effective};
 use crate::model::{Exchange, ObjectId, PolicyName, Queue, QueueName};
+use crate::rabbitmq::governing::chosen;
+use crate::rabbitmq::{Effective, Fit, Governed, Source, effective};
 use std::collections::BTreeMap;
 
-/// A queue or an exchange, with the policies whose patterns and kinds fit it, the highest priority first.
+/// A queue or an exchange, with the policies that match it, the highest priority first.
 pub(super) struct Ruled<'a> {
     pub(super) id: ObjectId,
     pub(super) name: &'a str,
@@ -25,18 +25,18 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> Ruled<'a> {
-    /// The policy that governs it, where that is certain.
+    /// Returns the policy that applies to it, if that is certain.
     pub(super) fn governing(&self) -> Option<&'a PolicyName> {
         Some(chosen(&self.fits).certain()??.name)
     }
 
-    /// What holds for a queue by its arguments and the policy that governs it.
+    /// Returns the effective settings of a queue from its arguments and the policy that applies to it.
     pub(super) fn effective(&self, queue: &Queue, subject: &Subject<'_>) -> BTreeMap<String, Effective> {
-        effective(queue, chosen(&self.fits).likely(), None, subject.dialect)
+        effective(queue, chosen(&self.fits).likely(), None, subject.profile)
     }
 }
 
-/// Every queue and exchange, with the written policies that fit it.
+/// Returns every queue and exchange with the declared policies that match it.
 pub(super) fn ruled<'a>(subject: &Subject<'a>) -> Vec<Ruled<'a>> {
     let topology = &subject.expansion.topology;
     let ruled = |id: ObjectId, name: &'a str, kind: Kind<'a>, governed: Governed| {
@@ -53,7 +53,7 @@ pub(super) fn ruled<'a>(subject: &Subject<'a>) -> Vec<Ruled<'a>> {
     queues.chain(exchanges).collect()
 }
 
-/// Whether a value is the object's own.
+/// Whether the object sets the value itself.
 pub(super) fn is_own(holds: &Effective) -> bool {
     match holds.source {
         Source::Argument => true,
@@ -61,7 +61,7 @@ pub(super) fn is_own(holds: &Effective) -> bool {
     }
 }
 
-/// The first of several names, and how many more: `` `a` and 2 more``.
+/// Shows the first of several names, and the number of the others: `` `a` and 2 more``.
 pub(super) fn first_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names[..] {

@@ -1,4 +1,4 @@
-//! What is written of queues, whether with them or in a policy: the arguments that are known, where each is said.
+//! Lists the known arguments of queues, set on the queue or in a policy, with their positions.
 
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::{ArgumentValue, ObjectId};
@@ -10,15 +10,15 @@ pub(super) struct Said<'a> {
     pub(super) id: ObjectId,
     /// The argument or the policy's key.
     pub(super) setting: &'a str,
-    /// What it is.
+    /// The known argument.
     pub(super) known: &'static KnownArgument,
-    /// What is said.
+    /// The value.
     pub(super) value: &'a ArgumentValue,
-    /// Where its key stands.
+    /// The position of its key.
     pub(super) at: Location,
 }
 
-/// All of a spec; a default is said by each of its queues.
+/// Returns all settings of a spec; a default counts for each of its queues.
 pub(super) fn said(spec: &Spec) -> impl Iterator<Item = Said<'_>> {
     let dead_letter_queues = spec.dead_letter_queues.iter().map(|(name, it)| (name, &it.queue));
     let of_queues = spec.queues.iter().chain(dead_letter_queues).flat_map(|(name, queue)| {

@@ -2,13 +2,13 @@
 //! `yaml good`, with the version that it is for behind it where that matters.
 
 use super::*;
-use crate::behaviour::Dialect;
 use crate::expand::expand;
 use crate::model::BrokerVersion;
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{Diagnostic, Diagnostics, Level, SourceFile, Variables, parse};
 use std::collections::BTreeSet;
 
-/// What stands on every page, in this order.
+/// The headings of every page, in this order.
 const HEADINGS: [&str; 4] = ["## What it finds", "## Why it matters", "## What to do", "## Examples"];
 
 struct Block<'a> {
@@ -37,35 +37,35 @@ fn blocks(page: &'static str) -> Vec<Block<'static>> {
     blocks
 }
 
-fn lint_text(text: &str, dialect: &Dialect) -> Vec<Finding> {
-    lint_at(text, dialect, &Levels::new())
+fn lint_text(text: &str, profile: &BrokerProfile) -> Vec<Finding> {
+    lint_at(text, profile, &Levels::new())
 }
 
-fn lint_at(text: &str, dialect: &Dialect, levels: &Levels) -> Vec<Finding> {
+fn lint_at(text: &str, profile: &BrokerProfile, levels: &Levels) -> Vec<Finding> {
     let vhost = if text.starts_with("vhost:") { "" } else { "vhost: shop\n" };
     let file = SourceFile { name: "topology.yaml".to_owned(), text: format!("version: 1\n{vhost}{text}") };
     let spec = parse(&[file], &Variables::new()).unwrap_or_else(|found| panic!("{text}\n{found}")).remove(0);
-    let expansion = expand(&spec, dialect).unwrap_or_else(|found| panic!("{text}\n{found}"));
-    lint(&Subject::new(&spec, &expansion, dialect), levels)
+    let expansion = expand(&spec, profile).unwrap_or_else(|found| panic!("{text}\n{found}"));
+    lint(&Subject::new(&spec, &expansion, profile), levels)
 }
 
-/// A line for each: where, how bad, which rule, what.
-fn lines(text: &str, dialect: &Dialect) -> String {
+/// One line for each finding: position, severity, rule, message.
+fn lines(text: &str, profile: &BrokerProfile) -> String {
     let mut diagnostics = Diagnostics::new();
-    for finding in lint_text(text, dialect) {
+    for finding in lint_text(text, profile) {
         diagnostics.push(Diagnostic::from(&finding));
     }
     diagnostics.to_string()
 }
 
-/// A rule that is silent by itself, turned on.
+/// Enables a rule that is off by default.
 fn turned_on(rule: &Rule) -> Levels {
     let level = Level::named(rule.severity.as_str()).expect("a severity is a level");
     rule.is_optional.then(|| (rule.name.to_owned(), level)).into_iter().collect()
 }
 
-fn of(version: &str) -> Dialect {
-    Dialect::of(version.parse().unwrap())
+fn of(version: &str) -> BrokerProfile {
+    BrokerProfile::of(version.parse().unwrap())
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn every_bad_example_fires_and_no_good_one_does() {
         let blocks = blocks(rule.page);
         assert!(blocks.iter().any(|block| block.is_bad) && blocks.iter().any(|block| !block.is_bad), "{}", rule.name);
         for block in blocks {
-            let found = lint_at(block.text, &Dialect::of(block.version), &turned_on(rule));
+            let found = lint_at(block.text, &BrokerProfile::of(block.version), &turned_on(rule));
             let fired = found.iter().any(|finding| finding.rule == rule.name);
             if fired != block.is_bad {
-                let found = lines(block.text, &Dialect::of(block.version));
+                let found = lines(block.text, &BrokerProfile::of(block.version));
                 wrong.push(format!("{} on {}: fired is {fired}\n{}{found}", rule.name, block.version, block.text));
             }
         }
@@ -100,23 +100,23 @@ fn every_bad_example_fires_and_no_good_one_does() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The hint is to be followed word for word.
+/// Follows the hint literally.
 #[test]
 fn the_pattern_of_the_hint_leaves_generated_queues_out_and_no_other() {
     let rule = RULES.iter().find(|rule| rule.name == "policy-on-generated-queue").expect("it is there");
     let mut followed = BTreeSet::new();
     for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
-        let dialect = Dialect::of(block.version);
-        let found = lint_text(block.text, &dialect);
+        let profile = BrokerProfile::of(block.version);
+        let found = lint_text(block.text, &profile);
         let hint = found.iter().find(|it| it.rule == rule.name).and_then(|it| it.hint.clone()).expect("a hint");
         let (_, better) = hint.strip_suffix('`').and_then(|hint| hint.rsplit_once('`')).expect("a pattern");
         let (before, behind) = block.text.split_once("pattern: '").expect("a policy");
         let (old, behind) = behind.split_once('\'').expect("a pattern in quotes");
         let text = format!("{before}pattern: '{better}'{behind}");
         // A policy that governs less than it did would be a finding, or nothing at all.
-        let left = lint_text(&text, &dialect);
+        let left = lint_text(&text, &profile);
         assert!(left.iter().all(|it| !it.rule.contains("policy") && !it.rule.contains("pattern")), "{text}\n{left:#?}");
-        let governs = |pattern: &str, name: &str| crate::behaviour::Pattern::new(pattern).matches(name) == Some(true);
+        let governs = |pattern: &str, name: &str| crate::rabbitmq::Pattern::new(pattern).matches(name) == Some(true);
         let names = block.text.lines().filter_map(|line| line.strip_prefix("  ")?.split_once(": {type")).map(|it| it.0);
         for name in names {
             assert_eq!(governs(better, name), governs(old, name) && !name.ends_with("dead"), "{better} on {name}");
@@ -140,7 +140,7 @@ fn a_rule_says_how_bad_its_findings_can_be() {
     for rule in RULES.iter().filter(|rule| !rule.is_optional && rule.name != "unused-allow") {
         let mut shown = BTreeSet::new();
         for block in blocks(rule.page).iter().filter(|block| block.is_bad) {
-            let found = lint_text(block.text, &Dialect::of(block.version));
+            let found = lint_text(block.text, &BrokerProfile::of(block.version));
             shown.extend(found.iter().filter(|it| it.rule == rule.name).map(|it| it.severity));
         }
         let said: BTreeSet<Severity> = rule.sometimes.iter().copied().chain([rule.severity]).collect();
@@ -167,10 +167,10 @@ fn a_default_is_one_finding_for_all_its_queues() {
 
 #[test]
 fn what_another_rule_explains_is_not_said_twice() {
-    let mut dialect = of("4.3");
-    dialect.deprecated_features.insert("transient_nonexcl_queues".to_owned(), false);
+    let mut profile = of("4.3");
+    profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), false);
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
-    let lines = lines(text, &dialect);
+    let lines = lines(text, &profile);
     assert!(
         lines.starts_with("3:31: error[transient-queue]: queue `tmp`: this broker (4.3.6) does not permit"),
         "{lines}"
@@ -181,10 +181,10 @@ fn what_another_rule_explains_is_not_said_twice() {
 #[test]
 fn who_permits_transient_queues_hears_a_warning() {
     let text = "queues: {tmp: {type: classic, durable: false}}\n";
-    let mut dialect = of("4.3");
-    dialect.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
-    assert!(lines(text, &dialect).contains("warning[transient-queue]"));
-    assert!(lines(text, &dialect).contains("this broker (4.3.6) permits them"));
+    let mut profile = of("4.3");
+    profile.deprecated_features.insert("transient_nonexcl_queues".to_owned(), true);
+    assert!(lines(text, &profile).contains("warning[transient-queue]"));
+    assert!(lines(text, &profile).contains("this broker (4.3.6) permits them"));
     assert!(lines(text, &of("4.3")).contains("unless its configuration permits"));
     assert!(lines(text, &of("4.0")).contains("refused by default from RabbitMQ 4.3 on"));
     assert!(lines(text, &of("3.8")).contains("info[transient-queue]"));
@@ -205,12 +205,12 @@ policies:
     assert_eq!(
         lines(text, &of("3.13")),
         "\
-4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: what is published to it is dropped
-4:32: warning[unknown-argument]: exchange `e`: no broker knows the argument `x-foo`: it is kept, and does nothing
-6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
-6:51: warning[unknown-argument]: queue `q`: no broker knows the argument `x-mesage-ttl`: it is kept, and does nothing
-8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, this is 3.13.7
-10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, this is 3.13.7: every classic queue is lazy
+4:3: info[unbound-exchange]: exchange `e`: nothing is bound to it: messages published to it are dropped
+4:32: warning[unknown-argument]: exchange `e`: no broker supports the argument `x-foo`: it is stored and has no effect
+6:22: warning[lazy-mode]: queue `q`: `queueMode` has no effect since RabbitMQ 3.12, the broker is 3.13.7: every classic queue is lazy
+6:51: warning[unknown-argument]: queue `q`: no broker supports the argument `x-mesage-ttl`: it is stored and has no effect
+8:24: warning[no-effect-setting]: queue `dead`: `x-max-in-memory-length` has no effect since RabbitMQ 3.10, the broker is 3.13.7
+10:58: warning[lazy-mode]: policy `p`: `queueMode` has no effect since RabbitMQ 3.12, the broker is 3.13.7: every classic queue is lazy
 10:76: warning[mirrored-queue-policy]: policy `p`: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`
 "
     );
@@ -224,11 +224,11 @@ fn where_retries_end_is_what_is_bound_to() {
     let finding = found.iter().find(|it| it.rule == "dead-letters-reach-nothing").expect("one");
     assert_eq!(
         finding.message(),
-        "queue `lad`: messages that are out of retries come to exchange `corp.dlx` with the key \"lad.retry.1\", which it \
-         leads to no queue: the broker drops them"
+        "queue `lad`: messages without retries left reach exchange `corp.dlx` with the key \"lad.retry.1\", which it \
+         does not route to any queue: the broker drops them"
     );
     // A queue that is bound to the guard would take every rejection away.
-    let hint = "bind a queue to `corp.dlx` that takes every key; or name an entry of `deadLetterQueues`";
+    let hint = "bind a queue to `corp.dlx` for all keys; or use an entry of `deadLetterQueues`";
     assert_eq!(finding.hint.as_deref(), Some(hint));
 }
 
@@ -237,16 +237,16 @@ fn a_typing_error_is_answered_with_what_was_meant() {
     let hint = |text: &str| lint_text(text, &of("4.3"))[0].hint.clone().unwrap_or_default();
     assert_eq!(
         hint("queues: {q: {type: classic, arguments: {x-mesage-ttl: 5}}}\n"),
-        "did you mean `x-message-ttl`? In a spec it is `messageTtl`"
+        "did you mean `x-message-ttl`? In a spec, write `messageTtl`"
     );
     assert_eq!(
         hint("queues: {q: {type: classic, arguments: {maxLengthBytez: 5}}}\n"),
-        "did you mean `x-max-length-bytes`? In a spec it is `maxLengthBytes`"
+        "did you mean `x-max-length-bytes`? In a spec, write `maxLengthBytes`"
     );
     assert_eq!(hint("policies: {p: {pattern: q, definition: {max-lenght: 5}}}\n"), "did you mean `max-length`?");
     assert_eq!(
         hint("exchanges: {e: {type: topic, arguments: {x-alternate-exchange: other}}}\n"),
-        "did you mean `alternate-exchange`? In a spec it is `alternateExchange`"
+        "did you mean `alternate-exchange`? In a spec, write `alternateExchange`"
     );
 }
 
@@ -254,7 +254,7 @@ fn a_typing_error_is_answered_with_what_was_meant() {
 fn a_circle_of_one_comes_straight_back() {
     let text = "queues:\n  q: {type: classic, messageTtl: 5s, deadLetter: {exchange: \"\", routingKey: q}}\n";
     let found = lines(text, &of("4.3"));
-    assert!(found.contains("a message that expires here comes straight back, and the broker drops it then"), "{found}");
+    assert!(found.contains("a message that expires here returns immediately, and the broker drops it"), "{found}");
 }
 
 #[test]

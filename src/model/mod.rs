@@ -36,7 +36,7 @@ pub use exchange::Exchange;
 pub use intervals::Intervals;
 pub use names::{ExchangeName, PolicyName, QueueName, UserName, VhostName};
 pub use object::{Object, ObjectId, ObjectKind};
-pub use places::{Places, SaidIn};
+pub use places::{Places, SetIn};
 pub use policy::{ApplyTo, Policy, Priority};
 pub use queue::{Queue, QueueType};
 pub use reach::Reach;

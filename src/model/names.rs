@@ -1,4 +1,4 @@
-//! The names of RabbitMQ's objects, each a type of its own, so that a queue's name cannot stand where an exchange's should.
+//! The names of RabbitMQ's objects, each a type of its own, so that a queue name cannot be used as an exchange name.
 
 use super::printable::clean;
 use schemars::JsonSchema;
@@ -13,12 +13,12 @@ macro_rules! name {
         pub struct $name(String);
 
         impl $name {
-            /// The name as it stands, unencoded.
+            /// The unencoded name.
             pub fn new(name: impl Into<String>) -> Self {
                 Self(name.into())
             }
 
-            /// The name as it stands, unencoded.
+            /// The unencoded name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -1,4 +1,4 @@
-//! Every name that topo generates, made and recognised here and nowhere else.
+//! Every name that topo generates, made and recognized here and nowhere else.
 
 use super::names::{DEAD_LETTER_EXCHANGE_SUFFIX, LONGEST_NAME, pattern_of as pattern_of_name};
 use super::units::{duration, milliseconds};
@@ -185,7 +185,7 @@ pub fn queue_of_dead_letter_policy(policy: &PolicyName) -> Option<QueueName> {
 
 /// What a migration makes beside a queue: all under the queue's own prefix, so that permissions on it fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct MigrationNames {
     /// The queue that takes what is published while the old queue is emptied, and its fanout exchange: the alternate of
     /// the tap.
     pub hold: String,
@@ -201,10 +201,10 @@ pub struct Beside {
     pub shield: PolicyName,
 }
 
-impl Beside {
+impl MigrationNames {
     /// Of that queue. A name that would be too long carries a digest of the queue's.
     pub fn of(queue: &QueueName) -> Self {
-        let name = |what: &str| beside(queue, what);
+        let name = |what: &str| of_migration(queue, what);
         Self {
             hold: name("hold"),
             drained: name("drained"),
@@ -216,14 +216,14 @@ impl Beside {
     }
 }
 
-fn beside(queue: &QueueName, what: &str) -> String {
+fn of_migration(queue: &QueueName, what: &str) -> String {
     let name = format!("{}.topo.{what}", queue.as_str());
     if name.len() <= LONGEST_NAME { name } else { format!("topo.{what}.{}", digest(queue.as_str())) }
 }
 
 /// The queue, there for a moment, by which topo sees that it speaks to the same broker over HTTP and over AMQP.
 pub fn witness(queue: &QueueName, token: u32) -> QueueName {
-    QueueName::new(beside(queue, &format!("witness.{token:08x}")))
+    QueueName::new(of_migration(queue, &format!("witness.{token:08x}")))
 }
 
 /// Short, and another one for every name.
@@ -253,8 +253,8 @@ pub fn pattern_of(queue: &QueueName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::behaviour::Pattern;
     use crate::model::names::is_reserved;
+    use crate::rabbitmq::Pattern;
 
     #[test]
     fn names_are_recognised() {

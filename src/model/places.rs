@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Where a spec says a value of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum SaidIn {
+pub enum SetIn {
     /// By its own key.
     Key,
     /// In its own `arguments`.
@@ -20,4 +20,4 @@ pub enum SaidIn {
 
 /// By the names of arguments, all places that say one, the one that holds first. What only a key of the object itself
 /// says is left out.
-pub type Places = BTreeMap<String, Vec<SaidIn>>;
+pub type Places = BTreeMap<String, Vec<SetIn>>;

@@ -19,7 +19,7 @@ pub struct Scope {
     /// Objects to delete, if they are there.
     #[serde(default)]
     pub removed: BTreeSet<ObjectId>,
-    /// Somebody else's objects: they must exist and are never touched.
+    /// External objects: they must exist, and topo never changes them.
     #[serde(default)]
     pub external: BTreeSet<ObjectId>,
     /// External objects that may be missing.

@@ -18,7 +18,7 @@ pub struct BrokerVersion {
     pub patch: u16,
 }
 
-/// The newest release of each series whose behaviour topo knows, from its source or from a live broker. Who names a series
+/// The newest release of each series whose behavior topo knows, from its source or from a live broker. Who names a series
 /// alone means a broker that is kept up to date: patch releases refuse and take things, too.
 const NEWEST_OF_SERIES: &[BrokerVersion] = &[
     BrokerVersion::new(3, 8, 35),
@@ -34,7 +34,7 @@ const NEWEST_OF_SERIES: &[BrokerVersion] = &[
 ];
 
 impl BrokerVersion {
-    /// The newest version whose behaviour topo knows from a live broker; what an offline plan assumes.
+    /// The newest version whose behavior topo knows from a live broker; what an offline plan assumes.
     pub const NEWEST_KNOWN: Self = Self::new(4, 3, 6);
 
     /// The oldest version that topo supports.

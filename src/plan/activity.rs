@@ -1,4 +1,4 @@
-//! What the broker was doing when it was read: numbers that a plan's hazards are made of, and that age at once.
+//! The activity of the broker when it was read: the numbers behind the hazards of a plan. They are outdated at once.
 
 use crate::model::{Intervals, QueueName, TopicPermission, VhostName};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! What else goes when bindings go: the broker deletes an auto-delete exchange with the last binding *from* it (all
-//! versions), and with it the bindings *to* it.
+//! Predicts further deletions when bindings are deleted: the broker deletes an auto-delete exchange with the last
+//! binding *from* it (all versions), and with it the bindings *to* it.
 
 use crate::model::{Binding, ExchangeName};
 use std::collections::BTreeSet;

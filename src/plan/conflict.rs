@@ -1,60 +1,63 @@
-//! Objects that differ: changed in place where the broker can, recreated where the spec or a flag says so, else a conflict
-//! that blocks the plan.
+//! Plans objects that differ: topo changes them in place where the broker can, recreates them where the spec or a flag
+//! allows it, and otherwise reports a conflict that blocks the plan.
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, PlannedChange};
-use super::draft::Draft;
 use super::recreate::Refusal;
-use super::situation::Situation;
+use super::resolution::ResolutionKind;
 use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
-use super::way_out::WayKind;
 use super::{advice, migrate, recreate};
-use crate::behaviour::{plugin_keys, refusals, vhost_change_refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
+use crate::rabbitmq::{plugin_keys, refusals, vhost_change_refusals};
 
 /// A fresh declare that this broker would refuse is said now, not by a 400 in the middle of an apply.
-pub(super) fn refuse_invalid(draft: &mut Draft, situation: &Situation<'_>, planned: &PlannedChange) {
+pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_>, planned: &PlannedChange) {
     let Some(after) = &planned.after else { return };
     let refused = match (&planned.before, after) {
-        (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, situation.dialect),
-        (_, Object::Binding(binding)) => situation.binding_refusals(binding),
-        (_, after) => refusals(after, situation.dialect),
+        (Some(Object::Vhost(before)), Object::Vhost(after)) => vhost_change_refusals(before, after, context.profile),
+        (_, Object::Binding(binding)) => context.binding_refusals(binding),
+        (_, after) => refusals(after, context.profile),
     };
     for refusal in refused {
-        draft.block(&planned.address, refusal.text, refusal.hint);
+        builder.block(&planned.address, refusal.text, refusal.hint);
     }
     if let Object::Policy(_, policy) = after {
         for key in plugin_keys(&policy.definition) {
-            let text = format!("{key} is a plugin's: the broker refuses the policy where that is not enabled");
-            draft.note(&planned.address, text);
+            let text = format!(
+                "{key} belongs to a plugin: the broker refuses the policy where the plugin is not \
+                                enabled"
+            );
+            builder.note(&planned.address, text);
         }
     }
 }
 
 /// Plans what becomes of an object that differs.
 pub(super) fn alter(
-    draft: &mut Draft,
-    situation: &Situation<'_>,
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
     options: &Options,
     (before, after): (Object, Object),
     fields: &[FieldChange],
 ) {
     let mut judged: Vec<(&FieldChange, Verdict)> = fields
         .iter()
-        .map(|field| (field, verdict::verdict(field, &before, &after, situation.dialect)))
+        .map(|field| (field, verdict::verdict(field, &before, &after, context.profile)))
         .filter(|(_, verdict)| *verdict != Verdict::Equal)
         .collect();
-    judged.sort_by_key(|(field, _)| rank(&field.field, &before, situation.dialect));
+    judged.sort_by_key(|(field, _)| rank(&field.field, &before, context.profile));
     let id = after.id();
-    let address = situation.address(&id);
+    let address = context.address(&id);
     for (field, _) in judged.iter().filter(|(_, verdict)| *verdict == Verdict::Unknown) {
         let text = format!(
-            "argument {} differs ({} → {}); no broker knows it, and it stays as it is",
+            "argument {} differs ({} → {}); RabbitMQ does not know it, and it stays unchanged",
             field.field,
             shown(field.before.as_ref()),
             shown(field.after.as_ref())
         );
-        draft.note(&address, text);
+        builder.note(&address, text);
     }
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
@@ -62,13 +65,13 @@ pub(super) fn alter(
     let is_unknown_type =
         |(field, verdict): &(&FieldChange, Verdict)| field.field == Field::Type && *verdict == Verdict::Invalid;
     let is_refused = |judged: &&(&FieldChange, Verdict)| {
-        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, situation.dialect)
+        is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, context.profile)
     };
     let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
         Some(kind) if is_unknown_type(judged) => unknown_type(kind),
-        Some(_) | None => sentence(&situation.current.vhost, &after, judged.0, situation.dialect),
+        Some(_) | None => sentence(&context.current.vhost, &after, judged.0, context.profile),
     });
-    let mut planned = situation.change(ChangeKind::Change, Some(before), Some(after.clone()));
+    let mut planned = context.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
         .iter()
         .map(|(field, verdict)| FieldVerdict {
@@ -80,26 +83,26 @@ pub(super) fn alter(
         .collect();
     if judged.iter().all(|(_, verdict)| matches!(verdict, Verdict::InPlace | Verdict::Unknown)) {
         if judged.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
-            draft.note(
+            builder.note(
                 &address,
                 "applications that declare existing queues without x-queue-type are refused once the default type changes"
                     .to_owned(),
             );
         }
-        refuse_invalid(draft, situation, &planned);
-        draft.changes.push(planned);
+        refuse_invalid(builder, context, &planned);
+        builder.changes.push(planned);
         return;
     }
     let live = planned.before.as_ref();
     let conflict = Conflict {
         sentence,
-        afterwards: live.and_then(|live| advice::afterwards(situation, live, &after)),
-        without_type: live.and_then(|live| advice::without_type(situation, live, &after)),
-        on_conflict: on_conflict(&situation.wanted.scope, options, &id, &address),
-        ways_out: Vec::new(),
+        afterwards: live.and_then(|live| advice::afterwards(context, live, &after)),
+        without_type: live.and_then(|live| advice::without_type(context, live, &after)),
+        on_conflict: on_conflict(&context.wanted.scope, options, &id, &address),
+        resolutions: Vec::new(),
     };
-    planned.live = situation.live(&id).cloned();
-    resolve(draft, situation, planned, conflict);
+    planned.live = context.live(&id).cloned();
+    resolve(builder, context, planned, conflict);
 }
 
 /// The flag first, then the spec, then "refuse".
@@ -109,52 +112,52 @@ pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, addre
 }
 
 /// Makes a recreate of the change, or a conflict with a block that says why not.
-fn resolve(draft: &mut Draft, situation: &Situation<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
-    match recreate::refusal(situation, &planned, conflict.on_conflict) {
+fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
+    match recreate::refusal(context, &planned, conflict.on_conflict) {
         Some(Refusal { text, lift, may_recreate }) => {
             let instead = lift.clone().filter(|_| !may_recreate);
-            conflict.ways_out = advice::ways_out(situation, &planned, instead);
+            conflict.resolutions = advice::resolutions(context, &planned, instead);
             let last: Vec<&str> = conflict
-                .ways_out
+                .resolutions
                 .iter()
-                .filter(|way| matches!(way.kind, WayKind::Rename | WayKind::Recreate))
+                .filter(|way| matches!(way.kind, ResolutionKind::Rename | ResolutionKind::Recreate))
                 .map(|way| way.text.as_str())
                 .collect();
             let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
-            let blocks = draft.blocks.len();
-            refuse_invalid(draft, situation, &planned);
+            let blocks = builder.blocks.len();
+            refuse_invalid(builder, context, &planned);
             // What no broker would take is not made right by a recreate: then that is all there is to say.
-            let is_invalid = draft.blocks.len() > blocks;
+            let is_invalid = builder.blocks.len() > blocks;
             if is_invalid {
-                conflict.ways_out.retain(|way| way.kind == WayKind::Keep);
+                conflict.resolutions.retain(|way| way.kind == ResolutionKind::Keep);
                 (conflict.afterwards, conflict.without_type) = (None, None);
             } else {
-                draft.blocks.push(Block {
+                builder.blocks.push(Block {
                     address: planned.address.clone(),
                     text,
                     lift,
-                    flag: may_recreate.then(|| gentle_flag(situation, &planned)).flatten(),
+                    flag: may_recreate.then(|| gentle_flag(context, &planned)).flatten(),
                 });
             }
             planned.kind = ChangeKind::Conflict;
         }
         None => {
             planned.kind = ChangeKind::Recreate;
-            refuse_invalid(draft, situation, &planned);
-            planned.kept = Some(recreate::kept_bindings(situation, &planned));
-            recreate::hazards(draft, situation, &planned, conflict.on_conflict);
+            refuse_invalid(builder, context, &planned);
+            planned.kept = Some(recreate::kept_bindings(context, &planned));
+            recreate::hazards(builder, context, &planned, conflict.on_conflict);
         }
     }
     planned.conflict = Some(conflict);
-    draft.changes.push(planned);
+    builder.changes.push(planned);
 }
 
 /// The recreate that loses nothing: of an empty queue, of one whose messages are kept, or of an exchange.
-fn gentle_flag(situation: &Situation<'_>, planned: &PlannedChange) -> Option<String> {
+fn gentle_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<String> {
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
-            let is_held = migrate::is_unfinished(situation.current, name);
+            let is_held = migrate::is_unfinished(context.current, name);
             let is_empty = planned.live.as_ref()?.messages == Some(0) && !is_held;
             let how = if is_empty { "ifEmpty" } else { "migrate" };
             Some(format!("--recreate {}={how}", planned.address))

@@ -1,10 +1,10 @@
-//! Live objects that are not wanted: deleted, or only reported.
+//! Plans the deletion of current objects that the spec does not declare, or only reports them.
 
 use super::auto_delete;
-use super::document::{ChangeKind, Options, PlannedChange, Undeclared};
-use super::draft::Draft;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
+use super::document::{ChangeKind, Options, PlannedChange, Unmanaged};
 use super::hazard::HazardKind;
-use super::situation::Situation;
 use super::{recreate, retries};
 use crate::diff::DeleteReason;
 use crate::model::count::number;
@@ -18,98 +18,98 @@ const PERCENT: usize = 30;
 
 /// Plans the deletions that `removed` and `--prune` ask for, and lists the rest.
 pub(super) fn plan(
-    draft: &mut Draft,
-    situation: &Situation<'_>,
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
     options: &Options,
     removals: Vec<(Object, DeleteReason)>,
 ) {
     for (object, reason) in removals {
         let id = object.id();
-        let address = situation.address(&id);
-        if situation.untouchable.contains(&id) {
+        let address = context.address(&id);
+        if context.untouchable.contains(&id) {
             if reason == DeleteReason::Removed {
-                let text = format!("{id} is exclusive, auto-delete or somebody's own: topo never touches it");
-                draft.block(&address, text, Some("take it out of `removed`".to_owned()));
+                let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
+                builder.block(&address, text, Some("delete it from `removed`".to_owned()));
             }
             continue;
         }
-        if protected(situation, &id) {
+        if protected(context, &id) {
             match reason {
-                DeleteReason::Removed => draft.block(
+                DeleteReason::Removed => builder.block(
                     &address,
-                    format!("{id} is both `removed` and protected"),
-                    Some("take it out of one of the two".to_owned()),
+                    format!("{id} is both in `removed` and in `protect`"),
+                    Some("delete it from one of them".to_owned()),
                 ),
-                DeleteReason::Undeclared | DeleteReason::Retired => {
-                    draft.note(&address, format!("{id} is undeclared, and protected: it stays"))
+                DeleteReason::Unmanaged | DeleteReason::Retired => {
+                    builder.note(&address, format!("{id} is unmanaged, but protected: topo keeps it"))
                 }
             }
             continue;
         }
-        if reason == DeleteReason::Undeclared && !options.prune.contains(&id.kind()) {
-            draft.undeclared.push(Undeclared { address, object: id });
+        if reason == DeleteReason::Unmanaged && !options.prune.contains(&id.kind()) {
+            builder.unmanaged.push(Unmanaged { address, object: id });
             continue;
         }
-        if situation.is_undeletable(&id) {
-            let text = format!("{id} cannot be deleted over HTTP, which takes its key for something else");
+        if context.is_undeletable(&id) {
+            let text = format!("{id} cannot be deleted over HTTP, because the API misinterprets its key");
             let lift = "unbind it with an AMQP client";
             match reason {
-                DeleteReason::Removed => draft.block(&address, text, Some(lift.to_owned())),
-                DeleteReason::Undeclared | DeleteReason::Retired => {
-                    draft.note(&address, format!("{text}: it stays; {lift}"))
+                DeleteReason::Removed => builder.block(&address, text, Some(lift.to_owned())),
+                DeleteReason::Unmanaged | DeleteReason::Retired => {
+                    builder.note(&address, format!("{text}: topo keeps it; {lift}"))
                 }
             }
             continue;
         }
-        hazards(draft, situation, &address, &object);
-        let mut planned = situation.change(ChangeKind::Delete, Some(object), None);
-        planned.live = situation.live(&id).cloned();
+        hazards(builder, context, &address, &object);
+        let mut planned = context.change(ChangeKind::Delete, Some(object), None);
+        planned.live = context.live(&id).cloned();
         planned.reason = Some(reason);
-        draft.changes.push(planned);
+        builder.changes.push(planned);
     }
-    unbound(draft, situation);
+    unbound(builder, context);
 }
 
 /// What is bound to what goes, with each change that takes it along: a picture of the plan shows it.
-fn unbound(draft: &mut Draft, situation: &Situation<'_>) {
-    let deleted = draft.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
+fn unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let deleted = builder.changes.iter().enumerate().filter(|(_, change)| change.kind == ChangeKind::Delete);
     let deleted: BTreeMap<ObjectId, usize> =
         deleted.filter_map(|(place, change)| Some((change.id()?, place))).collect();
     if deleted.is_empty() {
         return;
     }
-    for binding in &situation.current.bindings {
+    for binding in &context.current.bindings {
         // One with a deletion of its own goes by that.
         if deleted.contains_key(&ObjectId::Binding(binding.clone())) {
             continue;
         }
         let ends = [binding.destination.id(), ObjectId::Exchange(binding.source.clone())];
         if let Some(place) = ends.iter().find_map(|id| deleted.get(id)) {
-            draft.changes[*place].unbound.push(binding.clone());
+            builder.changes[*place].unbound.push(binding.clone());
         }
     }
 }
 
-fn protected(situation: &Situation<'_>, id: &ObjectId) -> bool {
-    id.name().is_some_and(|name| situation.wanted.scope.protects(name))
+fn protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
+    id.name().is_some_and(|name| context.wanted.scope.protects(name))
 }
 
-fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, object: &Object) {
+fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, object: &Object) {
     match object {
         Object::Queue(name, queue) => {
-            let live = situation.live(&ObjectId::Queue(name.clone()));
-            recreate::contents(draft, address, queue, live);
-            in_tiers(draft, situation, address, name);
+            let live = context.live(&ObjectId::Queue(name.clone()));
+            recreate::contents(builder, address, queue, live);
+            in_tiers(builder, context, address, name);
         }
         Object::Exchange(name, _) => {
             let id = ObjectId::Exchange(name.clone());
-            let count = recreate::bindings_of(situation, &id).count();
+            let count = recreate::bindings_of(context, &id).count();
             if count > 0 {
                 let text = match count {
-                    1 => "its only binding goes with it".to_owned(),
-                    _ => format!("it has {count} bindings, and all go with it"),
+                    1 => "its only binding is deleted with it".to_owned(),
+                    _ => format!("its {count} bindings are deleted with it"),
                 };
-                draft.hazard(HazardKind::RoutingGap, address, text, None);
+                builder.hazard(HazardKind::RoutingGap, address, text, None);
             }
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => {}
@@ -117,78 +117,82 @@ fn hazards(draft: &mut Draft, situation: &Situation<'_>, address: &Address, obje
 }
 
 /// What waits in the tiers of a queue comes back to it before it is deleted.
-fn in_tiers(draft: &mut Draft, situation: &Situation<'_>, address: &Address, name: &QueueName) {
-    let own = situation.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
-    let text = match retries::waiting(situation, name) {
+fn in_tiers(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, name: &QueueName) {
+    let own = context.live(&ObjectId::Queue(name.clone())).and_then(|live| live.messages);
+    let text = match retries::waiting(context, name) {
         Some(0) => return,
         Some(1) => "1 message waits for a retry, comes back, and is deleted with it".to_owned(),
         Some(waiting) => format!("{} messages wait for a retry, come back, and are deleted with it", number(waiting)),
-        None => "the broker does not say how many messages wait for a retry: all are deleted with it".to_owned(),
+        None => "the broker does not report how many messages wait for a retry: all are deleted with it".to_owned(),
     };
-    let all = retries::waiting(situation, name).zip(own).map(|(waiting, own)| waiting + own);
-    draft.hazard(HazardKind::MessageLoss, address, text, all);
+    let all = retries::waiting(context, name).zip(own).map(|(waiting, own)| waiting + own);
+    builder.hazard(HazardKind::MessageLoss, address, text, all);
 }
 
 /// A queue that loses its last binding gets nothing any more.
-pub(super) fn last_bindings(draft: &mut Draft, situation: &Situation<'_>) {
+pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let queue = |binding: &Binding| match &binding.destination {
         Destination::Queue(name) => Some(name.clone()),
         Destination::Exchange(_) => None,
     };
     // What retries hand back through is no way to a queue, and what led into a tier is meant to end.
-    let retired = draft.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
+    let retired = builder.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
     let retired: BTreeSet<ObjectId> = retired.collect();
-    let mut unwanted = draft.unwanted_bindings();
+    let mut unwanted = builder.unwanted_bindings();
     unwanted.retain(|binding| !retired.contains(&ObjectId::Binding(binding.clone())));
-    let new = draft.changes.iter().filter_map(|change| match (change.kind, &change.after) {
+    let new = builder.changes.iter().filter_map(|change| match (change.kind, &change.after) {
         (ChangeKind::Create, Some(Object::Binding(binding))) => Some(binding),
         (_, _) => None,
     });
-    let stay = situation.current.bindings.difference(&unwanted).chain(new);
+    let stay = context.current.bindings.difference(&unwanted).chain(new);
     let bound: BTreeSet<_> = stay.filter_map(queue).collect();
     let unbound: BTreeSet<_> = unwanted.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
     for name in unbound {
-        let address = situation.address(&ObjectId::Queue(name));
-        let text = "its last binding goes: nothing is routed to it any more".to_owned();
-        draft.hazard(HazardKind::RoutingGap, &address, text, None);
+        let address = context.address(&ObjectId::Queue(name));
+        let text = "its last binding is deleted: no messages are routed to it anymore".to_owned();
+        builder.hazard(HazardKind::RoutingGap, &address, text, None);
     }
 }
 
 /// The broker deletes an auto-delete exchange with its last binding. One that is somebody else's is not topo's to end.
-pub(super) fn foreign_auto_delete(draft: &mut Draft, situation: &Situation<'_>) {
-    let gone: BTreeSet<ObjectId> =
-        draft.changes.iter().filter(|change| change.kind == ChangeKind::Delete).filter_map(PlannedChange::id).collect();
+pub(super) fn foreign_auto_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let gone: BTreeSet<ObjectId> = builder
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Delete)
+        .filter_map(PlannedChange::id)
+        .collect();
     if gone.is_empty() {
         return;
     }
-    let live = &situation.current.exchanges;
+    let live = &context.current.exchanges;
     let end = |name: &ExchangeName| ObjectId::Exchange(name.clone());
     let goes = |binding: &Binding| {
         gone.contains(&ObjectId::Binding(binding.clone()))
             || gone.contains(&end(&binding.source))
             || gone.contains(&binding.destination.id())
     };
-    let mut bound = situation.current.bindings.clone();
+    let mut bound = context.current.bindings.clone();
     let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
-    let desired = &situation.wanted.topology;
+    let desired = &context.wanted.topology;
     let lost = auto_delete::going(&bound, goes);
     for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
         let bound_anew = desired.bindings.iter().any(|binding| binding.source == name);
         if desired.exchanges.contains_key(&name) || gone.contains(&end(&name)) || bound_anew {
             continue;
         }
-        draft.block(
-            &situation.address(&end(&name)),
-            format!("exchange {name} is auto-delete and somebody else's, and this would take its last binding"),
-            Some("have its owner bind it elsewhere first, or leave what it is bound to".to_owned()),
+        builder.block(
+            &context.address(&end(&name)),
+            format!("exchange {name} is auto-delete and unmanaged, and this plan would delete its last binding"),
+            Some("ask its owner to bind it elsewhere first, or keep the object that it is bound to".to_owned()),
         );
     }
 }
 
 /// Deleting a large part of what is owned is more often a wrong file than a wish.
-pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
+pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let not_binding = |id: &ObjectId| !matches!(id, ObjectId::Binding(_));
-    let deleted = draft
+    let deleted = builder
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete && change.retires.is_none())
@@ -197,19 +201,19 @@ pub(super) fn mass_delete(draft: &mut Draft, situation: &Situation<'_>) {
     if deleted == 0 {
         return;
     }
-    let desired = &situation.wanted.topology;
+    let desired = &context.wanted.topology;
     let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len();
-    let owned = situation.current.exchanges.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count()
-        + situation.current.queues.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count()
-        + situation.current.policies.keys().filter(|name| situation.wanted.scope.owns(name.as_str())).count();
+    let owned = context.current.exchanges.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count()
+        + context.current.queues.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count()
+        + context.current.policies.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count();
     let all = owned.max(deleted);
-    let address = situation.address(&ObjectId::Vhost);
+    let address = context.address(&ObjectId::Vhost);
     if declared == 0 {
         let objects = if deleted == 1 { "1 object is".to_owned() } else { format!("{deleted} objects are") };
         let text = format!("the spec declares nothing, and {objects} deleted");
-        draft.hazard(HazardKind::MassDelete, &address, text, None);
+        builder.hazard(HazardKind::MassDelete, &address, text, None);
     } else if all >= FEW && deleted * 100 > all * PERCENT {
         let text = format!("{deleted} of {all} owned objects are deleted");
-        draft.hazard(HazardKind::MassDelete, &address, text, None);
+        builder.hazard(HazardKind::MassDelete, &address, text, None);
     }
 }

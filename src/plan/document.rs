@@ -1,7 +1,7 @@
 //! The plan as a value: what is shown, saved, gated and carried out. `--format json` and `--out` write it as it is.
 
 use super::hazard::{Hazard, HazardKind};
-use super::way_out::WayOut;
+use super::resolution::Resolution;
 use super::{Action, Goal, Migration, QueueActivity, Request, Stage, Verdict};
 use crate::model::{
     Address, ArgumentValue, Binding, Object, ObjectId, ObjectKind, OnConflict, Places, QueueName, Scope,
@@ -52,7 +52,7 @@ pub struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
-    /// Kinds of undeclared objects to delete (`--prune`).
+    /// Kinds of unmanaged objects to delete (`--prune`).
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prune: BTreeSet<ObjectKind>,
     /// What to do with single conflicts, instead of what the spec says (`--recreate`).
@@ -102,7 +102,7 @@ pub struct VhostPlan {
     /// What differs, by kind and name.
     pub changes: Vec<PlannedChange>,
     /// What is live, owned and not declared, and stays because `--prune` was not said.
-    pub undeclared: Vec<Undeclared>,
+    pub unmanaged: Vec<Unmanaged>,
     /// Worth knowing, and no obstacle.
     pub notes: Vec<Note>,
     /// What only an edit or another flag lifts; no `--allow` does.
@@ -230,7 +230,7 @@ pub struct PlannedChange {
     /// Where it stands in the spec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<Source>,
-    /// Why a deletion is made: `removed`, `undeclared` or `retired`.
+    /// Why a deletion is made: `removed`, `unmanaged` or `retired`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<crate::diff::DeleteReason>,
     /// The queue whose retries it was generated for, if it is retired.
@@ -275,7 +275,7 @@ pub struct Conflict {
     /// What is to be done with it.
     pub on_conflict: OnConflict,
     /// What one can do, most gentle first; only where the plan is blocked by it.
-    pub ways_out: Vec<WayOut>,
+    pub resolutions: Vec<Resolution>,
 }
 
 /// The bindings and topic permissions that a recreate restores.
@@ -284,7 +284,7 @@ pub struct KeptBindings {
     /// How many of them the spec declares.
     pub declared: usize,
     /// Those that somebody else made.
-    pub undeclared: Vec<Binding>,
+    pub unmanaged: Vec<Binding>,
     /// The topic permissions on an exchange; only where the broker deletes them with it, and this user may read them.
     #[serde(rename = "topicPermissions", skip_serializing_if = "Option::is_none", default)]
     pub topic_permissions: Option<Vec<TopicPermission>>,
@@ -292,7 +292,7 @@ pub struct KeptBindings {
 
 /// Something live and owned that the spec does not declare.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Undeclared {
+pub struct Unmanaged {
     /// Its address.
     pub address: Address,
     /// What it is.

@@ -1,61 +1,61 @@
-//! What belongs to somebody else and is not there: nothing can be bound to it, and what is sent there is dropped.
+//! Checks external objects that do not exist: nothing can be bound to them, and messages published to them are dropped.
 
-use super::draft::Draft;
-use super::situation::Situation;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 
 /// Blocks the plan, for what a spec leans on must be there. Only a name alone, as that of a dead-letter exchange, may lead
 /// to nothing: where it does so already, or where the spec calls the exchange optional. Both are worth a note.
-pub(super) fn missing(draft: &mut Draft, situation: &Situation<'_>) {
-    for id in &situation.wanted.scope.external {
+pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    for id in &context.wanted.scope.external {
         let exists = match id {
-            ObjectId::Exchange(name) => name.is_predeclared() || situation.current.exchanges.contains_key(name),
-            ObjectId::Queue(name) => situation.current.queues.contains_key(name),
+            ObjectId::Exchange(name) => name.is_predeclared() || context.current.exchanges.contains_key(name),
+            ObjectId::Queue(name) => context.current.queues.contains_key(name),
             ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => true,
         };
         if exists {
             continue;
         }
-        let address = situation.address(id);
-        if situation.wanted.scope.optional_externals.contains(id) {
-            let is_bound = situation.wanted.topology.bindings.iter().any(|binding| binding.touches(id));
-            let text = format!("{id} does not exist; the spec calls it optional");
+        let address = context.address(id);
+        if context.wanted.scope.optional_externals.contains(id) {
+            let is_bound = context.wanted.topology.bindings.iter().any(|binding| binding.touches(id));
+            let text = format!("{id} does not exist; the spec marks it as optional");
             if is_bound {
-                let lift = "remove its bindings from the spec, or have its owner create it first".to_owned();
-                draft.block(&address, format!("{text}, but the spec binds it"), Some(lift));
+                let lift = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
+                builder.block(&address, format!("{text}, but the spec binds it"), Some(lift));
             } else {
-                draft.note(&address, format!("{text}: the broker drops the messages that are sent to it"));
+                builder.note(&address, format!("{text}: the broker drops the messages that are sent to it"));
             }
             continue;
         }
-        match named_already(draft, situation, id) {
-            Some(by) => draft.note(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
-            None => draft.block(
+        match named_already(builder, context, id) {
+            Some(by) => builder.note(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
+            None => builder.block(
                 &address,
                 format!("{id} is marked `external: true`, and it does not exist"),
-                Some("have its owner create it first, or declare it here without `external`".to_owned()),
+                Some("ask its owner to create it first, or declare it here without `external`".to_owned()),
             ),
         }
     }
 }
 
 /// The first live object that names it and stays as it is, if no change brings another that does.
-fn named_already(draft: &Draft, situation: &Situation<'_>, id: &ObjectId) -> Option<ObjectId> {
+fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId) -> Option<ObjectId> {
     let ObjectId::Exchange(exchange) = id else { return None };
     let exchange = exchange.as_str();
     let is_new = |before: Option<&Object>, after: Option<&Object>| {
         after.is_some_and(|it| names(it, exchange)) && !before.is_some_and(|it| names(it, exchange))
     };
-    if draft.changes.iter().any(|change| is_new(change.before.as_ref(), change.after.as_ref())) {
+    if builder.changes.iter().any(|change| is_new(change.before.as_ref(), change.after.as_ref())) {
         return None;
     }
-    let wanted = &situation.wanted.topology;
+    let wanted = &context.wanted.topology;
     let queues = wanted.queues.keys().cloned().map(ObjectId::Queue);
     let exchanges = wanted.exchanges.keys().cloned().map(ObjectId::Exchange);
     let policies = wanted.policies.keys().cloned().map(ObjectId::Policy);
     let names_it = |id: &ObjectId| {
         let names = |object: Option<Object>| object.is_some_and(|it| names(&it, exchange));
-        names(wanted.object(id)) && names(situation.current.object(id))
+        names(wanted.object(id)) && names(context.current.object(id))
     };
     queues.chain(exchanges).chain(policies).find(names_it)
 }

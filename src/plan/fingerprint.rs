@@ -47,12 +47,12 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
         return Some(format!("the fingerprint of its content is {content}, not {}", plan.fingerprint));
     }
     if summary(&plan.vhosts) != plan.summary {
-        return Some("its summary does not count its changes".to_owned());
+        return Some("its summary does not match its changes".to_owned());
     }
     let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
     let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
     let (part, step) = steps.into_iter().find(is_other)?;
-    Some(format!("step {} of vhost {} shows another request than its action sends", step.id, part.vhost))
+    Some(format!("the request of step {} of vhost {} differs from the one that its action sends", step.id, part.vhost))
 }
 
 /// What the same steps do to more than they did when they were reviewed: a policy that meanwhile governs one more queue
@@ -139,7 +139,7 @@ pub fn staleness(saved: &Plan, now: &Plan) -> Staleness {
     news.extend(changes(now).filter_map(|change| {
         let known = seen.get(&change.address)?.as_ref()?;
         let is = change.before.as_ref()?;
-        (is != known).then(|| format!("{}: it is no longer what it was", change.address))
+        (is != known).then(|| format!("{}: it changed after the plan", change.address))
     }));
     if saved.target.cluster != now.target.cluster {
         news.push(format!("the plan is for cluster {}, this is {}", saved.target.cluster, now.target.cluster));
@@ -170,7 +170,7 @@ fn shown_otherwise(saved: &Plan, now: &Plan, is_whole: bool) -> Vec<String> {
             None => !is_whole,
         };
         if !is_same {
-            news.push(format!("{address}: the saved plan shows another change of it"));
+            news.push(format!("{address}: the saved plan contains another change of it"));
         }
     }
     let is_gone = |address: &&&Address| is_whole && !planned.contains_key(**address);
@@ -178,7 +178,7 @@ fn shown_otherwise(saved: &Plan, now: &Plan, is_whole: bool) -> Vec<String> {
         shown
             .keys()
             .filter(is_gone)
-            .map(|address| format!("{address}: the saved plan shows a change, and there is none")),
+            .map(|address| format!("{address}: the saved plan contains a change, but nothing differs")),
     );
     news
 }

@@ -1,4 +1,4 @@
-//! Decides whether a plan may be carried out: an [`ApprovedPlan`] exists only when nothing stands against it.
+//! Decides whether a plan may be applied: an [`ApprovedPlan`] exists only when no blocker is left.
 
 use super::document::{Block, Plan};
 use super::hazard::{Hazard, HazardKind, NotAHazard};
@@ -95,14 +95,14 @@ impl Allowance {
 
 /// What stands against a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Obstacles {
+pub struct Blockers {
     /// What only an edit or another flag lifts.
     pub blocks: Vec<Block>,
     /// Hazards that must be allowed, and are not.
     pub hazards: Vec<Hazard>,
 }
 
-impl Obstacles {
+impl Blockers {
     /// Whether nothing stands against it.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.hazards.is_empty()
@@ -115,9 +115,9 @@ impl Obstacles {
 }
 
 /// What stands against a plan with these allowances.
-pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Obstacles {
+pub fn obstacles(plan: &Plan, allowed: &[Allowance]) -> Blockers {
     let open = |hazard: &&Hazard| hazard.must_be_allowed && !allowed.iter().any(|one| one.allows(hazard));
-    Obstacles { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
+    Blockers { blocks: plan.blocks().cloned().collect(), hazards: plan.hazards().filter(open).cloned().collect() }
 }
 
 /// The allowances that allow nothing in a plan, each with the reason and the right value.
@@ -168,7 +168,7 @@ impl ApprovedPlan {
 }
 
 /// Lets a plan through, or says what stands against it.
-pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(Plan, Obstacles)>> {
+pub fn gate(mut plan: Plan, allowed: &[Allowance]) -> Result<ApprovedPlan, Box<(Plan, Blockers)>> {
     let obstacles = obstacles(&plan, allowed);
     if !obstacles.is_empty() {
         return Err(Box::new((plan, obstacles)));

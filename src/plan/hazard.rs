@@ -1,4 +1,4 @@
-//! What doing a step to this broker, now, can lose or disturb.
+//! Risks of applying a step to this broker now.
 
 use crate::model::Address;
 use schemars::JsonSchema;
@@ -79,43 +79,45 @@ impl HazardKind {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::MessageLoss => {
-                "Messages are deleted: with a queue that is deleted, or recreated without being migrated."
+                "Messages are deleted together with a queue that is deleted, or recreated without a migration."
             }
             Self::MessageDrop => {
-                "A policy that changes makes the broker drop messages that are there, or dead-letter them: a lower limit, a \
-                 shorter TTL, a queue that expires."
+                "A policy change makes the broker drop or dead-letter existing messages: a lower limit, a shorter \
+                 TTL, a queue that expires."
             }
             Self::AccessGain => {
-                "Users may publish or bind more routing keys than before: the broker deletes the topic permissions of an exchange \
-                 with it, and topo cannot restore them."
+                "Users may publish or bind more routing keys than before: the broker deletes topic permissions \
+                 together with their exchange, and topo cannot restore them."
             }
             Self::RoutingGap => {
-                "For a moment, messages reach nobody: an exchange or a queue is gone between two steps, with its bindings."
+                "For a moment, messages are unroutable: between two steps, an exchange or a queue does not exist, and \
+                 neither do its bindings."
             }
             Self::ShovelInterference => {
                 "A dynamic shovel reads from or writes to a queue that is deleted or recreated: it declares the queue again with \
                  the default type, or its messages are lost."
             }
             Self::ConsumerDisruption => {
-                "Connected consumers are cancelled, because their queue goes, for good or for a moment."
+                "Connected consumers are canceled, because their queue is deleted, permanently or for a moment."
             }
             Self::Duplicates => {
                 "A migration moves messages at least once: when it is interrupted, some are delivered twice."
             }
             Self::Reorder => "A migration can deliver messages out of order.",
             Self::PublisherBlock => {
-                "A queue that is full as soon as the step is done starts to refuse what is published to it."
+                "A queue is full as soon as the step is done, and rejects the messages that are published to it."
             }
             Self::PolicyShift => {
-                "Another policy starts or stops governing an object; of several that match, one holds alone."
+                "A different policy governs an object; of several matching policies, only one applies."
             }
             Self::ContractChange => {
-                "Workers must call something else on a failure, or declare the queue otherwise, before this is applied: see \
-                 `topo contract`. Or what they read of a message's past is gone."
+                "Workers must handle failures in another way, or declare the queue differently, before the apply: see \
+                 `topo contract`. Or the history of a message that they read is lost."
             }
-            Self::DurabilityDown => "What survived a restart, or the loss of a node, no longer does.",
+            Self::DurabilityDown => "An object or its messages no longer survive a restart, or the loss of a node.",
             Self::MassDelete => {
-                "Much of what the spec owns is deleted at once: is it the right broker, and the right spec?"
+                "A large part of the owned objects is deleted at once: check that the broker and the spec are the \
+                 right ones."
             }
         }
     }
@@ -139,7 +141,7 @@ impl fmt::Display for HazardKind {
 
 /// Not the name of a hazard.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a hazard; they are {all}", all = HazardKind::ALL.map(HazardKind::as_str).join(", "))]
+#[error("`{0}` is not a hazard; the hazards are {all}", all = HazardKind::ALL.map(HazardKind::as_str).join(", "))]
 pub struct NotAHazard(pub String);
 
 impl FromStr for HazardKind {

@@ -1,8 +1,8 @@
 //! Keeps: exchanges that remember what belongs to an object while it is recreated, so that a killed run loses nothing.
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::Options;
-use super::draft::Draft;
-use super::situation::Situation;
 use crate::diff::{DeleteReason, binding_reason};
 use crate::model::names::LONGEST_NAME;
 use crate::model::{
@@ -77,9 +77,9 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
 }
 
 /// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their bindings.
-pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
-    let topology = &situation.wanted.topology;
-    for (name, exchange) in &situation.current.exchanges {
+pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let topology = &context.wanted.topology;
+    for (name, exchange) in &context.current.exchanges {
         let Some(Kept { id, bindings, .. }) = kept_by(exchange) else { continue };
         let declared = match &id {
             ObjectId::Queue(name) => topology.queues.contains_key(name),
@@ -88,17 +88,18 @@ pub(super) fn orphans(draft: &mut Draft, situation: &Situation<'_>) {
         };
         if !declared {
             let text = format!(
-                "a recreate of {id} was cut short, and this spec does not declare it; {name} still remembers {} of its bindings",
+                "a recreate of {id} was interrupted, and this spec does not declare it; {name} still stores {} of its \
+                 bindings",
                 bindings.len()
             );
-            draft.note(&situation.address(&id), text);
+            builder.note(&context.address(&id), text);
         }
     }
 }
 
 /// Returns the keeps that killed runs left for desired objects, with their contents and the bindings to restore.
-pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
-    let wanted = situation.wanted;
+pub(super) fn unfinished(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
+    let wanted = context.wanted;
     let is_wanted = |id: &ObjectId| match id {
         ObjectId::Queue(name) => wanted.topology.queues.contains_key(name),
         ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
@@ -106,17 +107,17 @@ pub(super) fn unfinished(situation: &Situation<'_>, options: &Options) -> Vec<(E
     };
     // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
     let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
-        Some(_) if situation.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
+        Some(_) if context.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
-        Some(DeleteReason::Undeclared) => !options.prune.contains(&ObjectKind::Binding),
+        Some(DeleteReason::Unmanaged) => !options.prune.contains(&ObjectKind::Binding),
         Some(DeleteReason::Retired) | None => true,
     };
-    let keeps = situation.current.exchanges.iter().filter_map(|(name, exchange)| {
+    let keeps = context.current.exchanges.iter().filter_map(|(name, exchange)| {
         let mut kept = kept_by(exchange).filter(|kept| is_wanted(&kept.id))?;
         let id = &kept.id;
         // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and only
         // its data about its own object.
-        if keep(id, &[], &[]).0 != *name || !is_targeted(&situation.address(id), options) {
+        if keep(id, &[], &[]).0 != *name || !is_targeted(&context.address(id), options) {
             return None;
         }
         kept.bindings.retain(|binding| binding.touches(id) && stays(binding));

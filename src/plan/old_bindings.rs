@@ -6,9 +6,9 @@
 //! beside one from an exchange of this spec. An apply later there is silence again.
 
 use super::advice::yaml;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::ChangeKind;
-use super::draft::Draft;
-use super::situation::Situation;
 use crate::diff::binding_reason;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMED: usize = 3;
 
 /// Notes what stays bound beside the new bindings.
-pub(super) fn note(draft: &mut Draft, situation: &Situation<'_>) {
-    let (topology, scope) = (&situation.wanted.topology, &situation.wanted.scope);
+pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let (topology, scope) = (&context.wanted.topology, &context.wanted.scope);
     // What retries are made of has its own way to go.
     let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let mut new: BTreeMap<&Destination, BTreeSet<&ExchangeName>> = BTreeMap::new();
-    for change in draft.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
+    for change in builder.changes.iter().filter(|change| change.kind == ChangeKind::Create) {
         if let Some(Object::Binding(binding)) = &change.after
             && !generated.contains(&ObjectId::Binding(binding.clone()))
         {
@@ -32,22 +32,22 @@ pub(super) fn note(draft: &mut Draft, situation: &Situation<'_>) {
     if new.is_empty() {
         return;
     }
-    let goes = draft.unwanted_bindings();
+    let goes = builder.unwanted_bindings();
     let is_declared = |id: &ObjectId| match id {
         ObjectId::Queue(name) => topology.queues.contains_key(name),
         ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     };
     let mut old: BTreeMap<&Destination, Vec<&Binding>> = BTreeMap::new();
-    for binding in situation.current.bindings.difference(&topology.bindings) {
+    for binding in context.current.bindings.difference(&topology.bindings) {
         let Some(sources) = new.get(&binding.destination) else { continue };
         let (source, id) = (ObjectId::Exchange(binding.source.clone()), ObjectId::Binding(binding.clone()));
         let is_likely = sources.contains(&binding.source)
             || is_declared(&source) && is_declared(&binding.destination.id()) && !generated.contains(&source);
         let is_invisible = scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name());
-        // What is `removed` or owned is deleted, or told as undeclared.
+        // What is `removed` or owned is deleted, or told as unmanaged.
         let is_told = goes.contains(binding) || binding_reason(binding, topology, scope).is_some();
-        if is_likely && !is_invisible && !is_told && !situation.is_untouchable(&id) {
+        if is_likely && !is_invisible && !is_told && !context.is_untouchable(&id) {
             old.entry(&binding.destination).or_default().push(binding);
         }
     }
@@ -58,11 +58,11 @@ pub(super) fn note(draft: &mut Draft, situation: &Situation<'_>) {
             // `owns` answers for bindings into what is declared, from exchanges that are not somebody else's.
             let is_owned = |binding: &&Binding| !scope.external.contains(&ObjectId::Exchange(binding.source.clone()));
             let may_own = is_declared(&id) && bindings.iter().all(is_owned);
-            (situation.address(&id), text(destination, &bindings, may_own))
+            (context.address(&id), text(destination, &bindings, may_own))
         })
         .collect();
     for (address, text) in notes {
-        draft.note(&address, text);
+        builder.note(&address, text);
     }
 }
 
@@ -73,8 +73,12 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
         more => format!(" and {more} more"),
     };
     let (bindings_stay, it_is) = match bindings.len() {
-        1 => ("1 binding that is not in this spec stays".to_owned(), "it is what the spec said before, delete it"),
-        many => (format!("{many} bindings that are not in this spec stay"), "the spec had them before, delete them"),
+        1 => ("1 binding that is not in this spec remains".to_owned(), "the spec declared it before, delete it"),
+        many => (
+            format!("{many} bindings that are not in this spec remain"),
+            "the spec declared them before, delete \
+            them",
+        ),
     };
     let owned = match may_own {
         true => format!(", or by `owns: [{}]` and --prune", yaml::scalar(destination.name())),
@@ -82,7 +86,7 @@ fn text(destination: &Destination, bindings: &[&Binding], may_own: bool) -> Stri
     };
     let written: Vec<String> = bindings.iter().take(NAMED).map(|binding| written(binding)).collect();
     format!(
-        "{bindings_stay} live beside the new: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
+        "{bindings_stay} next to the new ones: {}{more}. If {it_is}: `removed: {{bindings: [{}]}}`{owned}",
         named.join(", "),
         written.join(", ")
     )

@@ -1,21 +1,21 @@
 //! From differences to planned changes: verdicts, conflicts, hazards, blocks. The order of steps is `order`'s.
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
-use super::draft::Draft;
-use super::situation::Situation;
 use super::{
     conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings, order, recreate, retries,
     shovels, simulate, target, topic_permissions, wiring,
 };
-use crate::behaviour::{Dialect, as_stored};
 use crate::diff::{Change, diff};
 use crate::model::{Address, Object, ObjectId, OnConflict, Topology};
+use crate::rabbitmq::{BrokerProfile, as_stored};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
-pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
-    let wanted = &*wiring::adapted(wanted, current, dialect, options);
+pub fn needs_activity(current: &Topology, wanted: &Wanted, profile: &BrokerProfile, options: &Options) -> bool {
+    let wanted = &*wiring::adapted(wanted, current, profile, options);
     migrate::is_any_unfinished(current)
         || retries::is_any_left(current, wanted)
         || diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
@@ -27,8 +27,8 @@ pub fn needs_activity(current: &Topology, wanted: &Wanted, dialect: &Dialect, op
 
 /// Whether messages are moved, as far as can be told without knowing what is in the queues: only then it matters what can
 /// move them.
-pub fn moves_messages(current: &Topology, wanted: &Wanted, dialect: &Dialect, options: &Options) -> bool {
-    let wanted = &*wiring::adapted(wanted, current, dialect, options);
+pub fn moves_messages(current: &Topology, wanted: &Wanted, profile: &BrokerProfile, options: &Options) -> bool {
+    let wanted = &*wiring::adapted(wanted, current, profile, options);
     let migrates = |change: &Change| match change {
         Change::Alter { after: after @ Object::Queue(..), .. } => {
             let id = after.id();
@@ -41,34 +41,34 @@ pub fn moves_messages(current: &Topology, wanted: &Wanted, dialect: &Dialect, op
 }
 
 /// The plan of one vhost.
-pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
-    let adapted = retries::adapted(situation);
-    let adapted = wiring::adapted(&adapted, situation.current, situation.dialect, options);
+pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
+    let adapted = retries::adapted(context);
+    let adapted = wiring::adapted(&adapted, context.current, context.profile, options);
     let wanted = match &adapted {
-        Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **situation.wanted) => Arc::clone(situation.wanted),
+        Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **context.wanted) => Arc::clone(context.wanted),
         Cow::Borrowed(_) | Cow::Owned(_) => Arc::new(adapted.into_owned()),
     };
-    let situation = &Situation { wanted: &wanted, ..*situation };
-    let Situation { current, .. } = situation;
-    let mut draft = Draft::default();
+    let context = &PlanContext { wanted: &wanted, ..*context };
+    let PlanContext { current, .. } = context;
+    let mut builder = PlanBuilder::default();
     if options.abort.is_empty() {
-        changes(&mut draft, situation, options);
+        changes(&mut builder, context, options);
     } else {
-        migrate::abort(&mut draft, situation, options);
+        migrate::abort(&mut builder, context, options);
     }
-    let steps = order::steps(&mut draft, situation, options);
-    topic_permissions::hazards(&mut draft, situation, &steps);
+    let steps = order::steps(&mut builder, context, options);
+    topic_permissions::hazards(&mut builder, context, &steps);
     if options.abort.is_empty() {
-        simulate::check(&mut draft, situation, options, &steps);
+        simulate::check(&mut builder, context, options, &steps);
     }
-    let Draft { changes, undeclared, notes, blocks, mut hazards, migrations, unfinished } = draft;
+    let PlanBuilder { changes, unmanaged, notes, blocks, mut hazards, migrations, unfinished } = builder;
     // Of one kind, the order in which they were met stays.
     hazards.sort_by_key(|hazard| hazard.kind.gravity());
     let desired = &wanted.topology;
     VhostPlan {
         vhost: current.vhost.clone(),
         changes,
-        undeclared,
+        unmanaged,
         notes,
         blocks,
         hazards,
@@ -82,39 +82,39 @@ pub fn plan_vhost(situation: &Situation<'_>, options: &Options) -> VhostPlan {
 }
 
 /// What differs, with all that is to be said of it.
-fn changes(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
-    let Situation { current, wanted, .. } = situation;
+fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
+    let PlanContext { current, wanted, .. } = context;
     let mut removals = Vec::new();
-    let changes = diff(current, &as_stored_all(&wanted.topology, situation.dialect), &wanted.scope);
+    let changes = diff(current, &as_stored_all(&wanted.topology, context.profile), &wanted.scope);
     // A change is large, and a vector that grows is there twice.
-    draft.changes.reserve(changes.len());
+    builder.changes.reserve(changes.len());
     for change in changes {
         match change {
-            Change::Create(object) => create(draft, situation, object),
+            Change::Create(object) => create(builder, context, object),
             Change::Alter { before, after, fields } => {
-                conflict::alter(draft, situation, options, (before, after), &fields)
+                conflict::alter(builder, context, options, (before, after), &fields)
             }
             Change::Delete { object, reason } => removals.push((object, reason)),
         }
     }
-    retries::retire(draft, situation, options, &mut removals);
-    deletions::plan(draft, situation, options, removals);
-    externals::missing(draft, situation);
-    lacking(draft, situation);
-    keeps::orphans(draft, situation);
-    exclusive_queues(draft, situation);
-    retries::hazards(draft, situation);
-    retries::hazards_of_ends(draft, situation);
-    target::restrict(draft, situation, options);
-    migrate::keep_planned(draft);
-    migrate::finish(draft, situation, options);
-    recreate::keep_no_unwanted(draft);
-    deletions::foreign_auto_delete(draft, situation);
-    shovels::hazards(draft, situation);
-    old_bindings::note(draft, situation);
-    effects::hazards(draft, situation, options);
-    deletions::last_bindings(draft, situation);
-    deletions::mass_delete(draft, situation);
+    retries::retire(builder, context, options, &mut removals);
+    deletions::plan(builder, context, options, removals);
+    externals::missing(builder, context);
+    lacking(builder, context);
+    keeps::orphans(builder, context);
+    exclusive_queues(builder, context);
+    retries::hazards(builder, context);
+    retries::hazards_of_ends(builder, context);
+    target::restrict(builder, context, options);
+    migrate::keep_planned(builder);
+    migrate::finish(builder, context, options);
+    recreate::keep_no_unwanted(builder);
+    deletions::foreign_auto_delete(builder, context);
+    shovels::hazards(builder, context);
+    old_bindings::note(builder, context);
+    effects::hazards(builder, context, options);
+    deletions::last_bindings(builder, context);
+    deletions::mass_delete(builder, context);
 }
 
 /// Joins the plans of all vhosts into one document, with its summary and fingerprint.
@@ -147,45 +147,47 @@ pub(super) fn summary(vhosts: &[VhostPlan]) -> document::Summary {
 
 /// With the types of queues that the broker would add: a spec says them all, but a definitions file or an application
 /// may not.
-fn as_stored_all<'a>(topology: &'a Topology, dialect: &Dialect) -> Cow<'a, Topology> {
+fn as_stored_all<'a>(topology: &'a Topology, profile: &BrokerProfile) -> Cow<'a, Topology> {
     let mut stored = Cow::Borrowed(topology);
     for (name, queue) in &topology.queues {
-        if let Cow::Owned(complete) = as_stored(queue, dialect) {
+        if let Cow::Owned(complete) = as_stored(queue, profile) {
             stored.to_mut().queues.insert(name.clone(), complete);
         }
     }
     stored
 }
 
-fn create(draft: &mut Draft, situation: &Situation<'_>, object: Object) {
-    let planned = situation.change(ChangeKind::Create, None, Some(object));
-    conflict::refuse_invalid(draft, situation, &planned);
-    draft.changes.push(planned);
+fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) {
+    let planned = context.change(ChangeKind::Create, None, Some(object));
+    conflict::refuse_invalid(builder, context, &planned);
+    builder.changes.push(planned);
 }
 
 /// What a queue of today would have, and a live one of an older broker has not: no reason to recreate it.
-fn lacking(draft: &mut Draft, situation: &Situation<'_>) {
-    for (name, arguments) in &situation.wanted.scope.optional {
-        let Some(live) = situation.current.queues.get(name) else { continue };
+fn lacking(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    for (name, arguments) in &context.wanted.scope.optional {
+        let Some(live) = context.current.queues.get(name) else { continue };
         let lacks = |argument: &&String| !live.arguments.contains_key(*argument);
         let lacking: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
         if !lacking.is_empty() {
-            let text =
-                format!("it was made without {}, which it would get today; it stays as it is", lacking.join(" and "));
-            draft.note(&situation.address(&ObjectId::Queue(name.clone())), text);
+            let text = format!(
+                "it was created without {}, which topo would set today; it stays unchanged",
+                lacking.join(" and ")
+            );
+            builder.note(&context.address(&ObjectId::Queue(name.clone())), text);
         }
     }
 }
 
 /// A queue that is exclusive to a connection refuses every declare but that connection's own, equal or not.
-fn exclusive_queues(draft: &mut Draft, situation: &Situation<'_>) {
-    for name in situation.wanted.topology.queues.keys() {
+fn exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    for name in context.wanted.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());
-        let address = situation.address(&id);
-        let is_exclusive = situation.current.queues.get(name).is_some_and(|queue| queue.exclusive);
-        if is_exclusive && !draft.blocks.iter().any(|block| block.address == address) {
+        let address = context.address(&id);
+        let is_exclusive = context.current.queues.get(name).is_some_and(|queue| queue.exclusive);
+        if is_exclusive && !builder.blocks.iter().any(|block| block.address == address) {
             let lift = "wait until that connection is closed, or use another name".to_owned();
-            draft.block(&address, format!("{id} is live, and exclusive to a connection"), Some(lift));
+            builder.block(&address, format!("{id} exists, and is exclusive to a connection"), Some(lift));
         }
     }
 }

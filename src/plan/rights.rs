@@ -4,9 +4,9 @@
 //! name of an object, evaluated as those of policies are; an empty one is `^$`. Topic permissions are not looked at.
 
 use super::{Action, VhostPlan};
-use crate::behaviour::Pattern;
 use crate::model::names::pattern_of;
 use crate::model::{Arguments, Binding, QueueName};
+use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Above this number of names, a pattern matches what they begin with.

@@ -5,11 +5,11 @@
 //! publishes to a queue that is gone are lost.
 
 use super::activity::{ShovelEnd, Shovels};
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, PlannedChange, VhostPlan};
-use super::draft::Draft;
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::{Goal, Migration};
-use super::situation::Situation;
 use crate::model::count::count;
 use crate::model::{ObjectId, QueueName};
 use std::collections::BTreeMap;
@@ -34,9 +34,9 @@ fn deleted<'p>(changes: &'p [PlannedChange], migrations: &'p [Migration]) -> BTr
 }
 
 /// Adds a hazard for each queue that a shovel uses, or one that says that this is not known.
-pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
-    let deleted = deleted(&draft.changes, &draft.migrations);
-    let ends = match &situation.activity.shovels {
+pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let deleted = deleted(&builder.changes, &builder.migrations);
+    let ends = match &context.activity.shovels {
         Shovels::NotRead => return,
         Shovels::Hidden if deleted.is_empty() => return,
         Shovels::Hidden => {
@@ -45,9 +45,9 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
                 "topo cannot check whether a shovel uses the {queues} that the plan deletes or recreates: this user may not \
                  read parameters (tag `policymaker`)"
             );
-            draft.hazards.push(Hazard {
+            builder.hazards.push(Hazard {
                 kind: HazardKind::ShovelInterference,
-                address: situation.address(&ObjectId::Vhost),
+                address: context.address(&ObjectId::Vhost),
                 text,
                 messages: None,
                 must_be_allowed: false,
@@ -58,8 +58,8 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
     };
     for end in ends {
         let Some(is_recreated) = deleted.get(&end.queue) else { continue };
-        let address = situation.address(&ObjectId::Queue(end.queue.clone()));
-        draft.hazard(HazardKind::ShovelInterference, &address, text(end, *is_recreated), None);
+        let address = context.address(&ObjectId::Queue(end.queue.clone()));
+        builder.hazard(HazardKind::ShovelInterference, &address, text(end, *is_recreated), None);
     }
 }
 

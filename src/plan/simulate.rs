@@ -1,8 +1,8 @@
 //! A plan is checked before it is shown: its steps are run on a topology in memory, and what is left must be nothing.
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Step};
-use super::draft::Draft;
-use super::situation::Situation;
 use super::verdict::{Verdict, verdict};
 use super::{Action, auto_delete, keeps};
 use crate::diff::{Change, DeleteReason, diff};
@@ -70,29 +70,30 @@ fn unbind(state: &mut Topology, lost: Vec<Binding>) {
 }
 
 /// Blocks the plan when its steps would not lead to what is wanted: a defect of topo, and no reason to try.
-pub(super) fn check(draft: &mut Draft, situation: &Situation<'_>, options: &Options, steps: &[Step]) {
-    if !options.targets.is_empty() || draft.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
+pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
+    if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;
     }
-    let blocked: BTreeSet<Address> = draft.blocks.iter().map(|block| block.address.clone()).collect();
-    let left = match run(situation.current, steps) {
-        Ok(after) => left(&after, situation, options, &draft.unwanted_bindings())
+    let blocked: BTreeSet<Address> = builder.blocks.iter().map(|block| block.address.clone()).collect();
+    let left = match run(context.current, steps) {
+        Ok(after) => left(&after, context, options, &builder.unwanted_bindings())
             .into_iter()
-            .filter(|id| !is_blocked(situation, &blocked, id))
-            .map(|id| situation.address(&id).to_string())
+            .filter(|id| !is_blocked(context, &blocked, id))
+            .map(|id| context.address(&id).to_string())
             .collect::<Vec<_>>(),
         Err(why) => vec![why],
     };
     if !left.is_empty() {
-        let address = situation.address(&ObjectId::Vhost);
-        let text = format!("defect in topo: this plan would not lead to what the spec says ({})", left.join(", "));
-        draft.block(&address, text, Some("please report it with the plan, --format json".to_owned()));
+        let address = context.address(&ObjectId::Vhost);
+        let text =
+            format!("defect in topo: this plan would not lead to the topology of the spec ({})", left.join(", "));
+        builder.block(&address, text, Some("please report it with the plan, --format json".to_owned()));
     }
 }
 
 /// Whether something that stands in the way of this object is said already: of it, or of an end that it binds.
-fn is_blocked(situation: &Situation<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
-    let is_blocked = |id: &ObjectId| blocked.contains(&situation.address(id));
+fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &ObjectId) -> bool {
+    let is_blocked = |id: &ObjectId| blocked.contains(&context.address(id));
     is_blocked(id)
         || match id {
             ObjectId::Binding(binding) => {
@@ -107,29 +108,29 @@ fn is_blocked(situation: &Situation<'_>, blocked: &BTreeSet<Address>, id: &Objec
 }
 
 /// What would still differ, apart from what only gets reported.
-fn left(after: &Topology, situation: &Situation<'_>, options: &Options, unwanted: &BTreeSet<Binding>) -> Vec<ObjectId> {
-    let wanted = situation.wanted;
+fn left(after: &Topology, context: &PlanContext<'_>, options: &Options, unwanted: &BTreeSet<Binding>) -> Vec<ObjectId> {
+    let wanted = context.wanted;
     let mut left: Vec<ObjectId> = diff(after, &wanted.topology, &wanted.scope)
         .into_iter()
         .filter(|change| match change {
             Change::Create(_) => true,
             Change::Alter { before, after, fields } => fields.iter().any(|field| {
-                !matches!(verdict(field, before, after, situation.dialect), Verdict::Equal | Verdict::Unknown)
+                !matches!(verdict(field, before, after, context.profile), Verdict::Equal | Verdict::Unknown)
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
                 let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
                 !protected
-                    && !situation.is_untouchable(&id)
-                    && !situation.is_undeletable(&id)
+                    && !context.is_untouchable(&id)
+                    && !context.is_undeletable(&id)
                     && (*reason == DeleteReason::Removed || options.prune.contains(&id.kind()))
             }
         })
         .map(|change| change.id())
         .collect();
     // Every binding that nobody asked to remove is still there.
-    let lost = situation.current.bindings.iter().filter(|binding| {
-        let asked = unwanted.contains(*binding) || diff_removes(situation, binding) || !ends_stay(after, binding);
+    let lost = context.current.bindings.iter().filter(|binding| {
+        let asked = unwanted.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
         !asked && !after.bindings.contains(*binding)
     });
     left.extend(lost.cloned().map(ObjectId::Binding));
@@ -138,14 +139,14 @@ fn left(after: &Topology, situation: &Situation<'_>, options: &Options, unwanted
             .exchanges
             .iter()
             .filter(|(_, exchange)| keeps::kept_by(exchange).is_some())
-            .filter(|(name, _)| !situation.current.exchanges.contains_key(*name))
+            .filter(|(name, _)| !context.current.exchanges.contains_key(*name))
             .map(|(name, _)| ObjectId::Exchange(name.clone())),
     );
     left
 }
 
-fn diff_removes(situation: &Situation<'_>, binding: &Binding) -> bool {
-    let wanted = situation.wanted;
+fn diff_removes(context: &PlanContext<'_>, binding: &Binding) -> bool {
+    let wanted = context.wanted;
     let id = ObjectId::Binding(binding.clone());
     wanted.scope.removed.contains(&id)
         || wanted.scope.owns(binding.destination.name()) && !wanted.topology.bindings.contains(binding)

@@ -1,36 +1,36 @@
 //! `--target`: keeps only what the addresses match, and what that needs to exist.
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, Options, PlannedChange};
-use super::draft::Draft;
 use super::retries;
-use super::situation::Situation;
-use crate::behaviour::Pattern;
 use crate::model::{Address, ApplyTo, Arguments, Destination, ExchangeName, Object, ObjectId, QueueName, Topology};
+use crate::rabbitmq::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Drops every change that no target asks for. A queue or an exchange brings the bindings into it, and a queue the policies
 /// that are for it alone, such as the one that wires its dead letters; what is created brings what it needs: the vhost,
 /// both ends of a binding, all of a queue's retries, and its alternate or dead-letter exchange with all ways on from
 /// there: without these, what comes there would be dropped in silence.
-pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
+pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     if options.targets.is_empty() {
         return;
     }
     let matches = |address: &Address| options.targets.iter().any(|target| target.matches(address.as_str()));
-    let all = Related::of(&draft.changes, &situation.wanted.topology);
+    let all = Related::of(&builder.changes, &context.wanted.topology);
     let mut kept: BTreeSet<ObjectId> = BTreeSet::new();
     for (id, change) in &all.changes {
         let asked_for = match id {
-            ObjectId::Binding(binding) => matches(&situation.address(&binding.destination.id())),
-            ObjectId::Policy(_) => all.only_queue(id).is_some_and(|queue| matches(&situation.address(&queue))),
+            ObjectId::Binding(binding) => matches(&context.address(&binding.destination.id())),
+            ObjectId::Policy(_) => all.only_queue(id).is_some_and(|queue| matches(&context.address(&queue))),
             ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Queue(_) => false,
         };
         if asked_for || matches(&change.address) {
             kept.insert(id.clone());
         }
     }
-    let families = retries::families(draft, situation.wanted);
-    for family in families.iter().filter(|family| family.iter().any(|id| matches(&situation.address(id)))) {
+    let families = retries::families(builder, context.wanted);
+    for family in families.iter().filter(|family| family.iter().any(|id| matches(&context.address(id)))) {
         kept.extend(family.iter().filter(|id| all.changes.contains_key(*id)).cloned());
     }
     let mut open: Vec<ObjectId> = kept.iter().cloned().collect();
@@ -48,21 +48,21 @@ pub(super) fn restrict(draft: &mut Draft, situation: &Situation<'_>, options: &O
     }
     drop(all);
     let dropped: Vec<PlannedChange> = {
-        let (keep, drop) = std::mem::take(&mut draft.changes)
+        let (keep, drop) = std::mem::take(&mut builder.changes)
             .into_iter()
             .partition(|change| change.id().is_some_and(|id| kept.contains(&id)));
-        draft.changes = keep;
+        builder.changes = keep;
         drop
     };
-    let addresses: BTreeSet<Address> = draft.changes.iter().map(|change| change.address.clone()).collect();
+    let addresses: BTreeSet<Address> = builder.changes.iter().map(|change| change.address.clone()).collect();
     let wanted = |address: &Address| addresses.contains(address) || matches(address);
-    draft.blocks.retain(|block| wanted(&block.address));
-    draft.hazards.retain(|hazard| wanted(&hazard.address));
-    draft.notes.retain(|note| wanted(&note.address));
-    draft.undeclared.retain(|undeclared| wanted(&undeclared.address));
+    builder.blocks.retain(|block| wanted(&block.address));
+    builder.hazards.retain(|hazard| wanted(&hazard.address));
+    builder.notes.retain(|note| wanted(&note.address));
+    builder.unmanaged.retain(|unmanaged| wanted(&unmanaged.address));
     if !dropped.is_empty() {
-        let address = situation.address(&ObjectId::Vhost);
-        draft.note(&address, format!("--target leaves out {} of the changes", dropped.len()));
+        let address = context.address(&ObjectId::Vhost);
+        builder.note(&address, format!("--target excludes {} of the changes", dropped.len()));
     }
 }
 

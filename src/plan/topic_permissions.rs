@@ -4,11 +4,11 @@
 
 use super::Action;
 use super::activity::TopicPermissions;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{Step, VhostPlan};
-use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::keeps::kept_by;
-use super::situation::Situation;
 use crate::model::count::count;
 use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,13 +50,13 @@ fn deleted(steps: &[Step], current: &Topology) -> BTreeMap<ExchangeName, bool> {
 }
 
 /// The topic permissions that the broker deletes with an exchange.
-pub(super) fn on(situation: &Situation<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
-    kept(situation, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
+pub(super) fn on(context: &PlanContext<'_>, exchange: &ExchangeName) -> Vec<TopicPermission> {
+    kept(context, &ObjectId::Exchange(exchange.clone())).unwrap_or_default()
 }
 
 /// The same; `None` where they are not known, or are not deleted.
-pub(super) fn kept(situation: &Situation<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
-    match (id, &situation.activity.topic_permissions) {
+pub(super) fn kept(context: &PlanContext<'_>, id: &ObjectId) -> Option<Vec<TopicPermission>> {
+    match (id, &context.activity.topic_permissions) {
         (ObjectId::Exchange(name), TopicPermissions::Known(all)) => {
             Some(all.iter().filter(|permission| permission.exchange == *name).cloned().collect())
         }
@@ -65,39 +65,39 @@ pub(super) fn kept(situation: &Situation<'_>, id: &ObjectId) -> Option<Vec<Topic
 }
 
 /// Those of an interrupted recreate that are not there: the newest topic permission of a user is never overwritten.
-pub(super) fn missing(situation: &Situation<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
-    let TopicPermissions::Known(all) = &situation.activity.topic_permissions else { return Vec::new() };
+pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> Vec<TopicPermission> {
+    let TopicPermissions::Known(all) = &context.activity.topic_permissions else { return Vec::new() };
     let known: BTreeSet<_> = all.iter().map(|live| (&live.user, &live.exchange)).collect();
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
 /// Notes the topic permissions that are restored, and adds a hazard for those that are lost.
-pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, steps: &[Step]) {
-    for (name, is_declared) in deleted(steps, situation.current) {
-        let address = situation.address(&ObjectId::Exchange(name.clone()));
+pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
+    for (name, is_declared) in deleted(steps, context.current) {
+        let address = context.address(&ObjectId::Exchange(name.clone()));
         let is_topic = |exchange: Option<&Exchange>| exchange.is_some_and(|exchange| exchange.kind == HEEDED_BY);
-        match &situation.activity.topic_permissions {
+        match &context.activity.topic_permissions {
             TopicPermissions::NotRead | TopicPermissions::Kept => {}
             TopicPermissions::Hidden => {
-                let ends = [&situation.wanted.topology, situation.current];
+                let ends = [&context.wanted.topology, context.current];
                 if is_declared && ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
                     let text = "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
                                 (tag `administrator`): users that they restrict may then use any routing key";
-                    draft.hazard(HazardKind::AccessGain, &address, text.to_owned(), None);
+                    builder.hazard(HazardKind::AccessGain, &address, text.to_owned(), None);
                 }
             }
             TopicPermissions::Known(_) => {
-                let permissions = on(situation, &name);
+                let permissions = on(context, &name);
                 if permissions.is_empty() {
                     continue;
                 }
                 let those = described(&permissions);
                 if is_declared {
-                    draft.note(&address, format!("{those} on it: restored before its bindings"));
+                    builder.note(&address, format!("{those} on it: restored before its bindings"));
                 } else {
                     let text =
                         format!("{those} on it: deleted with it; if it is declared again, any routing key may be used");
-                    draft.hazard(HazardKind::AccessGain, &address, text, None);
+                    builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
             }
         }

@@ -3,9 +3,9 @@
 //! planned, from its own keys alone: the same live policies give the same one, and when they change or go, it changes.
 
 use super::document::{Options, Wanted};
-use crate::behaviour::wiring::WIRING_KEYS;
-use crate::behaviour::{Dialect, Governed, Policies, as_stored, wiring_policy};
 use crate::model::{ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology, naming};
+use crate::rabbitmq::wiring::WIRING_KEYS;
+use crate::rabbitmq::{BrokerProfile, Governed, Policies, as_stored, wiring_policy};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn wired(wanted: &Topology) -> impl Iterator<Item = Wired<'_>> {
 pub(super) fn adapted<'a>(
     wanted: &'a Wanted,
     current: &Topology,
-    dialect: &Dialect,
+    profile: &BrokerProfile,
     options: &Options,
 ) -> Cow<'a, Wanted> {
     let topology = &wanted.topology;
@@ -38,10 +38,10 @@ pub(super) fn adapted<'a>(
         return Cow::Borrowed(wanted);
     }
     let others = others(wanted, current, options);
-    let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), dialect.version);
+    let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
     let mut fitted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
     for Wired { name, policy, queue_name, queue } in wired(topology) {
-        let fitting = policies.fitting(queue_name.as_str(), Governed::from(&*as_stored(queue, dialect)));
+        let fitting = policies.fitting(queue_name.as_str(), Governed::from(&*as_stored(queue, profile)));
         let mut wires = policy.definition.clone();
         wires.retain(|key, _| WIRING_KEYS.contains(&key.as_str()));
         let mut fit = wiring_policy(&queue_name, &fitting, wires);

@@ -1,8 +1,8 @@
 //! One object of a plan on a screen, with the bindings into it.
 
 use super::family::Shown;
+use super::resolutions_text;
 use super::style::{DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, wrap};
-use super::ways_text;
 use crate::model::binding::KeyAndArguments;
 use crate::model::count::{count, number};
 use crate::model::units::with_unit;
@@ -136,11 +136,6 @@ pub(super) fn place(change: &PlannedChange) -> Option<String> {
 /// What is said of a change behind its object's name, or below.
 pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
-    let thing = match change.id() {
-        Some(ObjectId::Queue(_)) => "queue",
-        Some(ObjectId::Exchange(_)) => "exchange",
-        Some(ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_)) | None => "object",
-    };
     let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.sentence.is_none());
     match change.kind {
         ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
@@ -149,12 +144,12 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
             vec![format!("recreate: {}", drifts(fields))]
         }
         ChangeKind::Conflict if drift => vec![format!("drift: {}", drifts(fields))],
-        ChangeKind::Recreate => vec![format!("recreate: {} cannot change on a live {thing}", count(fields, "setting"))],
-        ChangeKind::Conflict => vec![format!("conflict: {} cannot change on a live {thing}", count(fields, "setting"))],
+        ChangeKind::Recreate => vec![format!("recreate: {} cannot change in place", count(fields, "setting"))],
+        ChangeKind::Conflict => vec![format!("conflict: {} cannot change in place", count(fields, "setting"))],
         ChangeKind::Delete => {
             let why = match change.reason {
                 Some(crate::diff::DeleteReason::Removed) => "listed under `removed`",
-                Some(crate::diff::DeleteReason::Undeclared) => "undeclared, and pruned",
+                Some(crate::diff::DeleteReason::Unmanaged) => "unmanaged, pruned",
                 Some(crate::diff::DeleteReason::Retired) => "retired",
                 None => "deleted",
             };
@@ -165,7 +160,7 @@ pub(super) fn details(change: &PlannedChange) -> Vec<String> {
 
 fn drifts(fields: u64) -> String {
     let verb = if fields == 1 { "differs" } else { "differ" };
-    format!("{} {verb}, and the broker would say done and change nothing", count(fields, "argument"))
+    format!("{} {verb}; a declare is a no-op", count(fields, "argument"))
 }
 
 fn object_details(object: &Object) -> Vec<String> {
@@ -210,8 +205,8 @@ fn field_line(text: &mut String, field: &FieldVerdict) {
     let (name, before, after) = field_values(field);
     let remark = match field.verdict {
         Verdict::Drift => "   (the broker ignores it on a redeclare)",
-        Verdict::Unknown => "   (no broker knows it: it stays)",
-        Verdict::Invalid => "   (the broker takes it on no new one)",
+        Verdict::Unknown => "   (unknown to RabbitMQ: it stays)",
+        Verdict::Invalid => "   (the broker refuses it on a new one)",
         Verdict::Equal | Verdict::InPlace | Verdict::Conflict => "",
     };
     let _ = writeln!(text, "      {} {name:<22} {before} → {after}{remark}", Painted(YELLOW, "~"));
@@ -237,15 +232,15 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     };
     let Some(conflict) = &change.conflict else { return };
     if let Some(sentence) = &conflict.sentence {
-        line("broker", "an application that declares it as the spec says gets".to_owned());
+        line("broker", "an application that declares it as in the spec gets".to_owned());
         line("", clean(sentence));
     }
     if let Some(live) = &change.live {
         line("live", activity(live));
     }
     if let Some(kept) = &change.kept {
-        let all = (kept.declared + kept.undeclared.len()) as u64;
-        let others = match kept.undeclared.as_slice() {
+        let all = (kept.declared + kept.unmanaged.len()) as u64;
+        let others = match kept.unmanaged.as_slice() {
             [] => String::new(),
             others => format!(
                 ": {} declared, {} not ({}), all kept",
@@ -258,10 +253,10 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
     }
     if change.kind == ChangeKind::Recreate {
         line(conflict.on_conflict.as_str(), recreate_stages(change, conflict.on_conflict));
-        ways_text::applications(text, conflict, width);
+        resolutions_text::applications(text, conflict, width);
     }
-    if !conflict.ways_out.is_empty() {
-        ways_text::ways_out(text, conflict, width, is_full);
+    if !conflict.resolutions.is_empty() {
+        resolutions_text::resolutions(text, conflict, width, is_full);
     }
 }
 
@@ -272,9 +267,9 @@ fn recreate_stages(change: &PlannedChange, how: OnConflict) -> String {
             Some(messages) => format!("drain {}", number(messages)),
             None => "drain".to_owned(),
         };
-        return format!("hold what comes → {drain} → swap → return all, oldest first");
+        return format!("hold new messages → {drain} → swap → return all, oldest first");
     }
-    let bindings = change.kept.as_ref().map_or(0, |kept| kept.declared + kept.undeclared.len());
+    let bindings = change.kept.as_ref().map_or(0, |kept| kept.declared + kept.unmanaged.len());
     let delete = match change.live.as_ref().and_then(|live| live.messages) {
         Some(0) | None => "delete".to_owned(),
         Some(messages) => format!("delete with {}", count(messages, "message")),

@@ -101,14 +101,6 @@ the spec, set the value by a policy, or recreate the object.",
         &["change", "recreate", "delete"],
     ),
     concept(
-        "cut-short",
-        &[],
-        "A migration that ended early, because the run was killed, interrupted or lost its connection to the broker.
-The messages are in the queue or in its holding queues, which still receive what is published. The next apply finishes
-the migration; `--abort` rolls it back while the old queue exists.",
-        &["unfinished", "migrate", "holding"],
-    ),
-    concept(
         "default",
         &[],
         "The result of a declare without `x-queue-type`: the broker uses the default queue type of the vhost, and
@@ -134,7 +126,7 @@ unless the queue is empty.",
         &["failed"],
         "The result of a step in a report: `done` if the broker accepted the request, `failed` if it did not. After a
 complete run, topo reads the broker again to verify the result.",
-        &["not-attempted", "left", "read-back"],
+        &["not-attempted", "left", "verified"],
     ),
     concept(
         "drift",
@@ -190,6 +182,14 @@ exit code. The lowest level of lint findings has the same name.",
         &["hazard", "severity"],
     ),
     concept(
+        "interrupted",
+        &["cut-short"],
+        "A migration that ended early, because the run was killed, interrupted or lost its connection to the broker.
+The messages are in the queue or in its holding queues, which still receive what is published. The next apply finishes
+the migration; `--abort` rolls it back while the old queue exists.",
+        &["unfinished", "migrate", "holding"],
+    ),
+    concept(
         "keep",
         &[],
         "A way to resolve a conflict: write the value of the current object into the spec. Nothing changes on the
@@ -239,7 +239,7 @@ interrupted migration.",
         &[],
         "A step that did not start, because another step failed or the run was interrupted. Run the same command again
 to continue there.",
-        &["done", "taken-back"],
+        &["done", "rolled-back"],
     ),
     concept(
         "policy",
@@ -255,13 +255,6 @@ it resolves.",
         "`--prune` deletes objects that exist, match `owns` and are not declared by any spec. Without the flag, topo
 keeps and lists them.",
         &["owns", "unmanaged", "delete", "protect"],
-    ),
-    concept(
-        "read-back",
-        &["applied"],
-        "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the
-broker matches the spec only after this check.",
-        &["done"],
     ),
     concept(
         "recreate",
@@ -293,6 +286,13 @@ empty.",
         &["ladder", "left"],
     ),
     concept(
+        "rolled-back",
+        &["taken-back", "undone"],
+        "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is
+as it was before.",
+        &["migrate", "not-attempted"],
+    ),
+    concept(
         "severity",
         &["error", "warning"],
         "The level of a lint finding. An error stops `topo validate`, a warning points to a probable mistake, and an
@@ -308,13 +308,6 @@ changes nothing (exit code 5) and lists the differences. Steps that are already 
         &["fingerprint"],
     ),
     concept(
-        "taken-back",
-        &["undone"],
-        "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is
-as it was before.",
-        &["migrate", "not-attempted"],
-    ),
-    concept(
         "tap",
         &[],
         "The exchange in front of a queue during a migration. Every binding of the queue leads to the tap, and the tap
@@ -328,18 +321,25 @@ leads to the queue that receives the messages at that moment.",
         &["bind", "ladder"],
     ),
     concept(
-        "undeclared",
-        &["unmanaged"],
+        "unfinished",
+        &[],
+        "A migration that an earlier run started and did not finish. The next apply finishes it, or rolls it back if it
+cannot be finished; `--abort ADDRESS` rolls it back. While another apply holds the lock, wait for that one.",
+        &["interrupted", "migrate", "lock"],
+    ),
+    concept(
+        "unmanaged",
+        &["undeclared"],
         "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
 deletes it. topo leaves all others alone.",
         &["owns", "prune", "ignore"],
     ),
     concept(
-        "unfinished",
-        &[],
-        "A migration that an earlier run started and did not finish. The next apply finishes it, or rolls it back if it
-cannot be finished; `--abort ADDRESS` rolls it back. While another apply holds the lock, wait for that one.",
-        &["cut-short", "migrate", "lock"],
+        "verified",
+        &["read-back", "applied"],
+        "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the
+broker matches the spec only after this check.",
+        &["done"],
     ),
 ];
 

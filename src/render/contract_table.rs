@@ -23,7 +23,7 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
         }
         text.push('\n');
         if of_vhost.queues.is_empty() {
-            text.push_str("No queue retries or has dead letters.\n\n");
+            text.push_str("No queue retries or dead-letters messages.\n\n");
         }
         if of_vhost.queues.len() > 1 {
             overview(&mut text, of_vhost, width);
@@ -41,7 +41,7 @@ pub fn contracts(contracts: &Contracts, specs: &str, version: &str, width: usize
 /// A table: as wide as what is in it; the dead letters stand below a line that would be too long.
 fn overview(text: &mut String, of_vhost: &VhostContracts, width: usize) {
     let rows: Vec<[String; 5]> = of_vhost.queues.iter().map(|(name, contract)| row(name, contract)).collect();
-    let heads = ["queue", "deliveries", "strategy", "on failure", "dead letters"].map(str::to_owned);
+    let heads = ["queue", "deliveries", "strategy", "on failure", "dead-lettered to"].map(str::to_owned);
     let widest = |column: usize| rows.iter().chain([&heads]).map(|row| columns(&row[column])).max().unwrap_or(0);
     let widths = [0, 1, 2, 3, 4].map(widest);
     let is_narrow = widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width;
@@ -76,7 +76,7 @@ fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
         },
         match &contract.dead_letters {
             Some(dead_letters) => letters_end(dead_letters),
-            None if contract.is_drop_meant => "none: dropped, as meant".to_owned(),
+            None if contract.is_drop_meant => "none: dropped, as intended".to_owned(),
             None => "none: dropped".to_owned(),
         },
     ]
@@ -136,22 +136,22 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         let (exchange, keys) = (exchange(&arrival.exchange), keys(&arrival.routing_keys, true));
         lines.line("a retry", &format!("comes from {exchange} with {keys}"));
     } else if contract.max_retries > 0 {
-        lines.line("a retry", "comes as the message came first, with the flag `redelivered`");
+        lines.line("a retry", "arrives as the message did first, with the flag `redelivered`");
     }
     if let Some(original) = &contract.original {
         let glued = |field: &str| clean(field).replace(' ', "\u{a0}");
         let by = match original.kept_by {
-            crate::contract::Keeper::Broker => "",
-            crate::contract::Keeper::Worker => "headers that the worker writes: ",
+            crate::contract::AttemptCounter::Broker => "",
+            crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
         };
         lines.line("original", &format!("{by}{} {}", glued(&original.exchange), glued(&original.routing_key)));
     }
     match &contract.dead_letters {
-        Some(dead_letters) => lines.line("letters", &letters(dead_letters)),
+        Some(dead_letters) => lines.line("dead-letter", &letters(dead_letters)),
         None if contract.is_drop_meant => {
-            lines.line("letters", "none, as `deadLetter: none` says: what fails is dropped")
+            lines.line("dead-letter", "none, by `deadLetter: none`: failed messages are dropped")
         }
-        None => lines.line("letters", "none: what is given up is dropped"),
+        None => lines.line("dead-letter", "none: messages that are given up are dropped"),
     }
     if let Some(letter) = &contract.letter {
         let names: Vec<&str> = letter.headers.iter().map(|header| header.name.as_str()).collect();
@@ -159,7 +159,10 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
         if let Some(publish) = letter.publish.as_ref().filter(|it| Some(*it) != contract.give_up.publish.as_ref()) {
             lines.line(
                 "",
-                &format!("who writes them publishes the letter to {}, then basic.ack", target(publish, true)),
+                &format!(
+                    "a worker that writes them publishes the message to {}, then basic.ack",
+                    target(publish, true)
+                ),
             );
         }
     }

@@ -1,5 +1,5 @@
-//! The retries of a queue on a screen: one line that stands for all that is made for them; or all of it, below its queue,
-//! in the order in which a failed message comes by.
+//! Renders the retries of a queue: one line for all generated objects, or all of them below the queue, in the order in
+//! which a failed message passes them.
 
 use super::change_text::{details, place};
 use super::style::{DIM, GREEN, Painted, RED, clean, columns, wrap};

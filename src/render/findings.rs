@@ -1,4 +1,4 @@
-//! Diagnostics for machines (JSON, and workflow annotations), and in short form beside a plan.
+//! Renders diagnostics for machines (JSON, and workflow annotations), and in a short form next to a plan.
 
 use super::plan_github::annotate;
 use super::plan_markdown::inline;

@@ -1,12 +1,12 @@
-//! What to type after a plan: one line that can be pasted.
+//! Builds the command to run after a plan: one line to paste.
 
 use crate::model::Address;
-use crate::plan::Obstacles;
+use crate::plan::Blockers;
 use std::collections::BTreeSet;
 
 /// What to type next: the command that applies it with the flags that allow its hazards; where a recreate would lift
 /// the rest, the plan with that recreate, because it has hazards of its own; where only an edit helps, that.
-pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
+pub fn next_line(apply: &str, obstacles: &Blockers) -> String {
     if obstacles.blocks.is_empty() {
         return paste_line(apply, obstacles);
     }
@@ -17,7 +17,7 @@ pub fn next_line(apply: &str, obstacles: &Obstacles) -> String {
                 obstacles.blocks.iter().fold(rest.to_owned(), |rest, block| without_recreate(&rest, &block.address));
             format!("topo plan{rest} {}", flags.join(" "))
         }
-        (_, _) => "Nothing can be applied before what blocks it is lifted.".to_owned(),
+        (_, _) => "Resolve the blockers above before applying.".to_owned(),
     }
 }
 
@@ -34,7 +34,7 @@ fn without_recreate(line: &str, address: &Address) -> String {
 }
 
 /// The command that applies it, with the literal flags that allow its hazards.
-pub fn paste_line(apply: &str, obstacles: &Obstacles) -> String {
+pub fn paste_line(apply: &str, obstacles: &Blockers) -> String {
     let mut line = apply.to_owned();
     let mut given = BTreeSet::new();
     // One object can have one hazard twice, for two reasons.
@@ -58,7 +58,7 @@ mod tests {
         let address = Address::of(&"v".into(), &ObjectId::Queue("q".into()));
         let flag = Some("--recreate queues/v/q=migrate".to_owned());
         let block = Block { address, text: String::new(), lift: None, flag };
-        let obstacles = Obstacles { blocks: vec![block], hazards: Vec::new() };
+        let obstacles = Blockers { blocks: vec![block], hazards: Vec::new() };
         for (said, expected) in [
             ("topo apply a.yaml --recreate queues/v/q=ifEmpty", "topo plan a.yaml --recreate queues/v/q=migrate"),
             (

@@ -1,4 +1,4 @@
-//! Pages of Markdown on a screen: paragraphs and lists are filled to its width, all else stands as it is.
+//! Renders Markdown pages on a terminal: paragraphs and lists are filled to its width, everything else is unchanged.
 
 use super::style::{words_and_code, wrap};
 

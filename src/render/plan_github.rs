@@ -2,11 +2,11 @@
 
 use super::style::clean;
 use crate::model::Address;
-use crate::plan::{ChangeKind, Helps, Obstacles, Plan, Source};
+use crate::plan::{Applicability, Blockers, ChangeKind, Plan, Source};
 use std::fmt::Write;
 
 /// One line an annotation: obstacles as errors, other hazards as warnings, changes as notices.
-pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
+pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
     let mut text = String::new();
     for part in &plan.vhosts {
         let source = |address: &Address| {
@@ -51,10 +51,10 @@ pub fn plan(plan: &Plan, obstacles: &Obstacles, summary: &str) -> String {
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
             lines.extend(conflict.and_then(|conflict| conflict.sentence.clone()));
             // What helps, one line each; what to write is in the other formats.
-            let ways = conflict.map_or(&[][..], |conflict| &conflict.ways_out);
-            lines.extend(ways.iter().filter(|way| way.helps != Helps::No).map(|way| format!("- {}", way.text)));
+            let ways = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
+            lines.extend(ways.iter().filter(|way| way.helps != Applicability::No).map(|way| format!("- {}", way.text)));
             if ways.is_empty() {
-                lines.extend(block.lift.as_ref().map(|lift| format!("To lift it: {lift}")));
+                lines.extend(block.lift.as_ref().map(|lift| format!("To resolve it: {lift}")));
             }
             annotate(
                 &mut text,

@@ -3,8 +3,8 @@
 use super::change_text::whole;
 use super::next_line::next_line;
 use super::plan_text::{View, blocked_by, compared, remark, summary_line};
+use super::resolutions_markdown::{self, fence};
 use super::style::clean;
-use super::ways_markdown::{self, fence};
 use crate::model::Object;
 use crate::model::count::count;
 use crate::plan::{ChangeKind, Plan, PlannedChange};
@@ -75,7 +75,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         }
     }
     let changes = plan.vhosts.iter().flat_map(|part| &part.changes);
-    ways_markdown::sections(&mut out, changes, LIMIT * 7 / 8);
+    resolutions_markdown::sections(&mut out, changes, LIMIT * 7 / 8);
     fold(&mut out, text);
     let _ = writeln!(out, "\nFingerprint `{}`", plan.fingerprint);
     cut(out)

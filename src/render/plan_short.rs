@@ -72,8 +72,8 @@ fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
             }
         }
     }
-    if !part.undeclared.is_empty() {
-        let kept = format!("{} inside `owns`, not declared: kept without --prune", part.undeclared.len());
+    if !part.unmanaged.is_empty() {
+        let kept = format!("{} unmanaged, matches `owns`: kept without --prune", part.unmanaged.len());
         let _ = writeln!(text, "    {}", Painted(DIM, kept));
     }
 }

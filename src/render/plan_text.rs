@@ -5,10 +5,10 @@ use super::change_text::{self, Entry, Shape};
 use super::family::Folded;
 use super::next_line::next_line;
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, heading, words_and_code, wrap};
-use super::{report_text, ways_text};
+use super::{report_text, resolutions_text};
 use crate::model::count::count;
 use crate::model::{Address, ObjectId};
-use crate::plan::{ChangeKind, Goal, Hazard, Obstacles, Plan, PlannedChange, Summary, VhostPlan};
+use crate::plan::{Blockers, ChangeKind, Goal, Hazard, Plan, PlannedChange, Summary, VhostPlan};
 use anstyle::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub struct View<'a> {
     /// Columns of the screen.
     pub width: usize,
     /// What stands against the plan, with the allowances that were given.
-    pub obstacles: &'a Obstacles,
+    pub obstacles: &'a Blockers,
     /// The specs, as they were named.
     pub specs: &'a str,
     /// The command line that applies it, without the flags that lift obstacles; `None` where nothing can be applied.
@@ -32,13 +32,13 @@ pub struct View<'a> {
 /// The whole text, with colours.
 pub fn plan(plan: &Plan, view: &View<'_>) -> String {
     let mut text = String::new();
-    let is_full = ways_text::in_full(plan.summary.conflict, view.details);
+    let is_full = resolutions_text::in_full(plan.summary.conflict, view.details);
     for part in &plan.vhosts {
         header(&mut text, plan, part, view);
         body(&mut text, part, view, is_full);
     }
     if !is_full {
-        info(&mut text, "what to write for each way out: `topo plan -v`, or `--format markdown`", view);
+        info(&mut text, "for the YAML of each resolution, use `topo plan -v` or `--format markdown`", view);
         text.push('\n');
     }
     summary(&mut text, plan, view);
@@ -78,13 +78,13 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     if text.len() > before {
         text.push('\n');
     }
-    if !part.undeclared.is_empty() {
-        let title = "Undeclared, and inside `owns`: they stay; --prune deletes them";
+    if !part.unmanaged.is_empty() {
+        let title = "Unmanaged objects that match `owns` (kept; --prune deletes them)";
         for line in wrap(&words_and_code(title), " ", view.width) {
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
-        for undeclared in &part.undeclared {
-            let _ = writeln!(text, "    {}", clean(&undeclared.object.to_string()));
+        for unmanaged in &part.unmanaged {
+            let _ = writeln!(text, "    {}", clean(&unmanaged.object.to_string()));
         }
         text.push('\n');
     }
@@ -177,7 +177,7 @@ fn sentence(sentence: &str, first: &str, view: &View<'_>) -> Vec<String> {
 }
 
 /// What stands behind a hazard that is no obstacle.
-pub(super) fn remark(hazard: &Hazard, obstacles: &Obstacles) -> &'static str {
+pub(super) fn remark(hazard: &Hazard, obstacles: &Blockers) -> &'static str {
     match (hazard.must_be_allowed, obstacles.hazards.contains(hazard)) {
         (true, false) => " (allowed)",
         (false, _) => " (only shown)",
@@ -196,7 +196,7 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         // A conflict has its ways out above.
         let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
             let says = |text: &String| block.lift.as_ref().is_none_or(|lift| lift.contains(text));
-            let ways = change.conflict.iter().flat_map(|conflict| &conflict.ways_out);
+            let ways = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);
             change.address == block.address && ways.map(|way| &way.text).any(says)
         });
         if !elsewhere {
@@ -243,7 +243,7 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
 }
 
 /// `BLOCKED by 1 conflict and 2 hazards`.
-pub fn blocked_by(obstacles: &Obstacles) -> String {
+pub fn blocked_by(obstacles: &Blockers) -> String {
     let mut parts = Vec::new();
     if !obstacles.blocks.is_empty() {
         parts.push(count(obstacles.blocks.len() as u64, "conflict"));
@@ -296,7 +296,7 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         (counted(delete, unbind), "to delete"),
         (counted(conflict, 0), "in conflict"),
     ];
-    for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::PutBack, "to undo")] {
+    for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::PutBack, "to roll back")] {
         let open = |part: &VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
         match plan.vhosts.iter().map(open).sum::<usize>() as u64 {
             0 => {}

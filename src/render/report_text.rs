@@ -63,7 +63,7 @@ pub fn stalled(step: &Action, why: &dyn Display) -> String {
 /// Why a migration is undone, when that begins: it may take as long as it took so far.
 pub fn going_back(queue: &QueueName, why: Option<&dyn Display>, width: usize) -> String {
     let why = why.map_or_else(|| "interrupted".to_owned(), |error| one_line(&error.to_string()));
-    let line = clean(&format!("undoing the migration of queue {queue}: {why}"));
+    let line = clean(&format!("rolling back the migration of queue {queue}: {why}"));
     wrap(&words_and_code(&line), " ", width.saturating_sub(2)).join("\n  ")
 }
 
@@ -111,8 +111,12 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
             let _ = writeln!(text, "{}", Painted(YELLOW, line));
         }
         let Some(left) = left else {
-            let _ = writeln!(text, "Applied: {}. Whether they hold is not known.", steps_done(reports));
-            let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+            let _ = writeln!(
+                text,
+                "Applied: {}. The result is not verified: the broker could not be read.",
+                steps_done(reports)
+            );
+            let _ = writeln!(text, "To see what is left and resume:\n  {again}");
             return text;
         };
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
@@ -120,21 +124,25 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_undone) {
             let undone = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
             let queues = if undone == 1 { "the queue is" } else { "the queues are" };
-            let line = format!("Done: {}. Read back: {queues} as before.", count(done, "step"));
+            let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
             retirement(&mut text, reports, &waiting, again);
         } else if left.is_empty() {
-            let line = format!("Applied: {}. Read back: the broker is as the spec says.", steps_done(reports));
+            let line = format!("Applied: {}. Verified: the broker matches the spec.", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else {
-            let line = format!("Applied: {}, but the broker is not as the spec says:", steps_done(reports));
+            let line = format!("Applied: {}, but the broker does not match the spec:", steps_done(reports));
             let _ = writeln!(text, "{}", Painted(RED, line));
             for address in left {
                 let _ = writeln!(text, "  {address}");
             }
-            let _ = writeln!(text, "Somebody else changed it at the same time, or the broker did not keep its word.");
-            let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+            let _ = writeln!(
+                text,
+                "Another client changed it at the same time, or the broker did not apply the \
+                                    change."
+            );
+            let _ = writeln!(text, "To see what is left and resume:\n  {again}");
         }
         return text;
     }
@@ -154,7 +162,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
                 let _ = writeln!(text, "                {line}");
             }
             if step.error.leaves_doubt() {
-                let _ = writeln!(text, "                the broker may have done it all the same");
+                let _ = writeln!(text, "                the broker may have executed it nevertheless");
             }
         }
         for step in &report.waiting {
@@ -166,8 +174,8 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
     }
     let undone = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_undone).count() as u64;
     if undone > 0 && done == 0 {
-        let why = if failed == 0 { "as was asked" } else { "and what is above has to be mended first" };
-        let line = format!("Undone: {}, {why}. Nothing of it is left.", count(undone, "migration"));
+        let why = if failed == 0 { "as requested" } else { "and the errors above must be fixed first" };
+        let line = format!("Rolled back: {}, {why}. Nothing of it is left.", count(undone, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
         let _ = writeln!(text, "To try again:\n  {again}");
@@ -176,7 +184,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
     let why = if interrupted { "Interrupted" } else { "Stopped" };
     let line = format!("{why}: {}, {failed} failed, {not_attempted} not attempted.", steps_done(reports));
     let _ = writeln!(text, "\n{}", Painted(RED, line));
-    let _ = writeln!(text, "To see what is left and go on:\n  {again}");
+    let _ = writeln!(text, "To see what is left and resume:\n  {again}");
     text
 }
 
@@ -194,13 +202,13 @@ fn taken_back(text: &mut String, report: &Report) {
         match &done.step.recreate {
             Some(object) if is_undone(report, Some(object)) => *of_migrations.entry(object).or_default() += 1,
             Some(_) | None => {
-                let _ = writeln!(text, "  {} {}", Painted(DIM, "taken back   "), action(&done.step.action));
+                let _ = writeln!(text, "  {} {}", Painted(DIM, "rolled back  "), action(&done.step.action));
             }
         }
     }
     for (object, steps) in of_migrations {
         let what = clean(&format!("the migration of {object}: {}", count(steps, "step")));
-        let _ = writeln!(text, "  {} {what}", Painted(DIM, "taken back   "));
+        let _ = writeln!(text, "  {} {what}", Painted(DIM, "rolled back  "));
     }
 }
 
@@ -210,26 +218,28 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         let Migrated { queue, is_undone, is_cut_short, not_undone, returned, maybe_twice, .. } = migrated;
         let Migrated { overtaken, gap, consumers, keeps, .. } = migrated;
         let verb = match (is_undone, is_cut_short) {
-            (true, _) => "Undone: the migration of queue",
-            (false, true) => "Cut short: the migration of queue",
+            (true, _) => "Rolled back: the migration of queue",
+            (false, true) => "Interrupted: the migration of queue",
             (false, false) => "Migrated: queue",
         };
         let mut parts = vec![match returned {
-            Some(0) | None if *is_cut_short => "the next run goes on, and brings its messages back".to_owned(),
-            Some(some) if *is_cut_short => format!("{} came back, and the next run goes on", count(*some, "message")),
+            Some(0) | None if *is_cut_short => "the next run resumes it, and returns its messages".to_owned(),
+            Some(some) if *is_cut_short => {
+                format!("{} came back, and the next run resumes it", count(*some, "message"))
+            }
             Some(returned) => format!("{} came back", count(*returned, "message")),
             None => "its messages came back".to_owned(),
         }];
         if let Some((keeps, _)) = keeps.zip(*returned).filter(|(keeps, returned)| keeps < returned) {
-            let rest = "what was more than that at once was dropped, or dead-lettered";
+            let rest = "messages over this limit were dropped, or dead-lettered";
             parts.push(format!("the queue holds {} at most (max-length), and {rest}", number(keeps)));
         }
         if let Some(why) = not_undone {
-            parts.push(format!("it was to be undone, and that failed: {why}"));
+            parts.push(format!("the rollback failed: {why}"));
         }
         if let Some(gap) = gap {
             parts.push(format!(
-                "there was no such queue for {} ms",
+                "the queue did not exist for {} ms",
                 number(u64::try_from(gap.as_millis()).unwrap_or(u64::MAX))
             ));
         }
@@ -241,7 +251,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         }
         if let Some(overtaken) = overtaken {
             parts.push(format!(
-                "{} behind newer ones, which came as fast as they could be moved",
+                "{} behind newer ones, which arrived as fast as topo could move them",
                 count(*overtaken, "message")
             ));
         }
@@ -252,7 +262,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             parts.push(lost);
         }
         if *maybe_twice > 0 {
-            parts.push(format!("{} may come twice", count(*maybe_twice, "message")));
+            parts.push(format!("{} may be delivered twice", count(*maybe_twice, "message")));
         }
         let sentence = format!("{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
         let lines = wrap(&words_and_code(&sentence), " ", width.saturating_sub(2));
@@ -267,7 +277,7 @@ fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
     });
     match (missing, eater) {
         (Some(missing), Some(eater)) => Some(format!("{missing}: {eater}, which held them")),
-        (Some(missing), None) => Some(format!("{missing}: they expired, or a policy took them")),
+        (Some(missing), None) => Some(format!("{missing}: they expired, or a policy removed them")),
         (None, Some(eater)) => Some(format!("some may be missing: {eater}, which held them")),
         (None, None) => None,
     }
@@ -275,9 +285,10 @@ fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
 
 /// What is left of retries that are no longer wanted: nobody's fault, and finished by the next run.
 fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
-    let line = format!("Applied: {}. Read back: the broker is as the spec says, but for what is", steps_done(reports));
+    let line =
+        format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));
     let _ = writeln!(text, "{}", Painted(GREEN, line));
-    let _ = writeln!(text, "retired and still holds messages, which come back by themselves:");
+    let _ = writeln!(text, "that still hold messages, which return to their queue by themselves:");
     for step in waiting {
         if let Some(why) = &step.why {
             let _ =
@@ -286,9 +297,9 @@ fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], a
     }
     let behind = waiting.iter().filter(|step| step.why.is_none()).count() as u64;
     if behind > 0 {
-        let _ = writeln!(text, "  {} {} that must stay as long", Painted(DIM, "left"), count(behind, "object"));
+        let _ = writeln!(text, "  {} {} that must stay until then", Painted(DIM, "left"), count(behind, "object"));
     }
-    let _ = writeln!(text, "To finish it, later:\n  {again}");
+    let _ = writeln!(text, "To finish later:\n  {again}");
 }
 
 #[cfg(test)]

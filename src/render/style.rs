@@ -31,10 +31,10 @@ impl<T: Display> Display for Painted<T> {
 /// For which RabbitMQ something holds, and who says so: nobody asked a broker.
 pub fn for_version(said: Option<BrokerVersion>) -> String {
     match said {
-        Some(version) => format!("RabbitMQ {} (as --broker-version says)", version.series()),
+        Some(version) => format!("RabbitMQ {} (set by --broker-version)", version.series()),
         None => {
             let newest = BrokerVersion::NEWEST_KNOWN.series();
-            format!("RabbitMQ {newest} (the newest known; --broker-version says another)")
+            format!("RabbitMQ {newest} (the newest known; --broker-version sets another)")
         }
     }
 }

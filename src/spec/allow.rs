@@ -1,6 +1,6 @@
-//! Findings that somebody allows, in comments: `# topo: allow RULE reason`, at the end of a line for that line, or on lines of
-//! its own for the next one. The YAML library drops comments, so they are looked for in the text; what stands inside of a value
-//! is none.
+//! Parses comments that allow findings: `# topo: allow RULE reason`, at the end of a line for this line, or on lines of
+//! their own for the next one. The YAML library drops comments, so this module searches the text. A `#` inside a value is
+//! not a comment.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::lint_keys::is_rule;
@@ -9,26 +9,26 @@ use super::position::Location;
 use super::suggest::closest;
 use super::{SourceFile, lint_keys};
 
-/// What every such comment begins with, behind the `#`.
+/// The prefix of these comments after the `#`.
 const MARK: &str = "topo:";
 const ALLOW: &str = "allow";
 
-/// Findings of a rule on a line are allowed.
+/// Allows the findings of one rule on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allow {
     /// The rule.
     pub rule: String,
-    /// Why, for people.
+    /// The reason, for readers.
     pub reason: String,
-    /// The comment.
+    /// The position of the comment.
     pub at: Location,
-    /// The line that it is for, in the same file.
+    /// The line that it applies to, in the same file.
     pub line: usize,
 }
 
-/// All of a file.
+/// Returns all of these comments in a file.
 pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagnostics: &mut Diagnostics) -> Vec<Allow> {
-    // Of what is no YAML nothing can be said to be a comment.
+    // Comments cannot be recognized in invalid YAML.
     if documents.is_empty() || !file.text.contains(MARK) {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
         values[..before].last().is_some_and(|(_, end)| at < *end)
     };
     let mut found = Vec::new();
-    // Those that are on lines of their own, until the line comes that they are for.
+    // Comments on lines of their own, until the line that they apply to.
     let mut waiting: Vec<Allow> = Vec::new();
     let mut start = 0;
     for (number, line) in file.text.split_inclusive('\n').enumerate().map(|(index, line)| (index + 1, line)) {
@@ -66,7 +66,7 @@ pub(super) fn allows(index: usize, file: &SourceFile, documents: &[Node], diagno
     found
 }
 
-/// Where the comment of a line begins that is meant for topo.
+/// Returns the start of a comment for topo in a line.
 fn comment(line: &str) -> Option<usize> {
     line.match_indices('#').map(|(at, _)| at).find(|at| {
         let is_comment = *at == 0 || line[..*at].ends_with([' ', '\t']);
@@ -74,14 +74,14 @@ fn comment(line: &str) -> Option<usize> {
     })
 }
 
-/// From `# topo: allow RULE reason`.
+/// Parses `# topo: allow RULE reason`.
 fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Allow> {
-    let said = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
-    let (verb, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+    let content = comment.trim_start_matches('#').trim().strip_prefix(MARK)?.trim();
+    let (verb, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
     if verb != ALLOW {
-        // Anything else behind `topo:` is a sentence of somebody's, unless it is nearly this.
+        // Any other text after `topo:` is an ordinary comment, unless it resembles this.
         if closest(verb, [ALLOW]).is_some() {
-            let diagnostic = Diagnostic::error("allow", format!("`{verb}` is no word of these comments"), at);
+            let diagnostic = Diagnostic::error("allow", format!("unknown word `{verb}` in a topo comment"), at);
             diagnostics.push(diagnostic.hint("write `# topo: allow RULE reason`"));
         }
         return None;
@@ -89,24 +89,23 @@ fn read(comment: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Al
     let rest = rest.trim();
     let (rule, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if !is_rule(rule) {
-        let message =
-            if rule.is_empty() { "it does not say which rule".to_owned() } else { format!("`{rule}` is no rule") };
+        let message = if rule.is_empty() { "missing rule name".to_owned() } else { format!("unknown rule `{rule}`") };
         let plain = rule.trim_end_matches([',', ':', ';']);
         let hint = match closest(plain, lint_keys::rules()) {
             Some(_) if is_rule(plain) && rest.split([',', ' ']).filter(|word| is_rule(word)).count() > 1 => {
-                "each rule has a comment of its own, on lines above".to_owned()
+                "use one comment for each rule, each on its own line above".to_owned()
             }
             Some(_) if is_rule(plain) => format!("write `# topo: allow {plain} reason`"),
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`topo rules` lists them".to_owned(),
+            None => "list the rules with `topo rules`".to_owned(),
         };
         diagnostics.push(Diagnostic::error("unknown-rule", message, at).hint(hint));
         return None;
     }
     let reason = reason.trim();
     if reason.is_empty() {
-        let message = format!("it does not say why `{rule}` is allowed here");
-        let hint = format!("write a few words behind it: `# topo: allow {rule} …`");
+        let message = format!("missing reason for allowing `{rule}`");
+        let hint = format!("add a reason: `# topo: allow {rule} …`");
         diagnostics.push(Diagnostic::error("allow", message, at).hint(hint));
         return None;
     }
@@ -163,17 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn mistakes_are_reported() {
         let (found, wrong) =
             of("a: 1 # topo: allow unbound-queu by name\nb: 2 # topo: allow unbound-queue\nc: 3 # topo: alow \
                                  unbound-queue x\nd: 4 # topo: allow\n");
         assert_eq!(found, []);
         assert_eq!(
             wrong,
-            "1:6: error[unknown-rule]: `unbound-queu` is no rule\n\
-             2:6: error[allow]: it does not say why `unbound-queue` is allowed here\n\
-             3:6: error[allow]: `alow` is no word of these comments\n\
-             4:6: error[unknown-rule]: it does not say which rule\n"
+            "1:6: error[unknown-rule]: unknown rule `unbound-queu`\n\
+             2:6: error[allow]: missing reason for allowing `unbound-queue`\n\
+             3:6: error[allow]: unknown word `alow` in a topo comment\n\
+             4:6: error[unknown-rule]: missing rule name\n"
         );
     }
 }

@@ -1,6 +1,6 @@
-//! A tree and the grammar into a tree in which every value is what the grammar wants: durations are milliseconds,
-//! sizes are bytes, the keys of policies are RabbitMQ's. What is wrong is reported and left out, so that one mistake
-//! is one error; what names mean together is left to `read` and `references`.
+//! Checks a tree against the grammar and converts its values: durations to milliseconds, sizes to bytes, policy keys to
+//! RabbitMQ's spelling. Invalid values are reported and left out, so that one mistake is one error. `read` and
+//! `references` check how names relate to each other.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints;
@@ -16,7 +16,7 @@ use crate::model::count::number;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::{LOCK_QUEUE, LONGEST_NAME, is_reserved};
 
-/// Checks a node; `subject` is what it is for people, `at` the place of its key.
+/// Checks a node. `subject` is its description in messages, `at` the position of its key.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -34,7 +34,7 @@ pub(crate) fn check(
             };
             if items.is_empty() && matches!(shape, Shape::Filled(_)) {
                 let diagnostic = Diagnostic::error("wrong-value", format!("{subject} is an empty list"), at);
-                diagnostics.push(diagnostic.hint("put something in it, or remove the key"));
+                diagnostics.push(diagnostic.hint("add an entry, or remove the key"));
                 return None;
             }
             let item_subject =
@@ -95,9 +95,9 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
             continue;
         };
         if is_external && key.name != "external" && !kind.external.contains(&key.name) {
-            let message = format!("{subject} is external, so `{}` cannot be said of it", key.name);
+            let message = format!("{subject} is external, so `{}` cannot be set", key.name);
             let hint = format!(
-                "an external object is never touched; only {} may stand beside",
+                "topo never changes an external object; only {} may be set with it",
                 listed(kind.external.iter().copied())
             );
             diagnostics.push(Diagnostic::error("external", message, entry.at).hint(hint));
@@ -129,14 +129,14 @@ fn object(node: &Node, kind: &Object, subject: &str, at: Location, diagnostics: 
     Some(node.with(Value::Table(checked)))
 }
 
-/// A document of another version is another language: that is all there is to say of it.
+/// Reports a document of another format version. Nothing else in it is checked.
 fn is_of_another_version(document: &Node, diagnostics: &mut Diagnostics) -> bool {
     let Some(entry) = document.entry("version") else { return false };
     let is_other = matches!(entry.node.value, Value::Integer(version) if version != 1);
     is_other && check(&entry.node, Shape::Version, "`version`", entry.at, diagnostics).is_none()
 }
 
-/// A key that was said, and said wrong: nothing stands there, so that nobody reports it as missing.
+/// Creates an empty entry for a misspelled key, so that the key is not also reported as missing.
 fn wrong_entry(key: &str, entry: &Entry) -> Entry {
     Entry { key: key.to_owned(), at: entry.at, node: entry.node.with(Value::Null(Absent::Said)) }
 }
@@ -155,14 +155,14 @@ fn either(
         [only] => object(node, only, subject, at, diagnostics),
         [] => {
             let message = format!(
-                "{subject} says neither {}",
+                "{subject} sets neither {}",
                 firsts.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" nor ")
             );
             diagnostics.push(Diagnostic::error("missing-key", message, at).hint(format!("add {}", listed(firsts))));
             None
         }
         [_, _, ..] => {
-            let message = format!("{subject} says more than one of {}", listed(firsts));
+            let message = format!("{subject} sets more than one of {}", listed(firsts));
             diagnostics.push(Diagnostic::error("conflicting-keys", message, at).hint("keep one of them"));
             None
         }
@@ -173,7 +173,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     if !matches!(node.value, Value::Table(_)) {
         let of_name = |item: &Node| item.get("name").and_then(Node::text).or(item.text()).map(str::to_owned);
         let name = node.items().iter().find_map(of_name);
-        let hint = name.map(|name| format!("the names are the keys: write `{name}: {{…}}`"));
+        let hint = name.map(|name| format!("names are keys: write `{name}: {{…}}`"));
         value::wrong(node, subject, "a mapping whose keys are names", hint, at, diagnostics);
         return None;
     }
@@ -187,7 +187,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
         named = Some(entry);
         let is_next_misplaced = node.entries().get(index + 1).is_some_and(|next| is_misplaced_key(next, inner));
         if is_next_misplaced && matches!(entry.node.value, Value::Null(_)) {
-            // Its keys follow it with too little indentation, which is reported for each of them.
+            // Its keys follow it with too little indentation, which is reported for each key.
             continue;
         }
         let kind = inner.table().map_or(subject, |kind| kind.what.trim_start_matches("an ").trim_start_matches("a "));
@@ -203,7 +203,7 @@ fn map(node: &Node, inner: Shape, subject: &str, at: Location, diagnostics: &mut
     Some(node.with(Value::Table(checked)))
 }
 
-/// `a list of bindings`.
+/// Describes a list: `a list of bindings`.
 fn list_of(subject: &str) -> String {
     match subject.trim_matches('`') {
         "owns" | "protect" | "ignore" => "a list of globs".to_owned(),
@@ -211,8 +211,8 @@ fn list_of(subject: &str) -> String {
     }
 }
 
-/// Whether an entry of a mapping from names is a key of the object above it: `type: quorum` as far left as the name of a
-/// queue.
+/// Whether an entry of a mapping from names is a key of the object above it: `type: quorum` with the indentation of a
+/// queue name.
 fn is_misplaced_key(entry: &Entry, inner: Shape) -> bool {
     let Some(kind) = inner.table() else { return false };
     let is_key = |name: &str| (kind.keys)().iter().any(|key| key.name == name);
@@ -240,19 +240,17 @@ fn misplaced_key(entry: &Entry, inner: Shape, named: Option<&Entry>) -> Diagnost
     }
 }
 
-/// Whether an object may have that name; reports why not.
+/// Whether an object can have this name; reports the reason otherwise.
 fn declared_name(name: &str, is_external: bool, at: Location, diagnostics: &mut Diagnostics) -> bool {
     let problem = value::name_problem(name).or_else(|| match name {
         _ if is_external => None,
-        _ if name.starts_with("amq.") => Some("names that start with `amq.` are the broker's own".to_owned()),
-        _ if is_reserved(name) => {
-            Some(format!("`{LOCK_QUEUE}` and names with `.topo.` in them are what topo gives to its own objects"))
-        }
+        _ if name.starts_with("amq.") => Some("names that start with `amq.` are reserved for the broker".to_owned()),
+        _ if is_reserved(name) => Some(format!("`{LOCK_QUEUE}` and names that contain `.topo.` are reserved for topo")),
         _ => None,
     });
     if let Some(problem) = &problem {
         let shown: String = name.chars().take(60).collect();
-        let message = format!("{shown:?} cannot be the name of an object: {problem}");
+        let message = format!("invalid object name {shown:?}: {problem}");
         diagnostics.push(Diagnostic::error("name", message, at));
     }
     problem.is_none()
@@ -272,13 +270,14 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
             continue;
         }
         if entry.key.is_empty() || entry.key.len() > LONGEST_NAME {
-            diagnostics.push(Diagnostic::error("name", "the name of an argument has 1 to 255 bytes", entry.at));
+            diagnostics.push(Diagnostic::error("name", "the name of an argument must have 1 to 255 bytes", entry.at));
             continue;
         }
         if entry.node.size() > MOST_VALUES {
-            let message = format!("{subject} holds more than {} values", number(MOST_VALUES as u64));
-            diagnostics
-                .push(Diagnostic::error("too-large", message, entry.at).hint("topo does not compare such arguments"));
+            let message = format!("{subject} contains more than {} values", number(MOST_VALUES as u64));
+            diagnostics.push(
+                Diagnostic::error("too-large", message, entry.at).hint("topo does not compare arguments of this size"),
+            );
             continue;
         }
         let known = if is_queue { KnownArgument::named(&entry.key) } else { None };
@@ -291,7 +290,7 @@ fn arguments(node: &Node, is_queue: bool, subject: &str, at: Location, diagnosti
     Some(node.with(Value::Table(checked)))
 }
 
-/// The definition of a policy, with RabbitMQ's own keys.
+/// Converts the definition of a policy to RabbitMQ's own keys.
 fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     if !matches!(node.value, Value::Table(_)) {
         value::wrong(node, subject, "a mapping of policy keys", None, at, diagnostics);
@@ -299,7 +298,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
     }
     if node.entries().is_empty() {
         let diagnostic = Diagnostic::error("wrong-value", format!("{subject} sets nothing"), at);
-        diagnostics.push(diagnostic.hint("set something, for example `maxLengthBytes: 1GiB`, or remove the policy"));
+        diagnostics.push(diagnostic.hint("add a key, for example `maxLengthBytes: 1GiB`, or remove the policy"));
         return None;
     }
     let mut checked: Vec<Entry> = Vec::new();
@@ -315,7 +314,7 @@ fn definition(node: &Node, subject: &str, at: Location, diagnostics: &mut Diagno
         };
         if let Some(first) = checked.iter().find(|first| first.key == key) {
             let diagnostic =
-                Diagnostic::error("said-twice", format!("`{key}` is said twice, in both spellings"), entry.at);
+                Diagnostic::error("said-twice", format!("`{key}` is set twice, in both spellings"), entry.at);
             diagnostics.push(diagnostic.also(first.at, "first here").hint("keep one of the two"));
             continue;
         }

@@ -18,6 +18,6 @@ pub(super) fn refused(index: usize, file: &SourceFile) -> Option<Diagnostic> {
     let is_one = OF_THE_BROKER.iter().any(|key| text.contains(key))
         || LISTS.iter().filter(|key| text.contains(*key)).count() >= 2 && text.contains("\"vhost\"");
     let message = format!("`{}` is a definitions file of RabbitMQ, not a spec", file.name);
-    let hint = "write a spec from it: `topo export --definitions FILE`";
+    let hint = "convert it to a spec with `topo export --definitions FILE`";
     is_one.then(|| Diagnostic::error("definitions", message, Location::start_of(index)).hint(hint))
 }

@@ -1,26 +1,26 @@
-//! Diagnostics: what is wrong with a spec, and where. Rendering them is left to `render::diagnostics`.
+//! Diagnostics: the problems of a spec, with their positions. `render::diagnostics` renders them.
 
 use super::position::Location;
 use crate::model::printable::clean;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The codes after which nothing else is said of the same place: there is no value to judge.
+/// The codes that suppress every other diagnostic at the same position, because there is no value to check.
 const UNKNOWN_VALUE: &[&str] = &["encoding", "syntax", "variable", "too-large"];
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The spec cannot be used.
     Error,
-    /// It can be used, and is probably not what was meant.
+    /// The spec can be used, but is probably a mistake.
     Warning,
-    /// Good to know.
+    /// Worth knowing.
     Info,
 }
 
 impl Severity {
-    /// The word for it, as it stands before the sentence.
+    /// Returns the word that precedes the message.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -30,27 +30,27 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong. Its sentences name what a spec holds: they are clean from the moment they are made.
+/// One problem. Its messages quote the spec, so the constructors clean them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// A short word for its kind, for example `unknown-key`; stable, for tests and tools.
+    /// The code of the problem, for example `unknown-key`; stable, for tests and tools.
     pub code: &'static str,
-    /// What is wrong, in one sentence without a full stop.
+    /// The message: one sentence without a period.
     pub message: String,
-    /// Where.
+    /// The position of the problem.
     pub primary: Location,
-    /// What stands at `primary`, in a few words; may be empty.
+    /// A label of a few words at `primary`; may be empty.
     pub label: String,
-    /// Other places that have to do with it.
+    /// Related positions with their labels.
     pub secondary: Vec<(Location, String)>,
-    /// How to mend it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error at a position.
     pub fn error(code: &'static str, message: impl Into<String>, primary: Location) -> Self {
         Self {
             severity: Severity::Error,
@@ -63,13 +63,13 @@ impl Diagnostic {
         }
     }
 
-    /// With a few words under the place.
+    /// Sets the label of the primary position.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = clean(&label.into());
         self
     }
 
-    /// With another place; the primary one again adds nothing.
+    /// Adds a related position, unless it is the primary one.
     pub fn also(mut self, at: Location, label: impl Into<String>) -> Self {
         if at != self.primary {
             self.secondary.push((at, clean(&label.into())));
@@ -77,76 +77,76 @@ impl Diagnostic {
         self
     }
 
-    /// With the way to mend it.
+    /// Sets the hint.
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.maybe_hint(Some(hint.into()))
     }
 
-    /// With the way to mend it, if one is known.
+    /// Sets the hint, if there is one.
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint.map(|hint| clean(&hint)).or(self.hint);
         self
     }
 }
 
-/// Everything that is wrong, in the order of the files and the lines.
+/// All diagnostics, in the order of the files and lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// None so far.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one. The same sentence about the same place is kept once: an anchor's mistake shows up at each use.
+    /// Adds a diagnostic. Repeats at the same position are dropped: a mistake in an anchor appears at each use.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let is_repeated = |known: &Diagnostic| {
             known.primary == diagnostic.primary && known.code == diagnostic.code && known.message == diagnostic.message
         };
-        // Repeats come from one alias after another, so the last few are enough; all would be quadratic.
+        // Repeats come from consecutive aliases, so comparing the last few is enough; comparing all would be quadratic.
         if !self.0.iter().rev().take(64).any(is_repeated) {
             self.0.push(diagnostic);
         }
     }
 
-    /// Takes back what was said of the value at a place, because its key turned out to be wrong.
+    /// Removes the diagnostics of the value at a position, because its key turned out to be wrong.
     pub(crate) fn take_back(&mut self, at: Location) {
         self.0.retain(|it| it.primary != at);
     }
 
-    /// Adds all of another collection.
+    /// Adds all diagnostics of another collection.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// These and others, in order.
+    /// Returns these diagnostics and others, in order.
     pub fn and(mut self, others: Self) -> Self {
         self.extend(others);
         self.or_value(()).err().unwrap_or_default()
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One by one.
+    /// Iterates over the diagnostics.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.0.iter()
     }
 
-    /// Whether there is an error among them.
+    /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// The value when nothing is wrong, else all that is, in order.
+    /// Returns the value if there are no diagnostics, otherwise all diagnostics in order.
     pub fn or_value<T>(mut self, value: T) -> Result<T, Self> {
         if self.0.is_empty() {
             return Ok(value);
         }
-        // What is wrong with a value that could not be made out is nobody's mistake.
+        // Other diagnostics of a value that could not be read are consequences, not mistakes.
         let start = |it: &Diagnostic| (it.primary.file, it.primary.start);
         let unknown: BTreeSet<(usize, usize)> =
             self.0.iter().filter(|it| UNKNOWN_VALUE.contains(&it.code)).map(start).collect();
@@ -166,7 +166,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// A line each, for logs: `3:5: error[unknown-key]: …`. People get `render::diagnostics`.
+/// Writes one line for each diagnostic, for logs: `3:5: error[unknown-key]: …`. Users see `render::diagnostics`.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Diagnostic { severity, code, message, primary, .. } in &self.0 {

@@ -1,5 +1,5 @@
-//! The keys of a spec as pages for people: where a key stands, what it says, its default and its name on the wire. Made from
-//! the grammar that the parser checks with.
+//! Renders a page for each key of a spec: its positions, its meaning, its default and RabbitMQ's name for it. The pages
+//! are generated from the grammar of the parser.
 
 use super::keys::{DOCUMENT, POLICY_KEYS};
 use super::shape::{Key, Object, Shape};
@@ -7,13 +7,13 @@ use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// A key with all places where it can stand.
+/// A key with all positions at which it can occur.
 struct Explained {
     key: Key,
     places: Vec<&'static str>,
 }
 
-/// All that can be said of a key with this name, in Markdown; `None` is no key.
+/// Returns the page of a key in Markdown, or `None` for an unknown key.
 pub fn key_page(name: &str) -> Option<String> {
     let found: Vec<Explained> = all().into_iter().filter(|it| it.key.name == name).collect();
     if found.is_empty() {
@@ -23,11 +23,11 @@ pub fn key_page(name: &str) -> Option<String> {
     for Explained { key, places } in &found {
         let _ = write!(page, "\nIn {}: {}\n", places.join(", "), key.doc);
         if key.is_required {
-            page.push_str("\nIt must be there.\n");
+            page.push_str("\nRequired.\n");
         }
-        for (what, text) in [("Without it", key.default), ("For example", key.example)] {
+        for (what, text) in [("Default", key.default), ("Example", key.example)] {
             if !text.is_empty() {
-                let shown = if what == "For example" { format!("{name}: {text}") } else { text.to_owned() };
+                let shown = if what == "Example" { format!("{name}: {text}") } else { text.to_owned() };
                 let _ = write!(page, "\n{what}: `{shown}`\n");
             }
         }
@@ -38,18 +38,18 @@ pub fn key_page(name: &str) -> Option<String> {
     }
     if let Some(known) = KNOWN_ARGUMENTS.iter().find(|known| known.key == name) {
         let types: Vec<&str> = known.queue_types().map(|it| it.as_str()).collect();
-        let _ = write!(page, "\nOn the wire it is `{}`, of queues of type {}.", known.name, types.join(", "));
+        let _ = write!(page, "\nRabbitMQ's name for it is `{}`. Queue types: {}.", known.name, types.join(", "));
         match known.policy_key {
             Some(key) => {
-                let _ = writeln!(page, " A policy says it with `{key}`, and can change it later.");
+                let _ = writeln!(page, " A policy can set it with `{key}` and change it later.");
             }
-            None => page.push_str(" No policy can say it.\n"),
+            None => page.push_str(" A policy cannot set it.\n"),
         }
     }
     Some(page)
 }
 
-/// The key that another spelling stands for: `x-message-ttl`, `message-ttl`, or a whole path such as `queues.NAME.retry`.
+/// Returns the key for another spelling: `x-message-ttl`, `message-ttl`, or a whole path such as `queues.NAME.retry`.
 pub fn key_of(text: &str) -> Option<&'static str> {
     let names = key_names();
     let known = KNOWN_ARGUMENTS.iter().find(|known| known.name == text || known.policy_key == Some(text));
@@ -58,7 +58,7 @@ pub fn key_of(text: &str) -> Option<&'static str> {
     known.map(|known| known.key).filter(|key| names.contains(key)).or(last)
 }
 
-/// The names of all keys.
+/// Returns the names of all keys.
 pub fn key_names() -> BTreeSet<&'static str> {
     all().into_iter().map(|it| it.key.name).collect()
 }
@@ -69,13 +69,13 @@ fn all() -> Vec<Explained> {
     walk(&DOCUMENT, &mut seen, &mut found);
     for known in POLICY_KEYS.iter() {
         let key = super::shape::key(known.key, known.shape, known.doc);
-        add(key, "the definition of a policy", &mut found);
+        add(key, "a policy's definition", &mut found);
     }
     found
 }
 
 fn walk(object: &'static Object, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explained>) {
-    // The keys of `lint` are rules, which have pages of their own.
+    // The keys of `lint` are rules, which have their own pages.
     if !seen.insert(object.name) || object.name == "Lint" {
         return;
     }
@@ -109,7 +109,7 @@ fn below(shape: Shape, seen: &mut BTreeSet<&'static str>, found: &mut Vec<Explai
     }
 }
 
-/// Keys that say the same in several places are one.
+/// Keys with the same documentation in several positions are one.
 fn add(key: Key, place: &'static str, found: &mut Vec<Explained>) {
     let same = found.iter_mut().find(|it| it.key.name == key.name && it.key.doc == key.doc);
     match same {
@@ -139,7 +139,7 @@ mod tests {
         let page = key_page("messageTtl").unwrap_or_default();
         assert!(page.contains("In `defaults.queue`, a queue, a dead-letter queue"), "{page}");
         assert!(
-            page.contains("`x-message-ttl`, of queues of type classic, quorum. A policy says it with `message-ttl`"),
+            page.contains("`x-message-ttl`. Queue types: classic, quorum. A policy can set it with `message-ttl`"),
             "{page}"
         );
         assert_eq!(

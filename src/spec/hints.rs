@@ -1,4 +1,4 @@
-//! How to mend a value of the wrong kind: what people write, and what they mean by it.
+//! Hints for values of the wrong type: common mistakes and their corrections.
 
 use super::lint_keys;
 use super::node::{Absent, Node, Value};
@@ -7,7 +7,7 @@ use super::suggest::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 
-/// What a word of elsewhere is here, where the second is among the words that are taken.
+/// Words from other tools and the words of a spec for them, if the latter are accepted.
 const MEANT: &[(&str, &str)] = &[
     ("note", "info"),
     ("notice", "info"),
@@ -17,10 +17,10 @@ const MEANT: &[(&str, &str)] = &[
     ("mirrored", "quorum"),
 ];
 
-/// Words for nothing, in a place that has a word of its own for that.
+/// Words that mean "nothing" where a spec uses `none`.
 const NOTHING: [&str; 6] = ["none", "null", "nil", "no", "off", "nothing"];
 
-/// Where nothing stands that is a value to YAML.
+/// Returns a hint for a value that is null in YAML.
 pub(super) fn of_nothing(why: Absent, hint: Option<String>, expected: &str) -> Option<String> {
     let starts = |sign, what| Some(format!("`{sign}` starts {what} in YAML: put the value in quotes"));
     match why {
@@ -30,12 +30,12 @@ pub(super) fn of_nothing(why: Absent, hint: Option<String>, expected: &str) -> O
         Absent::Said if hint.is_some() => hint,
         Absent::Said => {
             let empty = if expected.contains("mapping") { "; {} is an empty mapping" } else { "" };
-            Some(format!("remove the key, or say what it is{empty}"))
+            Some(format!("remove the key, or add a value{empty}"))
         }
     }
 }
 
-/// How to make text of what YAML takes for something else.
+/// Returns a hint that puts a value in quotes, if YAML does not read it as a string.
 pub(super) fn quoted(node: &Node) -> Option<String> {
     let text = match (&node.written, &node.value) {
         (Some(written), Value::Boolean(_) | Value::Integer(_) | Value::Float(_)) => written.to_string(),
@@ -44,44 +44,46 @@ pub(super) fn quoted(node: &Node) -> Option<String> {
         (None, Value::Float(value)) => value.to_string(),
         (_, Value::Null(_) | Value::Text(_) | Value::List(_) | Value::Table(_)) => return None,
     };
-    Some(format!("put it in quotes if it is text: \"{text}\""))
+    Some(format!("put it in quotes if it is a string: \"{text}\""))
 }
 
-/// A place that takes text.
+/// Returns a hint where a string is expected.
 pub(super) fn text(node: &Node, shape: Shape) -> Option<String> {
     match (&node.value, shape) {
-        (Value::List(_), Shape::RoutingKey) => Some("a binding has one key: write a binding for each".to_owned()),
+        (Value::List(_), Shape::RoutingKey) => {
+            Some("a binding has one routing key: add one binding for each key".to_owned())
+        }
         (_, _) => quoted(node),
     }
 }
 
-/// A place that takes a name or a table.
+/// Returns a hint where a name or a mapping is expected.
 pub(super) fn name_or_table(node: &Node, table: &Object) -> Option<String> {
     let hint = match (table.name, &node.value) {
-        ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to take retries away, or remove the key",
-        ("Retry", Value::Boolean(true)) => "say how: `retry: {delays: [5s, 30s]}`",
-        ("Retry", Value::Integer(number)) => return Some(format!("a number of retries is `maxRetries: {number}`")),
-        ("Retry", Value::List(_)) => "waits are `delays`: write `retry: {delays: [5s, 30s]}`",
-        ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => "write `none` if they go nowhere, on purpose",
-        ("DeadLetterToQueue", Value::List(_)) => {
-            "they go to one place: name one queue, or an exchange that several are bound to"
+        ("Retry", Value::Boolean(false) | Value::Null(_)) => "write `none` to disable retries, or remove the key",
+        ("Retry", Value::Boolean(true)) => "specify the retries: `retry: {delays: [5s, 30s]}`",
+        ("Retry", Value::Integer(number)) => {
+            return Some(format!("use `maxRetries: {number}` for the number of retries"));
         }
+        ("Retry", Value::List(_)) => "use `delays` for the waits: `retry: {delays: [5s, 30s]}`",
+        ("DeadLetterToQueue", Value::Boolean(false) | Value::Null(_)) => "write `none` to drop them on purpose",
+        ("DeadLetterToQueue", Value::List(_)) => "use one queue, or an exchange that several queues are bound to",
         (_, _) => return quoted(node),
     };
     Some(hint.to_owned())
 }
 
-/// Whether a name is a word for nothing, where `none` is the one that is known.
+/// Whether a name is a word for "nothing", where a spec uses `none`.
 pub(super) fn is_nothing(name: &str) -> bool {
     NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// A place that takes `true` or `false`.
+/// Returns a hint where `true` or `false` is expected.
 pub(super) fn boolean(value: &Value) -> Option<String> {
     let hint = match value {
         Value::Text(text) => match text.to_ascii_lowercase().as_str() {
-            "yes" | "on" | "y" => "YAML 1.2 knows `true` and `false` only: write true",
-            "no" | "off" | "n" => "YAML 1.2 knows `true` and `false` only: write false",
+            "yes" | "on" | "y" => "YAML 1.2 has only `true` and `false`: write true",
+            "no" | "off" | "n" => "YAML 1.2 has only `true` and `false`: write false",
             "true" | "false" => "remove the quotes",
             _ => return None,
         },
@@ -94,14 +96,15 @@ pub(super) fn boolean(value: &Value) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// A text that is none of the words that are taken.
+/// Returns a hint for a string that is not one of the accepted words.
 pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<String> {
     if words.contains(&text.trim()) {
-        return Some("there is space or a line break around it: write it without `|` or quotes".to_owned());
+        return Some("remove the space or line break around it: write it without `|` or quotes".to_owned());
     }
     if text == "lazy" && words.contains(&"classic") {
         return Some(
-            "lazy is a mode of classic queues: write `type: classic`; from RabbitMQ 3.12 on all are lazy".to_owned(),
+            "lazy is a mode of classic queues: write `type: classic`; since RabbitMQ 3.12 all classic queues are lazy"
+                .to_owned(),
         );
     }
     let known = MEANT.iter().find(|(word, known)| *word == text.to_lowercase() && words.contains(known));
@@ -109,22 +112,22 @@ pub(super) fn other_word(text: &str, words: &'static [&'static str]) -> Option<S
     meant.map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Something else where one of these words is taken.
+/// Returns a hint for another value where one of these words is expected.
 pub(super) fn no_word(value: &Value, words: &[&str]) -> Option<String> {
     (*value == Value::Boolean(false) && words.contains(&"off")).then(|| "write `off`".to_owned())
 }
 
-/// A number that is text; only to the broker's arguments does that make a difference of its own.
+/// Returns a hint for a number in quotes. For arguments of the broker, the type makes a difference.
 pub(super) fn number_as_text(text: &str, subject: &str) -> String {
     let name = subject.trim_matches('`');
     if KNOWN_ARGUMENTS.iter().any(|known| known.key == name || known.name == name) {
         format!("remove the quotes: to the broker \"{text}\" and {text} are different arguments")
     } else {
-        format!("remove the quotes: \"{text}\" is text, and {text} is a number")
+        format!("remove the quotes: \"{text}\" is a string, {text} is a number")
     }
 }
 
-/// How to make a list of something that is none.
+/// Returns a hint that makes a list of another value.
 pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
     match (&node.value, inner) {
         (Value::Text(text), Shape::Object(kind)) => {
@@ -133,12 +136,14 @@ pub(super) fn no_list(node: &Node, inner: Shape) -> Option<String> {
         }
         (Value::Text(text), _) => Some(format!("write [{text}]")),
         (Value::Integer(number), Shape::Delay) => Some(format!("write [{number}s] for seconds")),
-        (Value::Table(_), _) => Some("put `- ` before each entry, or brackets around all: [{…}]".to_owned()),
+        (Value::Table(_), _) => {
+            Some("put `- ` before each entry, or put brackets around the entries: [{…}]".to_owned())
+        }
         (Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_), _) => None,
     }
 }
 
-/// What was meant by something that is no table.
+/// Returns a hint that makes a mapping of another value.
 pub(super) fn no_table(node: &Node, kind: &Object) -> Option<String> {
     let text = node.text()?;
     let takes_type =
@@ -147,8 +152,8 @@ pub(super) fn no_table(node: &Node, kind: &Object) -> Option<String> {
         return Some(format!("write `{{type: {text}}}`"));
     }
     if kind.name == "Lint" && lint_keys::is_rule(text) {
-        return Some(format!("say how much it matters: `{{{text}: warning}}`"));
+        return Some(format!("set its level: `{{{text}: warning}}`"));
     }
     let (key, value) = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty())?;
-    Some(format!("put a space behind the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
+    Some(format!("add a space after the colon: `{key}: {value}`")).filter(|_| !text.contains(char::is_whitespace))
 }

@@ -1,4 +1,4 @@
-//! The grammar: every key of a spec, what may stand there, and its words for people. Queues have a file of their own.
+//! The grammar: every key of a spec, its shape and its documentation. Queues have a file of their own.
 
 use super::lint_keys::LINT;
 use super::queue_keys::{DEAD_LETTER_QUEUE, DEFAULTS, QUEUE};
@@ -12,32 +12,35 @@ const NAMES: Shape = Shape::List(&Shape::Name);
 pub(super) const BINDINGS: Shape = Shape::List(&Shape::Object(&INCOMING_BINDING));
 const ON_CONFLICT: Shape = Shape::OneOf(&["refuse", "ifEmpty", "migrate", "discard"]);
 const DESTINATION_TYPE: Shape = Shape::OneOf(&["queue", "exchange"]);
-/// The types of exchanges of every broker; plugins bring others, which start with `x-`.
+/// The exchange types of every broker; plugins add others, which start with `x-`.
 pub(crate) const EXCHANGE_TYPES: &[&str] = &["direct", "fanout", "topic", "headers"];
 pub(super) const QUEUE_TYPES: Shape = Shape::OneOf(&["classic", "quorum", "stream"]);
 
 const ROUTING_KEY: Key = key("routingKey", Shape::RoutingKey, "The routing key, or the pattern of a topic binding.")
     .or("\"\"")
     .like("\"order.#\"");
-const BINDING_ARGUMENTS: Key =
-    key("arguments", Shape::Arguments(false), "Arguments of the binding: what a headers exchange compares.")
-        .like("{x-match: all, region: eu}");
+const BINDING_ARGUMENTS: Key = key(
+    "arguments",
+    Shape::Arguments(false),
+    "The arguments of the binding. A headers exchange compares them with the message headers.",
+)
+.like("{x-match: all, region: eu}");
 pub(super) const DURABLE: Key =
-    key("durable", Shape::Boolean, "Whether it survives a restart of the broker.").or("true");
+    key("durable", Shape::Boolean, "Whether the object survives a restart of the broker.").or("true");
 pub(super) const AUTO_DELETE: Key =
-    key("autoDelete", Shape::Boolean, "Whether it is deleted when nothing uses it any more.").or("false");
+    key("autoDelete", Shape::Boolean, "Whether the broker deletes the object when it is no longer used.").or("false");
 pub(super) const CONFLICT: Key = key(
     "onConflict",
     ON_CONFLICT,
-    "What to do when it differs in a way that the broker cannot change in place: `refuse` shows the conflict, \
-     `ifEmpty` recreates it while it is empty, `migrate` recreates it and keeps every message, \
+    "How to resolve a difference that the broker cannot change in place: `refuse` shows the conflict, \
+     `ifEmpty` recreates the object if it is empty, `migrate` recreates it and keeps every message, \
      `discard` deletes and recreates it.",
 )
 .or("refuse");
 pub(super) const EXTERNAL: Key = key(
     "external",
     Shape::Boolean,
-    "Somebody else's: it must exist and is never touched. It may be bound; no other key may stand beside.",
+    "The object is managed elsewhere: it must exist, and topo never changes it. It may have bindings, but no other keys.",
 )
 .or("false");
 /// The key of an external exchange that may be missing.
@@ -56,8 +59,8 @@ pub(crate) static DOCUMENT: Object = Object {
             key(
                 "owns",
                 GLOBS,
-                "Globs over whole names: what this spec answers for. What is live, matches and is not \
-                 declared is reported, and deleted with `--prune`.",
+                "Globs over whole names that this spec manages. Matching objects that no spec declares are \
+                 reported, and deleted with `--prune`.",
             )
             .or("[]")
             .like("[\"orders.*\"]"),
@@ -67,16 +70,16 @@ pub(crate) static DOCUMENT: Object = Object {
             key(
                 "ignore",
                 GLOBS,
-                "Globs over names that are not this spec's and are not reported; declaring one is an error.",
+                "Globs over names that this spec does not manage and topo does not report. Declaring a matching object is an error.",
             )
             .or("[]")
             .like("[\"orders.tmp.*\"]"),
-            key("removed", Shape::Object(&REMOVED), "What is to be deleted, with the same guards as `--prune`."),
-            key("defaults", Shape::Object(&DEFAULTS), "What a queue in this document does not say itself."),
+            key("removed", Shape::Object(&REMOVED), "The objects to delete, with the same safeguards as `--prune`."),
+            key("defaults", Shape::Object(&DEFAULTS), "Defaults for the queues of this document."),
             key(
                 "retryPolicies",
                 Shape::Map(&Shape::Object(&RETRY_POLICY)),
-                "Ways of trying again, by name, for several queues: `retry: NAME` uses one.",
+                "Retry policies by name, for use in several queues with `retry: NAME`.",
             )
             .like("{payments: {maxRetries: 5, backoff: {initial: 2s, factor: 2, max: 60s}}}"),
             key("exchanges", Shape::Map(&Shape::Object(&EXCHANGE)), "The exchanges, by name."),
@@ -89,14 +92,14 @@ pub(crate) static DOCUMENT: Object = Object {
             key(
                 "bindings",
                 Shape::List(&Shape::Object(&BINDING)),
-                "Bindings that have no place in a queue's or an exchange's own list.",
+                "Bindings that are not listed under their queue or exchange.",
             ),
             key("policies", Shape::Map(&Shape::Object(&POLICY)), "The policies, by name."),
             key(
                 "lint",
                 Shape::Object(&LINT),
-                "How much a finding of a lint rule matters, by rule: `off`, `info`, `warning` or `error`. A single place \
-                 is allowed by a comment, `# topo: allow RULE reason`.",
+                "The levels of lint rules, by rule: `off`, `info`, `warning` or `error`. To allow a single finding, add a \
+                 comment: `# topo: allow RULE reason`.",
             )
             .like("{unbounded-queue: warning}"),
         ];
@@ -112,7 +115,7 @@ static VHOST: Object = Object {
     keys: || {
         static KEYS: &[Key] = &[
             key("name", Shape::Name, "The name of the vhost.").required().like("shop"),
-            key("description", Shape::Text, "Text for people."),
+            key("description", Shape::Text, "A description for readers."),
             key("defaultQueueType", QUEUE_TYPES, "The type of queues that are declared without one."),
         ];
         KEYS
@@ -146,17 +149,17 @@ pub(crate) static EXCHANGE: Object = Object {
             key(
                 "type",
                 Shape::ExchangeType,
-                "How it routes: `direct`, `fanout`, `topic`, `headers`, or the `x-…` type of a plugin.",
+                "The exchange type: `direct`, `fanout`, `topic`, `headers`, or the `x-…` type of a plugin.",
             )
             .required()
             .like("topic"),
             DURABLE,
             AUTO_DELETE,
-            key("internal", Shape::Boolean, "Whether only other exchanges may publish to it.").or("false"),
-            key("alternateExchange", Shape::Name, "The exchange that takes what this one cannot route.")
+            key("internal", Shape::Boolean, "Whether only other exchanges, and no clients, can publish to it.").or("false"),
+            key("alternateExchange", Shape::Name, "The exchange that receives messages that this one cannot route.")
                 .like("unrouted"),
             key("bindings", BINDINGS, "Bindings from other exchanges to this one."),
-            key("arguments", Shape::Arguments(false), "Other arguments, as they stand.").like("{hash-header: user}"),
+            key("arguments", Shape::Arguments(false), "Other arguments, sent unchanged.").like("{hash-header: user}"),
             CONFLICT,
             EXTERNAL,
             key(
@@ -193,8 +196,10 @@ static BINDING: Object = Object {
     keys: || {
         static KEYS: &[Key] = &[
             key("source", Shape::Name, "The exchange that messages come from.").required().like("orders"),
-            key("destination", Shape::Name, "The queue or exchange that they go to.").required().like("orders.work"),
-            key("destinationType", DESTINATION_TYPE, "What the destination is.").or("queue"),
+            key("destination", Shape::Name, "The queue or exchange that messages go to.")
+                .required()
+                .like("orders.work"),
+            key("destinationType", DESTINATION_TYPE, "The kind of the destination.").or("queue"),
             ROUTING_KEY,
             BINDING_ARGUMENTS,
         ];
@@ -212,14 +217,14 @@ static POLICY: Object = Object {
             key(
                 "pattern",
                 Shape::Text,
-                "A regular expression (PCRE) over names; it is not anchored unless it says so.",
+                "A regular expression (PCRE) over names. It is not anchored unless it contains `^` or `$`.",
             )
             .required()
             .like("'^orders\\.'"),
             key(
                 "applyTo",
                 Shape::OneOf(APPLY_TO),
-                "Which kinds of objects it is for; the last three since RabbitMQ 3.12.",
+                "The kinds of objects that it applies to; the last three since RabbitMQ 3.12.",
             )
             .or("all"),
             key(
@@ -228,7 +233,7 @@ static POLICY: Object = Object {
                 "Of all policies that match an object, only the one with the highest priority applies.",
             )
             .or("0"),
-            key("definition", Shape::Definition, "What it sets, in camelCase or in RabbitMQ's own form.")
+            key("definition", Shape::Definition, "The settings, in camelCase or in RabbitMQ's own spelling.")
                 .required()
                 .like("{maxLengthBytes: 1GiB}"),
         ];
@@ -246,13 +251,13 @@ pub(crate) struct PolicyKey {
     pub(crate) key: &'static str,
     /// On the wire.
     pub(crate) name: &'static str,
-    /// What may stand there.
+    /// The values that it accepts.
     pub(crate) shape: Shape,
-    /// What it is, for people.
+    /// Its documentation.
     pub(crate) doc: &'static str,
 }
 
-/// The keys of policies that are known; others pass through as they stand.
+/// The known keys of policies; others are sent unchanged.
 pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
     let known = KNOWN_ARGUMENTS.iter().filter_map(|known| {
         let key = match known.name {
@@ -266,12 +271,12 @@ pub(crate) static POLICY_KEYS: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
         key: "alternateExchange",
         name: "alternate-exchange",
         shape: Shape::Text,
-        doc: "The exchange that takes what an exchange cannot route.",
+        doc: "The exchange that receives messages that an exchange cannot route.",
     };
     known.chain([alternate]).collect()
 });
 
-/// How a spec spells a key of policies that RabbitMQ spells so; `None` for one that is not known.
+/// Returns the spelling of a RabbitMQ policy key in a spec, or `None` for an unknown key.
 pub(crate) fn policy_key(name: &str) -> Option<&'static str> {
     POLICY_KEYS.iter().find(|known| known.name == name).map(|known| known.key)
 }

@@ -1,35 +1,35 @@
-//! How much what a rule finds matters, as a spec or a flag says it.
+//! The level of a lint rule, as a spec or a flag sets it.
 
 use super::diagnostic::Severity;
 
 /// A severity, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing is said.
+    /// Findings are not reported.
     Off,
-    /// Good to know.
+    /// Worth knowing.
     Info,
-    /// It is probably not what was meant.
+    /// Probably a mistake.
     Warning,
     /// The spec cannot be used.
     Error,
 }
 
 impl Level {
-    /// The words for all of them.
+    /// The words of all levels.
     pub const WORDS: &'static [&'static str] = &["off", "info", "warning", "error"];
 
-    /// The level with that word.
+    /// Returns the level with this word.
     pub fn named(word: &str) -> Option<Self> {
         [Self::Off, Self::Info, Self::Warning, Self::Error].into_iter().find(|level| level.as_str() == word)
     }
 
-    /// Its word.
+    /// Returns its word.
     pub fn as_str(self) -> &'static str {
         self.severity().map_or("off", Severity::as_str)
     }
 
-    /// How bad it is then; `None` is not at all.
+    /// Returns the severity; `None` for `off`.
     pub fn severity(self) -> Option<Severity> {
         match self {
             Self::Off => None,

@@ -1,5 +1,5 @@
-//! The grammar of `lint:`: a key for each rule, and its level. The rules themselves are in a layer above, so their names stand
-//! in a file that a test writes from them.
+//! The grammar of `lint:`: a key for each rule, and its level. The rules are in a layer above, so a test generates a
+//! file with their names.
 
 use super::level::Level;
 use super::rule_names::RULES;
@@ -20,12 +20,12 @@ pub(super) static LINT: Object = Object {
     is_queue: false,
 };
 
-/// The names of all rules.
+/// Returns the names of all rules.
 pub(crate) fn rules() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|(name, _)| *name)
 }
 
-/// Whether there is a rule of that name.
+/// Whether a rule with this name exists.
 pub(super) fn is_rule(name: &str) -> bool {
     rules().any(|rule| rule == name)
 }

@@ -1,9 +1,9 @@
-//! YAML text into what a person wrote: one [`Spec`] a vhost, with positions. Reading files and the environment is left
-//! to the caller, what the short forms stand for to `expand`, taste to `lint`.
+//! Parses YAML into one [`Spec`] for each vhost, with positions. The caller reads files and the environment, `expand`
+//! expands short forms, and `lint` checks style.
 //!
-//! Text becomes a tree (`yaml`), variables are put in (`variables`), the tree is checked against the grammar (`keys`,
-//! `check`, `value`), read into types (`read`, `queue`), and names are looked up (`references`). Every station reports
-//! all it finds and leaves out what is wrong, so that all errors of all files are shown at once.
+//! `yaml` parses the text into a tree, `variables` substitutes variables, `check` and `value` check the tree against the
+//! grammar of `keys`, `read` and `queue` convert it to types, and `references` looks up names. Every step reports all
+//! problems and leaves out invalid parts, so that all errors of all files are shown at once.
 
 mod allow;
 mod check;
@@ -11,7 +11,6 @@ mod codes;
 mod definitions_file;
 mod diagnostic;
 mod explained;
-mod glance;
 mod hints;
 mod keys;
 mod level;
@@ -32,6 +31,7 @@ mod scalar;
 pub mod schema;
 mod schema_values;
 mod shape;
+mod spec_types;
 mod suggest;
 mod syntax;
 mod tags;
@@ -42,15 +42,14 @@ mod units;
 mod unknown_keys;
 mod value;
 mod variables;
+mod vhost_scan;
 mod whitespace;
-mod written;
 mod yaml;
 
 pub use allow::Allow;
 pub use codes::{code_names, code_page};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use explained::{key_names, key_of, key_page};
-pub use glance::{is_spec, vhosts_at_a_glance};
 pub(crate) use keys::policy_key;
 pub use level::Level;
 pub use notation::Notation;
@@ -58,11 +57,12 @@ pub use position::{Keyed, Location, Sourced};
 pub use retry::{RetryPolicySpec, RetrySpec, Schedule};
 pub(crate) use retry_layers::is_even;
 pub(crate) use scalar::is_plain_text;
+pub use spec_types::{
+    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SetBy, Setting, Spec, Wiring,
+};
 pub(crate) use suggest::closest;
 pub use variables::Variables;
-pub use written::{
-    BindingSpec, DeadLetter, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Setting, Spec, Wiring,
-};
+pub use vhost_scan::{is_spec, vhosts_at_a_glance};
 
 use crate::model::{QueueType, VhostName};
 use node::{Node, Value};
@@ -73,13 +73,13 @@ use std::collections::BTreeMap;
 /// A file of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Its name as people are shown it.
+    /// Its name in messages.
     pub name: String,
-    /// What it says.
+    /// Its content.
     pub text: String,
 }
 
-/// What all documents say of one vhost.
+/// All documents of one vhost.
 #[derive(Default)]
 struct OfVhost {
     declared: Declared,
@@ -88,16 +88,16 @@ struct OfVhost {
     notation: Notation,
 }
 
-/// Reads files into one spec a vhost, in the order of the vhosts' names; or everything that is wrong with them.
+/// Parses files into one spec for each vhost, in the order of the vhost names.
 ///
 /// # Errors
-/// Whatever is not YAML, not in the grammar, or refers to what is not there; of all files, in order.
+/// Returns the problems of all files in order: invalid YAML, violations of the grammar, and references to unknown objects.
 pub fn parse(files: &[SourceFile], variables: &Variables) -> Result<Vec<Spec>, Diagnostics> {
     let (specs, diagnostics) = parse_all(files, variables);
     diagnostics.or_value(specs)
 }
 
-/// The same as far as they can be read, and everything that is wrong with them: what is wrong is left out.
+/// Parses files as far as possible, and returns the specs without their invalid parts, together with all problems.
 pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let mut vhosts: BTreeMap<String, OfVhost> = BTreeMap::new();
@@ -118,7 +118,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             let end = lines.get(position).map_or(allows.len(), |next| allows.partition_point(|it| it.line < *next));
             let its_own: Vec<Allow> = allows.drain(..end).collect();
             if let Value::Table(entries) = &mut document.value {
-                // A home for anchors; what uses them is a copy by now.
+                // These keys hold anchors, which are already copied to where they are used.
                 entries.retain(|entry| !entry.key.starts_with("x-"));
             }
             variables::substitute(&mut document, variables, &mut diagnostics);
@@ -126,7 +126,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             let checked = check::check(&document, shape, "this document", document.at, &mut diagnostics);
             is_all_known &= checked.as_ref().and_then(vhost_name).is_some();
             if let Some(checked) = checked {
-                // Without a vhost it is read all the same, for the other errors in it.
+                // A document without a vhost is also read, to report its other errors.
                 let name = vhost_name(&checked).map_or("", |(name, _)| name).to_owned();
                 let of_vhost = vhosts.entry(name).or_default();
                 of_vhost.declared.add(&document);
@@ -142,7 +142,7 @@ pub fn parse_all(files: &[SourceFile], variables: &Variables) -> (Vec<Spec>, Dia
             declared.set_unknown();
         }
         let mut spec = Spec { allows, notation, ..empty_spec(files, &documents, &mut diagnostics) };
-        // First, because a queue may use one that stands in a later document.
+        // First, because a queue can use a policy of a later document.
         for document in &documents {
             retry::policies(document, &mut spec, &mut diagnostics);
         }
@@ -161,7 +161,7 @@ fn vhost_name(document: &Node) -> Option<(&str, Location)> {
     Some((name.text()?, name.at))
 }
 
-/// What the documents say of the vhost itself.
+/// Creates a spec with the settings of the vhost itself.
 fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagnostics) -> Spec {
     let (name, at) = documents.first().and_then(vhost_name).unwrap_or(("", Location::default()));
     let vhosts = || documents.iter().filter_map(|document| document.get("vhost"));
@@ -189,7 +189,7 @@ fn empty_spec(files: &[SourceFile], documents: &[Node], diagnostics: &mut Diagno
     }
 }
 
-/// What several documents say at a key: the same, or it is reported.
+/// Returns the value of a key that several documents can set; reports different values.
 fn once<'a>(
     key: &str,
     nodes: impl Iterator<Item = &'a Node>,
@@ -202,9 +202,9 @@ fn once<'a>(
             None => first = Some(Sourced::new(text.to_owned(), node.at)),
             Some(first) if first.value == text => {}
             Some(first) => {
-                let message = format!("two documents give the vhost a different `{key}`");
+                let message = format!("two documents set a different `{key}` for the vhost");
                 let diagnostic = Diagnostic::error("said-twice", message, node.at).also(first.at, "first here");
-                diagnostics.push(diagnostic.hint(read::unless_variants("say it once", node.at, first.at)));
+                diagnostics.push(diagnostic.hint(read::unless_variants("set it once", node.at, first.at)));
             }
         }
     }

@@ -1,24 +1,24 @@
-//! The tree of a YAML document, every node with its position. It says nothing of topologies.
+//! The tree of a YAML document, with the position of every node. It is independent of topologies.
 
 use super::position::Location;
 
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// What it is.
+    /// The value.
     pub(crate) value: Value,
-    /// Where it is written; for an alias or a merged value, where the anchor is.
+    /// The position in the source; for an alias or a merged value, the position of the anchor.
     pub(crate) at: Location,
-    /// Where it is used, when that is elsewhere: the alias, or the merge key.
+    /// The position of the alias or the merge key, if there is one.
     pub(crate) used_at: Option<Location>,
-    /// How it is written, where its value does not say it: `1.0`, `007`, or a text with variables.
+    /// The source text, if the value does not reproduce it: `1.0`, `007`, or a string with variables.
     pub(crate) written: Option<Box<str>>,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing, and why.
+    /// Null, with the reason.
     Null(Absent),
     /// `true` or `false`.
     Boolean(bool),
@@ -26,45 +26,45 @@ pub(crate) enum Value {
     Integer(i64),
     /// A number with a fraction or an exponent, or an integer that is too large.
     Float(f64),
-    /// Text.
+    /// A string.
     Text(String),
     /// A list.
     List(Vec<Node>),
-    /// A table, in the order of the file.
+    /// A mapping, in the order of the file.
     Table(Vec<Entry>),
 }
 
-/// Why nothing stands where a value may.
+/// Why a value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// It is said, or nothing is.
+    /// The file has an explicit null, or no value.
     Said,
-    /// What was meant is a comment: `routingKey: #.x`.
+    /// YAML reads the intended value as a comment: `routingKey: #.x`.
     Comment,
-    /// What was meant is an anchor: `routingKey: &x`.
+    /// YAML reads the intended value as an anchor: `routingKey: &x`.
     Anchor,
-    /// What was meant is a tag: `routingKey: !x`.
+    /// YAML reads the intended value as a tag: `routingKey: !x`.
     Tag,
 }
 
-/// A key of a table with its value.
+/// A key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// The key.
     pub(crate) key: String,
-    /// Where the key is written.
+    /// The position of the key.
     pub(crate) at: Location,
     /// The value.
     pub(crate) node: Node,
 }
 
 impl Node {
-    /// The same place with another value.
+    /// Returns a node at the same position with another value.
     pub(crate) fn with(&self, value: Value) -> Self {
         Self { value, at: self.at, used_at: self.used_at, written: self.written.clone() }
     }
 
-    /// Its entries; none when it is no table.
+    /// Returns its entries; empty if it is not a mapping.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Table(entries) => entries,
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// Its items; none when it is no list.
+    /// Returns its items; empty if it is not a list.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
@@ -90,23 +90,23 @@ impl Node {
         }
     }
 
-    /// How many values it holds at any depth, itself among them.
+    /// Returns the number of values at any depth, including itself.
     pub(crate) fn size(&self) -> usize {
         let items = self.items().iter().map(Self::size).sum::<usize>();
         1 + items + self.entries().iter().map(|entry| entry.node.size()).sum::<usize>()
     }
 
-    /// The entry with that key.
+    /// Returns the entry with this key.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// The value at that key.
+    /// Returns the value of this key.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.node)
     }
 
-    /// The text, if it is one.
+    /// Returns the string, if it is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -119,7 +119,7 @@ impl Node {
         }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean, if it is one.
     pub(crate) fn boolean(&self) -> Option<bool> {
         match &self.value {
             Value::Boolean(value) => Some(*value),
@@ -132,22 +132,22 @@ impl Node {
         }
     }
 
-    /// Whether it is `true`, also by a variable.
+    /// Whether it is `true`, including through a variable.
     pub(crate) fn is_true(&self) -> bool {
         self.boolean() == Some(true) || self.is_variable() && self.text() == Some("true")
     }
 
-    /// Its text before the variables in it were replaced, if it had some.
+    /// Returns its text before variables were replaced, if it contained variables.
     pub(crate) fn template(&self) -> Option<&str> {
         self.written.as_deref().filter(|written| written.contains("${"))
     }
 
-    /// Whether the whole text came from a variable, so that it takes the type that its position wants.
+    /// Whether the whole text came from a variable, so that it is converted to the expected type.
     pub(crate) fn is_variable(&self) -> bool {
         self.template().is_some_and(|text| text.starts_with("${") && text.find('}') == Some(text.len() - 1))
     }
 
-    /// What it is, for people: `the integer 5`, `a list`.
+    /// Describes it for messages: `the integer 5`, `a list`.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::Null(_) => "nothing".to_owned(),
@@ -156,7 +156,7 @@ impl Node {
                 Some(written) if self.template().is_none() => format!("the integer {written}"),
                 Some(_) | None => format!("the integer {value}"),
             },
-            // `5.0` is not 5: the broker tells them apart.
+            // The broker distinguishes `5.0` from 5.
             Value::Float(value) => format!("the number {value:?}"),
             Value::Text(text) if text.len() <= 40 => format!("the string {text:?}"),
             Value::Text(_) => "a string".to_owned(),

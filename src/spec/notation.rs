@@ -1,5 +1,5 @@
-//! How a document is written, where that tells what its values no longer do: numbers without a unit, and comments that begin
-//! right behind a routing key.
+//! The notation of a document, where the parsed values lose it: numbers without a unit, and comments directly after a
+//! routing key.
 
 use super::node::{Entry, Node, Value};
 use super::position::Location;
@@ -7,20 +7,20 @@ use super::scalar;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A bare number below this is no second.
+/// A number below this without a unit is less than a second.
 const SECOND: i64 = 1000;
 
-/// What is remembered of the text.
+/// The notation that lint rules need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
     /// The keys of durations that are less than a second, and are written without a unit.
     pub bare: BTreeSet<Location>,
-    /// What stands as a comment behind a routing key, by the place of the key.
+    /// Comments after routing keys, by the position of the key.
     pub behind_keys: BTreeMap<Location, String>,
 }
 
 impl Notation {
-    /// Adds what is to be remembered of a document, which is not checked yet.
+    /// Adds the notation of a document, which is not checked yet.
     pub(super) fn add(&mut self, document: &Node, text: &str) {
         match &document.value {
             Value::List(items) => items.iter().for_each(|item| self.add(item, text)),
@@ -75,7 +75,7 @@ fn comment_behind<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let rest = text.get(node.at.end..)?.lines().next()?.trim_end();
     let comment = rest.trim_start_matches([' ', '\t']);
     let is_comment = comment.len() < rest.len() && comment.starts_with('#');
-    // Another comment may stand behind.
+    // Another comment can follow.
     let (word, behind) = comment.split_once(char::is_whitespace).unwrap_or((comment, ""));
     let is_word = behind.is_empty() || word != "#" && behind.trim_start().starts_with('#');
     (is_comment && is_word).then_some(word)

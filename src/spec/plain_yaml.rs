@@ -1,6 +1,6 @@
-//! Trees of nodes from the events of the YAML parser, for files in which a node is what is written there: no anchors, merge
-//! keys or tags, no key twice, no error. [`yaml`](super::yaml) reads everything else, at twice the cost, and decides what is
-//! wrong; for the files that both can read, the trees are the same.
+//! Builds trees directly from the events of the YAML parser, for plain files: without anchors, merge keys, tags, duplicate
+//! keys and errors. [`yaml`](super::yaml) reads all other files, at twice the cost, and reports errors. For files that both
+//! can read, the trees are the same.
 
 use super::node::{Entry, Node, Value};
 use super::position::Location;
@@ -9,12 +9,12 @@ use super::yaml::{DEEPEST, MOST_NODES, instead, is_other};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput};
 use std::borrow::Cow;
 
-/// More documents than any file has.
+/// The maximum number of documents, more than any file has.
 const MOST_DOCUMENTS: usize = 1000;
-/// Up to this size, comparing all keys of a table is faster than sorting them.
+/// Up to this size, comparing all keys of a mapping is faster than sorting them.
 const SMALL_TABLE: usize = 16;
 
-/// All documents of a file, each of them a table; `None` when the file is for [`yaml`](super::yaml).
+/// Returns all documents of a file, each of them a mapping, or `None` if [`yaml`](super::yaml) must read the file.
 pub(super) fn documents(file: usize, text: &str) -> Option<Vec<Node>> {
     // Positions are counted without a byte order mark.
     if text.starts_with('\u{feff}') {
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         self.parser.next_event()?.ok().filter(|_| self.events <= MOST_NODES)
     }
 
-    /// The node that begins with this event, at this depth.
+    /// Reads the node that begins with this event, at this depth.
     fn node(&mut self, (event, span): (Event<'a>, Span), depth: usize) -> Option<Node> {
         let at = self.location(&span)?;
         let source = self.text.get(at.start..at.end)?;
@@ -109,14 +109,14 @@ impl<'a> Reader<'a> {
 
     fn location(&self, span: &Span) -> Option<Location> {
         let range = span.byte_range()?;
-        // The span of a block scalar ends behind its last line break.
+        // The span of a block scalar includes its last line break.
         let end = range.start + self.text.get(range.clone())?.trim_end().len();
         let (line, column) = (span.start.line(), span.start.col() + 1);
         Some(Location { file: self.file, start: range.start, end, line, column })
     }
 }
 
-/// A plain scalar, as it is written and with its lines joined; `None` for a number that is too large.
+/// Resolves a plain scalar from its source and its joined lines; `None` for a number that is too large.
 fn plain(source: &str, content: Cow<'_, str>) -> Option<Value> {
     let value = scalar::resolve(source);
     if matches!(value, Value::Text(_)) {

@@ -1,13 +1,13 @@
 //! Positions in the text of a spec.
 
-/// A stretch of one file.
+/// A range of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// Which of the files, in the order in which they were given.
     pub file: usize,
     /// The first byte.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub end: usize,
     /// The line, from 1.
     pub line: usize,
@@ -16,12 +16,12 @@ pub struct Location {
 }
 
 impl Location {
-    /// The very beginning of a file.
+    /// Returns the beginning of a file.
     pub fn start_of(file: usize) -> Self {
         Self { file, start: 0, end: 0, line: 1, column: 1 }
     }
 
-    /// A stretch of this text.
+    /// Returns a range of this text.
     pub(crate) fn spanning(file: usize, text: &str, range: std::ops::Range<usize>) -> Self {
         let before = text.get(..range.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -29,7 +29,7 @@ impl Location {
         Self { file, start: range.start, end: range.end, line, column }
     }
 
-    /// The character at a line and column of this text, both from 1; the end of the text when it is shorter.
+    /// Returns the character at a line and column of this text, both from 1, or the end of a shorter text.
     pub fn at(file: usize, text: &str, line: usize, column: usize) -> Self {
         let mut start = 0;
         let mut rest = text;
@@ -56,30 +56,30 @@ impl Location {
     }
 }
 
-/// A value, and where it is written.
+/// A value with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// Where it is written.
+    /// Its position.
     pub at: Location,
 }
 
 impl<T> Sourced<T> {
-    /// A value at its place.
+    /// Creates a value with its position.
     pub fn new(value: T, at: Location) -> Self {
         Self { value, at }
     }
 }
 
-/// A value of a table, with the places of both: its key's and its own.
+/// A value of a mapping, with the positions of its key and of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyed<T> {
     /// The value.
     pub value: T,
-    /// Where its key is written.
+    /// The position of its key.
     pub key_at: Location,
-    /// Where it is written itself.
+    /// The position of the value.
     pub at: Location,
 }
 

@@ -11,11 +11,11 @@ const DEAD_LETTER: Shape = Shape::Either(&Shape::Text, &[&DEAD_LETTER_QUEUE_REFE
 const WIRING: Key = key(
     "wiring",
     Shape::OneOf(&["arguments", "policy"]),
-    "Whether the queue's arguments or a policy says it; a policy can change later without recreating the queue.",
+    "Whether an argument of the queue or a policy sets it. A policy can change later without recreating the queue.",
 )
 .or("arguments");
 
-/// What a document says of all its queues.
+/// The `defaults` of a document.
 pub(super) static DEFAULTS: Object = Object {
     what: "`defaults`",
     name: "Defaults",
@@ -24,13 +24,13 @@ pub(super) static DEFAULTS: Object = Object {
             key(
                 "queue",
                 Shape::Object(&QUEUE_DEFAULTS),
-                "Keys of every queue and dead-letter queue, where its type takes them.",
+                "Defaults for every queue and dead-letter queue whose type supports the key.",
             )
             .like("{type: quorum}"),
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "Where every queue's dead letters go; not those of dead-letter queues and streams.",
+                "Where dead-lettered messages of every queue go, except those of dead-letter queues and streams.",
             )
             .like("orders.dead"),
             MAX_RETRIES,
@@ -42,7 +42,7 @@ pub(super) static DEFAULTS: Object = Object {
     is_queue: false,
 };
 
-/// The typed keys of queues, one for each known argument that has a key of its own.
+/// The keys of queues, one for each known argument with its own key.
 fn argument_keys() -> impl Iterator<Item = Key> {
     let own = KNOWN_ARGUMENTS.iter().filter(|known| known.key != "deadLetter" && known.key != "type");
     own.map(|known| Key { example: example(known), ..key(known.key, known.value.into(), known.doc) })
@@ -61,8 +61,8 @@ fn queue_type() -> Key {
     key(
         "type",
         QUEUE_TYPES,
-        "What kind of queue it is. It must be said here, in `defaults.queue` or by the vhost, \
-         and can never change on a live queue.",
+        "The queue type. It must be set here, in `defaults.queue` or on the vhost, and cannot change on an \
+         existing queue.",
     )
 }
 
@@ -70,7 +70,7 @@ fn queue_arguments() -> Key {
     key(
         "arguments",
         Shape::Arguments(true),
-        "Other arguments, as they stand; known ones may be written here by their `x-` name.",
+        "Other arguments, sent unchanged. Known arguments can be set here by their `x-` name.",
     )
 }
 
@@ -78,11 +78,11 @@ fn queue_keys() -> &'static [Key] {
     static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         let mut keys = vec![
             queue_type(),
-            key("bindings", BINDINGS, "What it is bound to."),
+            key("bindings", BINDINGS, "The bindings of the queue."),
             key(
                 "deadLetter",
                 DEAD_LETTER,
-                "Where its dead letters go: an entry of `deadLetterQueues`, an exchange, or `none`, said on purpose.",
+                "Where dead-lettered messages go: an entry of `deadLetterQueues`, an exchange, or `none` to drop them on purpose.",
             )
             .like("orders.dead"),
         ];
@@ -110,7 +110,7 @@ pub(crate) static QUEUE: Object = Object {
     is_queue: true,
 };
 
-/// A dead-letter queue: a queue with an exchange of its own.
+/// A dead-letter queue: a queue with its own exchange.
 pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
     what: "a dead-letter queue",
     name: "DeadLetterQueue",
@@ -119,7 +119,7 @@ pub(crate) static DEAD_LETTER_QUEUE: Object = Object {
             let exchange = key(
                 "exchange",
                 Shape::Object(&DEAD_LETTER_QUEUE_EXCHANGE),
-                "The exchange that leads to it; a fanout with the queue's name and `.dlx` unless this says otherwise.",
+                "The exchange that routes to it. By default a fanout exchange, named after the queue with the suffix `.dlx`.",
             );
             queue_keys().iter().copied().chain([exchange]).collect()
         });
@@ -150,15 +150,21 @@ static DEAD_LETTER_QUEUE_EXCHANGE: Object = Object {
     name: "DeadLetterQueueExchange",
     keys: || {
         static KEYS: &[Key] = &[
-            key("name", Shape::Name, "Its name; the queue's with `.dlx` when it is not said.").like("orders.dlx"),
+            key("name", Shape::Name, "Its name. By default the queue's name with the suffix `.dlx`.")
+                .like("orders.dlx"),
             key(
                 "type",
                 Shape::OneOf(EXCHANGE_TYPES),
-                "Its type. A topic exchange is bound with `#`, a direct one with the queue's name.",
+                "Its type. By default a topic exchange is bound with `#`, a direct exchange with the queue's name.",
             )
             .or("fanout"),
-            key("internal", Shape::Boolean, "Whether applications are kept from publishing to it.").or("false"),
-            key("routingKey", Shape::RoutingKey, "The key of the binding, which the dead letters then get."),
+            key("internal", Shape::Boolean, "Whether only other exchanges, and no clients, can publish to it.")
+                .or("false"),
+            key(
+                "routingKey",
+                Shape::RoutingKey,
+                "The routing key of the binding. Dead-lettered messages get it as their routing key.",
+            ),
         ];
         KEYS
     },
@@ -183,13 +189,17 @@ static DEAD_LETTER_EXCHANGE: Object = Object {
     name: "DeadLetterToExchange",
     keys: || {
         static KEYS: &[Key] = &[
-            key("exchange", Shape::Text, "The exchange that dead letters go to; empty is the default exchange.")
-                .required()
-                .like("corp.dlx"),
+            key(
+                "exchange",
+                Shape::Text,
+                "The exchange that receives dead-lettered messages; empty for the default exchange.",
+            )
+            .required()
+            .like("corp.dlx"),
             key(
                 "routingKey",
                 Shape::RoutingKey,
-                "The routing key of the dead letters; without it they keep their own.",
+                "The routing key of dead-lettered messages. Without it they keep their own.",
             )
             .like("billing"),
             WIRING,

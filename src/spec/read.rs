@@ -1,5 +1,5 @@
-//! A checked document into the spec of its vhost, beside what other documents say. Every value is right by now; what
-//! is found here is what two places say of one thing.
+//! Adds a checked document to the spec of its vhost. All values are valid at this point; this module only reports
+//! conflicts between two positions.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::level::Level;
@@ -7,14 +7,14 @@ use super::node::{Entry, Node, Value};
 use super::position::{Keyed, Location, Sourced};
 use super::queue::QueueKeys;
 use super::retry::RetryKeys;
-use super::written::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SaidBy, Spec};
+use super::spec_types::{BindingSpec, DeadLetterQueueSpec, ExchangeSpec, PolicySpec, QueueSpec, SetBy, Spec};
 use crate::model::{
     ApplyTo, ArgumentValue, Binding, Destination, ExchangeName, Float, Glob, ObjectId, OnConflict, Places, PolicyName,
-    Priority, QueueName, SaidIn,
+    Priority, QueueName, SetIn,
 };
 use std::collections::BTreeMap;
 
-/// Adds a document. `spec.default_queue_type` is that of all documents.
+/// Adds a document. `spec.default_queue_type` is the type of all documents.
 pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for (key, globs) in [("owns", &mut spec.owns), ("protect", &mut spec.protect), ("ignore", &mut spec.ignore)] {
         let texts = items(node, key).filter_map(|item| item.text().map(|text| (text, item.at)));
@@ -26,7 +26,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     let defaults = node.get("defaults");
     let of_queues = defaults.and_then(|defaults| defaults.get("queue"));
     let mut keys =
-        of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SaidBy::Defaults, diagnostics));
+        of_queues.map_or_else(QueueKeys::default, |node| QueueKeys::read(node, SetBy::Defaults, diagnostics));
     let of_vhost = node.get("vhost").and_then(|vhost| vhost.get("defaultQueueType"));
     if of_vhost.is_some_and(|word| word.text().is_none()) {
         keys.set_type_wrong();
@@ -36,7 +36,7 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
         keys.set_dead_letter(entry);
     }
     if let Some(defaults) = defaults {
-        keys.retry = RetryKeys::read(defaults, SaidBy::Defaults, diagnostics);
+        keys.retry = RetryKeys::read(defaults, SetBy::Defaults, diagnostics);
         spec.retry_uses.extend(keys.retry.used());
     }
     for entry in entries(node, "exchanges") {
@@ -71,14 +71,14 @@ pub(crate) fn document(node: &Node, spec: &mut Spec, diagnostics: &mut Diagnosti
     }
 }
 
-/// The level of a rule; all documents of a vhost are linted together.
+/// Reads the level of a rule; all documents of a vhost are linted together.
 fn level(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let Some(level) = entry.node.text().and_then(Level::named) else { return };
     match spec.lint.get(&entry.key) {
         Some(first) if first.value != level => {
-            let message = format!("two documents give the rule `{}` a different level", entry.key);
+            let message = format!("two documents set different levels for the rule `{}`", entry.key);
             let diagnostic = Diagnostic::error("said-twice", message, entry.node.at).also(first.at, "first here");
-            diagnostics.push(diagnostic.hint(unless_variants("say it once", entry.node.at, first.at)));
+            diagnostics.push(diagnostic.hint(unless_variants("set it once", entry.node.at, first.at)));
         }
         Some(_) => {}
         None => {
@@ -103,7 +103,7 @@ fn sourced(node: &Node) -> Option<Sourced<&str>> {
     node.text().map(|text| Sourced::new(text, node.at))
 }
 
-/// The way of handling a conflict with that name.
+/// Returns the conflict handling with this name.
 pub(crate) fn on_conflict(word: &str) -> Option<OnConflict> {
     let all = [OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard];
     all.into_iter().find(|known| known.as_str() == word)
@@ -121,7 +121,7 @@ fn apply_to(word: &str) -> Option<ApplyTo> {
     all.into_iter().find(|known| known.as_str() == word)
 }
 
-/// A node as the value of an argument.
+/// Converts a node to the value of an argument.
 pub(crate) fn value_of(node: &Node) -> ArgumentValue {
     match &node.value {
         Value::Null(_) => ArgumentValue::Null,
@@ -141,7 +141,7 @@ fn arguments(node: &Node, key: &str) -> BTreeMap<String, Keyed<ArgumentValue>> {
     entries(node, key).map(|entry| (entry.key.clone(), keyed(entry))).collect()
 }
 
-/// A text, or what holds without it, which then stands at the object's own place.
+/// Returns a string, or its default with the position of the object.
 fn text_or(node: Option<&Node>, otherwise: &str, at: Location) -> Sourced<String> {
     let said = node.and_then(sourced).unwrap_or(Sourced::new(otherwise, at));
     Sourced::new(said.value.to_owned(), said.at)
@@ -165,21 +165,19 @@ pub(crate) fn declared_twice(what: &str, name: &str, at: Location, first: Locati
     diagnostic.label("again here").also(first, "first here").hint(unless_variants("keep one of the two", at, first))
 }
 
-/// A hint about two places that contradict each other. In two files, they may be meant as variants of one topology.
+/// Returns a hint for two positions that contradict each other. In two files, they may be variants of one topology.
 pub(super) fn unless_variants(hint: &str, at: Location, first: Location) -> String {
     if at.file == first.file {
         return hint.to_owned();
     }
-    format!(
-        "{hint}: files that name the same vhost are merged; keep variants in separate folders, or use `${{NAME}}` variables"
-    )
+    format!("{hint}: topo merges all files of a vhost; keep variants in separate folders, or use `${{NAME}}` variables")
 }
 
 fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut Diagnostics) -> Option<QueueSpec> {
     if boolean(&entry.node, "external", false) {
         return Some(QueueSpec::external(entry.at));
     }
-    let own = QueueKeys::read(&entry.node, SaidBy::Itself, diagnostics);
+    let own = QueueKeys::read(&entry.node, SetBy::Itself, diagnostics);
     spec.retry_uses.extend(own.retry.used());
     own.resolve(&entry.key, entry.at, defaults, spec, diagnostics)
 }
@@ -187,7 +185,7 @@ fn queue(entry: &Entry, defaults: &QueueKeys, spec: &mut Spec, diagnostics: &mut
 fn is_first_queue(name: &QueueName, queue: &QueueSpec, spec: &Spec, diagnostics: &mut Diagnostics) -> bool {
     let dead_letter = spec.dead_letter_queues.get(name).map(|known| &known.queue);
     let Some(first) = spec.queues.get(name).or(dead_letter) else { return true };
-    // Two documents may lean on the same foreign queue.
+    // Two documents can refer to the same external queue.
     if !(first.is_external && queue.is_external) {
         diagnostics.push(declared_twice("queue", name.as_str(), queue.at, first.at));
     }
@@ -213,19 +211,19 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     let typed = node.get("alternateExchange").and_then(sourced).map(|it| Sourced::new(it.value.to_owned(), it.at));
     let mut places = Places::new();
     if typed.is_none() && arguments.contains_key("alternate-exchange") {
-        places.insert("alternate-exchange".to_owned(), vec![SaidIn::Arguments]);
+        places.insert("alternate-exchange".to_owned(), vec![SetIn::Arguments]);
     }
     let alternate_exchange = match (typed, arguments.remove("alternate-exchange")) {
         (Some(typed), Some(argument)) => {
-            let message = "`alternateExchange` is said twice: as a key and as the argument `alternate-exchange`";
+            let message = "`alternateExchange` is set twice: as a key and as the argument `alternate-exchange`";
             let diagnostic = Diagnostic::error("said-twice", message, argument.at).also(typed.at, "first here");
             diagnostics.push(diagnostic.hint("keep `alternateExchange`"));
             Some(typed)
         }
         (None, Some(Keyed { value: ArgumentValue::Text(name), at, .. })) => Some(Sourced::new(name, at)),
         (None, Some(argument)) => {
-            let diagnostic = Diagnostic::error("wrong-type", "`alternate-exchange` wants a name", argument.at);
-            diagnostics.push(diagnostic.label("expected text"));
+            let diagnostic = Diagnostic::error("wrong-type", "expected a name for `alternate-exchange`", argument.at);
+            diagnostics.push(diagnostic.label("expected a string"));
             None
         }
         (typed, None) => typed,
@@ -252,7 +250,7 @@ fn exchange(entry: &Entry, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The bindings in a queue's or an exchange's own list.
+/// Reads the bindings in the list of a queue or an exchange.
 fn incoming(entry: &Entry, destination: &Destination, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for item in items(&entry.node, "bindings") {
         let Some(source) = item.get("exchange").and_then(sourced) else { continue };
@@ -296,7 +294,7 @@ fn written(item: &Node, source_at: Location, destination_at: Location) -> Bindin
 }
 
 fn add_binding(binding: Binding, written: BindingSpec, item: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
-    // A value that is wrong is not there, so that it looks like another binding's.
+    // An invalid value is left out, so the binding may look like another one.
     let is_wrong = item.entries().iter().any(|entry| matches!(entry.node.value, Value::Null(_)));
     if is_wrong && spec.bindings.contains_key(&binding) {
         return;

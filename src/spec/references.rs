@@ -1,17 +1,17 @@
-//! Names that refer to other objects: each must be declared, external, or the broker's own. The declared names are
-//! taken from the tree as it was written, so that an object with a mistake in it does not make its bindings dangle.
+//! Checks names that refer to other objects: each must be declared, external, or predeclared by the broker. Declared
+//! names come from the unchecked tree, so that a mistake in an object does not cause errors about its bindings.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::hints::is_nothing;
 use super::node::{Entry, Node, Value};
 use super::position::Location;
+use super::spec_types::{DeadLetter, Spec};
 use super::suggest::closest;
-use super::written::{DeadLetter, Spec};
 use crate::model::names::{DEAD_LETTER_EXCHANGE_SUFFIX, is_reserved};
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, ObjectId, Strategy};
 use std::collections::BTreeMap;
 
-/// As many errors get a suggestion.
+/// The maximum number of errors with a suggestion.
 const MOST_SUGGESTIONS: usize = 200;
 
 /// The names that a vhost's documents declare, and where.
@@ -23,14 +23,14 @@ pub(crate) struct Declared {
     policies: BTreeMap<String, Location>,
     retry_policies: BTreeMap<String, Location>,
     external: Vec<Location>,
-    /// What should declare them cannot be read: nobody knows which there are.
+    /// Their declarations cannot be read, so the names are unknown.
     are_queues_unknown: bool,
     are_exchanges_unknown: bool,
     are_retry_policies_unknown: bool,
 }
 
 impl Declared {
-    /// Adds what a document declares, right or wrong.
+    /// Adds the declarations of a document, valid or not.
     pub(crate) fn add(&mut self, document: &Node) {
         let entries = |key: &str| document.get(key).map_or(&[][..], Node::entries).iter();
         let named = |entry: &Entry| (entry.key.clone(), entry.at);
@@ -55,7 +55,7 @@ impl Declared {
         }
     }
 
-    /// Another file or document of the run cannot be read: what is missing here may be declared there.
+    /// Records that another file or document cannot be read, so that missing names may be declared there.
     pub(crate) fn set_unknown(&mut self) {
         (self.are_queues_unknown, self.are_exchanges_unknown, self.are_retry_policies_unknown) = (true, true, true);
     }
@@ -72,7 +72,7 @@ impl Declared {
         self.queues.keys().chain(self.dead_letter_queues.keys()).map(String::as_str)
     }
 
-    /// Where the object is declared, if it is.
+    /// Returns the position of the declaration, if there is one.
     fn place(&self, id: &ObjectId) -> Option<Location> {
         match id {
             ObjectId::Queue(name) => {
@@ -158,7 +158,7 @@ impl Check<'_> {
         if self.declared.are_queues_unknown || self.declared.dead_letter_queues.contains_key(name) {
             return;
         }
-        let message = format!("`{name}` is no entry of `deadLetterQueues`");
+        let message = format!("dead-letter queue `{name}` is not declared");
         let suggestion = self.closest(name, self.declared.dead_letter_queues.keys().map(String::as_str));
         let hint = match suggestion {
             _ if self.declared.queues.contains_key(name) => format!(
@@ -168,11 +168,11 @@ impl Check<'_> {
             _ if self.declared.exchanges.contains_key(name) => {
                 format!("it is an exchange: write `deadLetter: {{exchange: {name}}}`")
             }
-            _ if is_nothing(name) => "write `none` if they go nowhere, on purpose".to_owned(),
+            _ if is_nothing(name) => "write `none` to drop them on purpose".to_owned(),
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => format!("add `{name}: {{}}` under `deadLetterQueues:`, or write `deadLetter: {{exchange: …}}`"),
         };
-        let diagnostic = Diagnostic::error("undeclared", message, at).label("no such dead-letter queue");
+        let diagnostic = Diagnostic::error("undeclared", message, at).label("not in `deadLetterQueues`");
         self.diagnostics.push(diagnostic.hint(hint));
     }
 
@@ -182,18 +182,20 @@ impl Check<'_> {
         }
         let known = self.declared.retry_policies.keys().map(String::as_str);
         let hint = match (self.closest(name, known), Strategy::named(name)) {
-            (_, _) if is_nothing(name) => "write `none` to take retries away, or remove the key".to_owned(),
+            (_, _) if is_nothing(name) => "write `none` to disable retries, or remove the key".to_owned(),
             (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
             (None, Some(strategy)) => format!("to choose a strategy, write `retry: {{strategy: {strategy}}}`"),
             (None, None) => {
-                format!("add `{name}` under `retryPolicies:`, or write a table such as `retry: {{delays: [5s, 30s]}}`")
+                format!(
+                    "add `{name}` under `retryPolicies:`, or write a mapping such as `retry: {{delays: [5s, 30s]}}`"
+                )
             }
         };
-        let diagnostic = Diagnostic::error("undeclared", format!("`{name}` is no entry of `retryPolicies`"), at);
-        self.diagnostics.push(diagnostic.label("no such retry policy").hint(hint));
+        let diagnostic = Diagnostic::error("undeclared", format!("retry policy `{name}` is not declared"), at);
+        self.diagnostics.push(diagnostic.label("not in `retryPolicies`").hint(hint));
     }
 
-    /// A name that was probably meant. Looked for in the first errors only: it is slow, and nobody reads them all.
+    /// Suggests a name. Only for the first errors, because the search is slow.
     fn closest<'a>(&self, name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         if self.diagnostics.iter().len() < MOST_SUGGESTIONS { closest(name, names) } else { None }
     }
@@ -207,12 +209,12 @@ impl Check<'_> {
         suggestion: Option<&str>,
         hint: Option<String>,
     ) {
-        let declare = format!("declare it under `{kind}s:`, or mark it there with `external: true`");
+        let declare = format!("declare it under `{kind}s:`; add `external: true` there if it is managed elsewhere");
         let hint = hint.unwrap_or_else(|| match suggestion {
-            Some(suggestion) => format!("did you mean `{suggestion}`? Otherwise {declare}"),
+            Some(suggestion) => format!("did you mean `{suggestion}`? Otherwise, {declare}"),
             None => declare,
         });
-        let message = format!("{what} is {kind} `{name}`, which is neither declared nor external");
+        let message = format!("{what}, {kind} `{name}`, is not declared");
         let diagnostic = Diagnostic::error("undeclared", message, at).label(format!("no such {kind}"));
         self.diagnostics.push(diagnostic.hint(hint));
     }
@@ -227,12 +229,12 @@ impl Check<'_> {
                 }
             };
             if let Some(declared) = declared {
-                let message = format!("{} is both declared and to be removed", quoted(&removed.value));
+                let message = format!("{} is both declared and listed under `removed`", quoted(&removed.value));
                 let diagnostic = Diagnostic::error("removed-and-declared", message, removed.at).label("removed here");
                 self.diagnostics.push(diagnostic.also(declared, "declared here").hint("keep one of the two"));
             } else if let Some(name) = removed.value.name().filter(|name| name.starts_with("amq.") || is_reserved(name))
             {
-                let message = format!("`{name}` cannot be removed: it is the broker's own, or topo's");
+                let message = format!("cannot remove `{name}`: the name is reserved for the broker or topo");
                 self.diagnostics.push(Diagnostic::error("name", message, removed.at).label("removed here"));
             } else if let ObjectId::Binding(binding) = &removed.value {
                 self.binding(binding, removed.at, removed.at, &is_removed);
@@ -252,10 +254,10 @@ impl Check<'_> {
             for (name, at) in names {
                 let glob = spec.ignore.iter().find(|glob| glob.value.matches(name));
                 if let Some(glob) = glob.filter(|_| !declared.external.contains(at)) {
-                    let message = format!("{kind} `{name}` is declared, and `ignore` matches it");
+                    let message = format!("{kind} `{name}` is declared, but `ignore` matches it");
                     let diagnostic = Diagnostic::error("ignored-and-declared", message, *at).label("declared here");
                     let diagnostic = diagnostic.also(glob.at, "ignored here");
-                    self.diagnostics.push(diagnostic.hint("make the glob narrower, or do not declare it"));
+                    self.diagnostics.push(diagnostic.hint("make the glob narrower, or remove the declaration"));
                 }
             }
         }

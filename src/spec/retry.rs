@@ -1,41 +1,41 @@
-//! `maxRetries` and `retry`: what one place says of them, a queue, an entry of `retryPolicies` or `defaults`. What holds for a
-//! queue where several speak is `retry_layers`' affair; what it takes on a broker is left to `expand`.
+//! Reads `maxRetries` and `retry` from one source: a queue, an entry of `retryPolicies` or `defaults`. `retry_layers` merges
+//! several sources for a queue, and `expand` creates the objects.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Node, Value};
 use super::position::{Location, Sourced};
 use super::read::declared_twice;
 use super::retry_keys::NO_RETRY;
-use super::written::{SaidBy, Setting, Spec};
+use super::spec_types::{SetBy, Setting, Spec};
 use crate::model::Strategy;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::duration;
 
-/// How the failed messages of a queue are tried again.
+/// The retries of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetrySpec {
-    /// How often, after the first attempt. Said by the delays where nobody says it.
+    /// The number of retries after the first attempt. The default is the number of delays.
     pub max_retries: Setting<u32>,
-    /// In which way, if one is said.
+    /// The strategy, if it is set.
     pub strategy: Option<Setting<Strategy>>,
-    /// How long each retry waits, if it does.
+    /// The delays, if there are any.
     pub schedule: Option<Setting<Schedule>>,
-    /// By how many milliseconds a worker may shorten a wait.
+    /// The number of milliseconds by which a worker can shorten a delay.
     pub jitter: Option<Setting<i64>>,
-    /// The entry of `retryPolicies` that it is taken from, if one is named nearest.
+    /// The nearest entry of `retryPolicies` that it uses, if there is one.
     pub policy: Option<Setting<String>>,
 }
 
-/// How long retries wait.
+/// The delays of retries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// Milliseconds of each; the last one repeats.
     Delays(Vec<i64>),
-    /// Worked out.
+    /// Computed delays.
     Backoff {
         /// The first, in milliseconds.
         initial: i64,
-        /// What each is multiplied with for the next.
+        /// The multiplier from each delay to the next.
         factor: f64,
         /// The longest, in milliseconds.
         max: Option<i64>,
@@ -45,14 +45,14 @@ pub enum Schedule {
 /// An entry of `retryPolicies`.
 #[derive(Clone, Debug)]
 pub struct RetryPolicySpec {
-    /// Where its name stands.
+    /// The position of its name.
     pub at: Location,
-    /// What it says.
+    /// Its keys.
     pub(crate) keys: RetryKeys,
 }
 
 impl RetryPolicySpec {
-    /// Whether it is this entry that says what stands there.
+    /// Whether this entry sets the value at a position.
     pub fn says(&self, at: Location) -> bool {
         fn place<T>(setting: &Option<Setting<T>>) -> Option<Location> {
             setting.as_ref().map(|it| it.at)
@@ -62,7 +62,7 @@ impl RetryPolicySpec {
     }
 }
 
-/// What one place says.
+/// The retry keys of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetryKeys {
     pub(super) max_retries: Option<Setting<u32>>,
@@ -72,14 +72,14 @@ pub(crate) struct RetryKeys {
     pub(super) policy: Option<Setting<String>>,
     /// `retry: none`.
     pub(super) is_none: bool,
-    /// Where it says anything at all.
+    /// The positions of all retry keys.
     at: Vec<Location>,
-    /// Something was said, but wrong; so nothing can be said about the whole.
+    /// Whether a key is invalid, so that the retries are unknown.
     pub(super) is_wrong: bool,
 }
 
 impl Schedule {
-    /// The first so many waits, in milliseconds.
+    /// Returns the first delays, in milliseconds.
     pub fn delays(&self, count: u32) -> Vec<i64> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         match self {
@@ -103,13 +103,13 @@ impl Schedule {
 }
 
 impl RetrySpec {
-    /// Where the way of trying again is said, or else how often.
+    /// Returns the position of the strategy or delays, otherwise that of the number of retries.
     pub fn at(&self) -> Location {
         let strategy = self.strategy.as_ref().map(|it| it.at);
         strategy.or(self.schedule.as_ref().map(|it| it.at)).unwrap_or(self.max_retries.at)
     }
 
-    /// How long each retry waits, in milliseconds; empty where none does.
+    /// Returns the delay of each retry in milliseconds; empty without delays.
     pub fn delays(&self) -> Vec<i64> {
         self.schedule.as_ref().map_or_else(Vec::new, |schedule| schedule.value.delays(self.max_retries.value))
     }
@@ -119,12 +119,12 @@ impl RetrySpec {
 pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagnostics) {
     for entry in document.get("retryPolicies").map_or(&[][..], Node::entries) {
         if entry.key == NO_RETRY {
-            let message = "no retry policy can be named `none`: that word takes a default retry away";
+            let message = "a retry policy cannot be named `none`: this word disables a default retry";
             diagnostics.push(Diagnostic::error("name", message, entry.at));
             continue;
         }
         let mut keys = RetryKeys::default();
-        keys.table(&entry.node, SaidBy::RetryPolicy, diagnostics);
+        keys.table(&entry.node, SetBy::RetryPolicy, diagnostics);
         keys.count_delays(diagnostics);
         if let Some(first) = spec.retry_policies.get(&entry.key) {
             diagnostics.push(declared_twice("retry policy", &entry.key, entry.at, first.at));
@@ -135,17 +135,17 @@ pub(crate) fn policies(document: &Node, spec: &mut Spec, diagnostics: &mut Diagn
 }
 
 impl RetryKeys {
-    /// What a queue or `defaults` says.
-    pub(crate) fn read(node: &Node, said_by: SaidBy, diagnostics: &mut Diagnostics) -> Self {
+    /// Reads the keys of a queue or `defaults`.
+    pub(crate) fn read(node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) -> Self {
         let mut keys = Self::default();
         if let Some(entry) = node.entry("retry") {
             keys.at.push(entry.at);
             match &entry.node.value {
                 Value::Text(word) if word == NO_RETRY => keys.is_none = true,
                 Value::Text(name) => {
-                    keys.policy = Some(Setting { value: name.clone(), at: entry.node.at, said_by });
+                    keys.policy = Some(Setting { value: name.clone(), at: entry.node.at, set_by });
                 }
-                Value::Table(_) => keys.table(&entry.node, said_by, diagnostics),
+                Value::Table(_) => keys.table(&entry.node, set_by, diagnostics),
                 Value::Null(_) | Value::Boolean(_) | Value::Integer(_) | Value::Float(_) | Value::List(_) => {
                     keys.is_wrong = true;
                 }
@@ -153,9 +153,9 @@ impl RetryKeys {
         }
         if let Some(entry) = node.entry("maxRetries") {
             keys.at.push(entry.at);
-            let own = keys.count(entry, said_by);
+            let own = keys.count(entry, set_by);
             if let Some((first, own)) = keys.max_retries.as_ref().zip(own.as_ref()) {
-                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is said twice", first.at);
+                let diagnostic = Diagnostic::error("said-twice", "`maxRetries` is set twice", first.at);
                 diagnostics.push(diagnostic.also(own.at, "and here").hint("keep one of the two"));
                 keys.is_wrong = true;
             }
@@ -169,54 +169,54 @@ impl RetryKeys {
         keys
     }
 
-    /// The entry of `retryPolicies` that is named.
+    /// Returns the entry of `retryPolicies` that it names.
     pub(crate) fn used(&self) -> Option<Sourced<String>> {
         self.policy.as_ref().map(|policy| Sourced::new(policy.value.clone(), policy.at))
     }
 
-    /// Where something is said.
+    /// Returns the positions of its keys.
     pub(crate) fn places(&self) -> &[Location] {
         &self.at
     }
 
-    fn count(&mut self, entry: &Entry, said_by: SaidBy) -> Option<Setting<u32>> {
+    fn count(&mut self, entry: &Entry, set_by: SetBy) -> Option<Setting<u32>> {
         let count = integer(&entry.node).and_then(|number| u32::try_from(number).ok());
         self.is_wrong |= count.is_none();
-        count.map(|value| Setting { value, at: entry.node.at, said_by })
+        count.map(|value| Setting { value, at: entry.node.at, set_by })
     }
 
-    /// A table of `retry`, or an entry of `retryPolicies`.
-    fn table(&mut self, node: &Node, said_by: SaidBy, diagnostics: &mut Diagnostics) {
+    /// Reads a `retry` mapping, or an entry of `retryPolicies`.
+    fn table(&mut self, node: &Node, set_by: SetBy, diagnostics: &mut Diagnostics) {
         if let Some(entry) = node.entry("maxRetries") {
-            self.max_retries = self.count(entry, said_by);
+            self.max_retries = self.count(entry, set_by);
         }
         if let Some(entry) = node.entry("strategy") {
             let strategy = entry.node.text().and_then(Strategy::named);
             self.is_wrong |= strategy.is_none();
-            self.strategy = strategy.map(|value| Setting { value, at: entry.node.at, said_by });
+            self.strategy = strategy.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         if let Some(entry) = node.entry("jitter") {
             let jitter = integer(&entry.node);
             self.is_wrong |= jitter.is_none();
-            self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, said_by });
+            self.jitter = jitter.map(|value| Setting { value, at: entry.node.at, set_by });
         }
         let (delays, backoff) = (node.entry("delays"), node.entry("backoff"));
-        // One that was said wrong may be a misspelt other.
+        // An invalid key may be a misspelling of another one.
         let is_said = |entry: &&Entry| !matches!(entry.node.value, Value::Null(_));
         if let (Some(delays), Some(backoff)) = (delays.filter(is_said), backoff.filter(is_said)) {
-            let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are said", backoff.at);
+            let diagnostic = Diagnostic::error("conflicting-keys", "both `delays` and `backoff` are set", backoff.at);
             diagnostics.push(diagnostic.also(delays.at, "the other").hint("keep one of the two"));
             self.is_wrong = true;
         }
         let written = delays.map(|entry| (entry, written_delays(&entry.node)));
-        let worked_out = backoff.map(|entry| (entry, worked_out(entry, diagnostics)));
+        let worked_out = backoff.map(|entry| (entry, computed_delays(entry, diagnostics)));
         if let Some((entry, schedule)) = written.or(worked_out) {
             self.is_wrong |= schedule.is_none();
-            self.schedule = schedule.map(|value| Setting { value, at: entry.at, said_by });
+            self.schedule = schedule.map(|value| Setting { value, at: entry.at, set_by });
         }
     }
 
-    /// One place that says more delays than retries.
+    /// Reports more delays than retries in one source.
     fn count_delays(&mut self, diagnostics: &mut Diagnostics) {
         if let (Some(schedule), Some(count)) = (&self.schedule, &self.max_retries) {
             self.is_wrong |= too_many_delays(schedule, count, diagnostics);
@@ -231,11 +231,11 @@ fn integer(node: &Node) -> Option<i64> {
 fn written_delays(node: &Node) -> Option<Schedule> {
     let Value::List(items) = &node.value else { return None };
     let delays: Vec<i64> = items.iter().filter_map(integer).collect();
-    // One that is wrong was reported and left out: then the rest is not what was meant.
+    // An invalid delay was reported and left out, so the rest is not the intended list.
     (!delays.is_empty()).then_some(Schedule::Delays(delays))
 }
 
-fn worked_out(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Schedule> {
+fn computed_delays(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Schedule> {
     let node = &entry.node;
     let initial = node.get("initial").and_then(integer)?;
     let factor = match node.get("factor").map(|it| &it.value) {
@@ -268,7 +268,7 @@ pub(super) fn too_many_delays(
     if is_too_many {
         let message = format!("there are more delays ({}) than retries ({})", delays.len(), count.value);
         let diagnostic = Diagnostic::error("too-many-delays", message, schedule.at).also(count.at, "the retries");
-        diagnostics.push(diagnostic.hint("each retry waits once: remove delays, or raise `maxRetries`"));
+        diagnostics.push(diagnostic.hint("remove delays, or increase `maxRetries`: each retry has one delay"));
     }
     is_too_many
 }

@@ -3,7 +3,7 @@
 use super::shape::{Key, Object, Shape, key};
 use crate::model::Strategy;
 
-/// The word that takes a default retry away.
+/// The word that disables a default retry.
 pub(super) const NO_RETRY: &str = "none";
 
 const STRATEGIES: Shape = Shape::OneOf(&[
@@ -13,26 +13,26 @@ const STRATEGIES: Shape = Shape::OneOf(&[
     Strategy::Delayed.as_str(),
 ]);
 
-/// How often a failed message is tried again.
+/// The number of retries.
 pub(super) const MAX_RETRIES: Key = key(
     "maxRetries",
     Shape::Count(0, MOST_RETRIES),
-    "How often a failed message is tried again after the first attempt: N retries are N + 1 deliveries. 0 means that \
-     the first failure is final. Without it, there are as many retries as `delays`.",
+    "How often a failed message is retried after the first attempt: N retries are N + 1 deliveries. 0 means that \
+     the first failure is final. The default is the number of `delays`.",
 )
 .like("5")
 .not_of_streams();
 
-/// More than anybody counts to; it fits into every integer that a broker or a worker may use.
+/// More than any queue needs; it fits into every integer type that a broker or a worker may use.
 const MOST_RETRIES: i64 = 1_000_000;
 
 const NAME_OR_TABLE: Shape = Shape::Either(&Shape::Name, &[&RETRY_TABLE]);
 
-/// How it is tried again.
+/// The strategy and delays of retries.
 pub(super) const RETRY: Key = key(
     "retry",
     NAME_OR_TABLE,
-    "How a failed message is tried again: an entry of `retryPolicies`, a table, or `none`, which takes the default away.",
+    "How a failed message is retried: an entry of `retryPolicies`, a mapping, or `none` to disable the default.",
 )
 .like("{delays: [5s, 30s, 5m]}")
 .not_of_streams();
@@ -49,24 +49,24 @@ static RETRY_KEYS: [Key; 5] = [
     key(
         "strategy",
         STRATEGIES,
-        "Who counts and who waits. `ladder`: the broker, with a tier queue for each retry; the worker only rejects. \
-         `republish`: the worker counts, and publishes to a tier queue, or to the back of the queue. `redeliver`: the \
-         broker, at once (quorum queues). `delayed`: the broker, with a delay that grows evenly (quorum queues, \
-         RabbitMQ 4.3). Without it: `ladder` where there are delays, else `redeliver`.",
+        "What counts the attempts and delays the retries. `ladder`: the broker, with one delayed retry queue for each retry; \
+         the worker only rejects. `republish`: the worker counts, and publishes to a delayed retry queue or to the back \
+         of the queue. `redeliver`: the broker, without delay (quorum queues). `delayed`: the broker, with a delay that \
+         grows linearly (quorum queues, RabbitMQ 4.3). The default is `ladder` with delays, and `redeliver` without.",
     )
     .like("ladder"),
     key(
         "delays",
         Shape::Filled(&Shape::Delay),
-        "How long each retry waits, each with its unit. Where there are fewer than retries, the last one repeats.",
+        "The delay before each retry, with its unit. If there are fewer delays than retries, the last one repeats.",
     )
     .like("[5s, 30s, 5m]"),
-    key("backoff", Shape::Object(&BACKOFF), "Delays that are worked out: each is the one before times `factor`.")
+    key("backoff", Shape::Object(&BACKOFF), "Computed delays: each is the previous one multiplied by `factor`.")
         .like("{initial: 2s, factor: 2, max: 60s}"),
     key(
         "jitter",
         Shape::Delay,
-        "By how much a worker may shorten a wait with a per-message `expiration`; for `republish` with delays.",
+        "The most by which a worker can shorten a delay with a per-message `expiration`; for `republish` with delays.",
     )
     .like("500ms"),
 ];
@@ -77,7 +77,7 @@ static BACKOFF: Object = Object {
     keys: || {
         static KEYS: &[Key] = &[
             key("initial", Shape::Delay, "The first delay.").required().like("2s"),
-            key("factor", Shape::Factor, "What each delay is multiplied with for the next.").or("2"),
+            key("factor", Shape::Factor, "The multiplier from each delay to the next.").or("2"),
             key("max", Shape::Delay, "The longest delay.").like("60s"),
         ];
         KEYS

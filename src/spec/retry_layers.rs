@@ -1,8 +1,8 @@
-//! What several places say of a queue's retries into what holds for it: setting by setting, the nearest one.
+//! Merges the retry keys of several sources for a queue: for each setting, the nearest source applies.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::retry::{RetryKeys, RetryPolicySpec, RetrySpec, Schedule, too_many_delays};
-use super::written::Setting;
+use super::spec_types::Setting;
 use crate::model::Strategy;
 use crate::model::units::duration;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Layers<'a>(Vec<&'a RetryKeys>);
 
 impl<'a> Layers<'a> {
-    /// What the queue says, then the entry that it names, then the same of the defaults.
+    /// Orders the sources: the queue, then the entry that it names, then the same for the defaults.
     pub(crate) fn of(
         own: &'a RetryKeys,
         defaults: Option<&'a RetryKeys>,
@@ -32,7 +32,7 @@ impl<'a> Layers<'a> {
         self.0.iter().enumerate().find_map(|(index, keys)| get(keys).clone().map(|setting| (index, setting)))
     }
 
-    /// What holds for the queue, if it retries at all.
+    /// Returns the retries of the queue, if it has any.
     pub(crate) fn resolve(&self, queue: &str, diagnostics: &mut Diagnostics) -> Option<RetrySpec> {
         if self.0.iter().any(|keys| keys.is_wrong) {
             return None;
@@ -41,7 +41,7 @@ impl<'a> Layers<'a> {
         let strategy = self.nearest(|keys| &keys.strategy);
         let mut schedule = self.nearest(|keys| &keys.schedule);
         let mut jitter = self.nearest(|keys| &keys.jitter);
-        // What stands farther away than the strategy, and is nothing to it, was meant for other queues.
+        // A setting from a farther source than the strategy, which the strategy ignores, is for other queues.
         if let Some((rank, strategy)) = &strategy {
             if strategy.value == Strategy::Redeliver {
                 schedule = schedule.filter(|(schedule, _)| schedule <= rank);
@@ -59,13 +59,13 @@ impl<'a> Layers<'a> {
                 count
             }
             (Some((_, count)), _) => count,
-            (None, Some((_, Setting { value: Schedule::Delays(delays), at, said_by }))) => {
-                Setting { value: u32::try_from(delays.len()).unwrap_or(u32::MAX), at: *at, said_by: *said_by }
+            (None, Some((_, Setting { value: Schedule::Delays(delays), at, set_by }))) => {
+                Setting { value: u32::try_from(delays.len()).unwrap_or(u32::MAX), at: *at, set_by: *set_by }
             }
             (None, _) => {
                 let at = first.or(jitter.as_ref().map(|(_, it)| it.at))?;
-                let message = format!("queue `{queue}` is to retry, but nothing says how often");
-                let hint = "add `maxRetries`, here or on the queue; `retry: none` takes a default retry away";
+                let message = format!("missing number of retries for queue `{queue}`");
+                let hint = "add `maxRetries` here or to the queue, or use `retry: none` to disable a default retry";
                 diagnostics.push(Diagnostic::error("missing-key", message, at).hint(hint));
                 return None;
             }
@@ -82,7 +82,7 @@ impl<'a> Layers<'a> {
 }
 
 impl RetrySpec {
-    /// Whether the settings fit each other; reports where they do not.
+    /// Whether the settings are consistent; reports conflicts.
     fn is_consistent(&self, diagnostics: &mut Diagnostics) -> bool {
         let problem = self.strategy_problem().or_else(|| self.jitter_problem());
         let is_fine = problem.is_none();
@@ -98,20 +98,20 @@ impl RetrySpec {
         match (strategy.value, &self.schedule) {
             _ if self.max_retries.value == 0 => None,
             (Strategy::Ladder | Strategy::Delayed, None) => {
-                let message = format!("strategy `{}` waits, but nothing says how long", strategy.value);
+                let message = format!("strategy `{}` needs delays", strategy.value);
                 let hint = "add `delays: [5s, 30s]` or `backoff: {initial: 2s, factor: 2, max: 60s}`";
                 Some(Diagnostic::error("missing-key", message, strategy.at).hint(hint))
             }
             (Strategy::Redeliver, Some(schedule)) => {
-                let message = "strategy `redeliver` delivers again at once, so it has no delays";
-                let hint = "use `ladder` or `republish`, or `delayed` on RabbitMQ 4.3; or remove the delays";
+                let message = "strategy `redeliver` retries immediately and does not support delays";
+                let hint = "use `ladder`, `republish`, or `delayed` on RabbitMQ 4.3; or remove the delays";
                 let diagnostic = Diagnostic::error("retry-strategy", message, schedule.at).hint(hint);
                 Some(diagnostic.also(strategy.at, "the strategy"))
             }
             (Strategy::Delayed, Some(schedule)) if !is_even(&delays) => {
                 let shown: Vec<String> = delays.iter().take(8).filter_map(|delay| duration(*delay)).collect();
                 let message = format!(
-                    "strategy `delayed` can only wait longer by the same amount each time, up to a limit, and not {}",
+                    "strategy `delayed` only supports delays that grow by the same amount each time, up to a limit, not {}",
                     shown.join(" ")
                 );
                 let hint = "use `ladder` or `republish` for these delays, or delays such as [5s, 10s, 15s, 15s]";
@@ -128,7 +128,8 @@ impl RetrySpec {
         let jitter = self.jitter.as_ref()?;
         let is_republish = self.strategy.as_ref().is_some_and(|strategy| strategy.value == Strategy::Republish);
         if !is_republish {
-            let message = "`jitter` is for strategy `republish`: only there does the worker choose how long to wait";
+            let message =
+                "`jitter` needs strategy `republish`: with other strategies the worker does not choose the delay";
             let hint = "remove it, or add `strategy: republish`";
             return Some(Diagnostic::error("retry-strategy", message, jitter.at).hint(hint));
         }
@@ -136,12 +137,12 @@ impl RetrySpec {
         match delays.iter().min() {
             None if self.max_retries.value == 0 => None,
             None => {
-                let message = "`jitter` shortens delays, and there are none";
+                let message = "`jitter` shortens delays, but no delays are set";
                 Some(Diagnostic::error("missing-key", message, jitter.at).hint("add `delays`, or remove the jitter"))
             }
             Some(shortest) if *shortest <= jitter.value => {
                 let shown = duration(*shortest).unwrap_or_default();
-                let message = format!("the jitter is not shorter than the shortest delay, {shown}");
+                let message = format!("`jitter` must be shorter than the shortest delay, {shown}");
                 Some(Diagnostic::error("out-of-range", message, jitter.at))
             }
             Some(_) => None,
@@ -149,7 +150,7 @@ impl RetrySpec {
     }
 }
 
-/// Whether wait k is k times the first, or the longest: all that a quorum queue of 4.3 can do.
+/// Whether delay k is k times the first delay, or the longest: quorum queues of 4.3 support nothing else.
 pub(crate) fn is_even(delays: &[i64]) -> bool {
     let (Some(first), Some(last)) = (delays.first(), delays.last()) else { return true };
     delays.iter().zip(1_i64..).all(|(delay, number)| *delay == first.saturating_mul(number).min(*last))

@@ -1,9 +1,9 @@
-//! The YAML 1.2 core schema: which plain scalar is which value. The library's reading is of an older YAML in places
-//! (`010` a float, `1_000` a number), so plain scalars are read again from the source.
+//! Resolves plain scalars by the YAML 1.2 core schema. The library follows an older YAML in places (`010` a float, `1_000`
+//! a number), so plain scalars are read again from the source.
 
 use super::node::{Absent, Value};
 
-/// What a plain scalar is.
+/// Returns the value of a plain scalar.
 pub(crate) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null(Absent::Said),
@@ -15,16 +15,16 @@ pub(crate) fn resolve(text: &str) -> Value {
     number.unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
-/// Whether a plain scalar is text.
+/// Whether a plain scalar is a string.
 pub(crate) fn is_plain_text(text: &str) -> bool {
     matches!(resolve(text), Value::Text(_))
 }
 
-/// Decimal with a sign, `0o17`, `0x1F`; what does not fit in 64 bits becomes a float.
+/// Parses a decimal integer with a sign, `0o17` or `0x1F`; a larger one than 64 bits becomes a float.
 fn integer(text: &str) -> Option<Value> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            // `from_str_radix` would take a sign behind the prefix.
+            // `from_str_radix` would accept a sign after the prefix.
             let is_plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
             return if is_plain { i64::from_str_radix(digits, radix).ok().map(Value::Integer) } else { None };
         }
@@ -40,7 +40,7 @@ fn integer(text: &str) -> Option<Value> {
 }
 
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`.
-/// Infinities and NaN stay text: no broker takes them.
+/// Infinities and NaN stay strings, because no broker accepts them.
 fn is_float(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

@@ -1,5 +1,5 @@
-//! The grammar as a JSON Schema (draft-07), for editors. Printed from the tables that the parser checks with, so that
-//! a key cannot be known to one of them alone; ranges of values with units and references are the parser's affair.
+//! Renders the grammar as a JSON Schema (draft-07), for editors. Both the parser and the schema use the same tables, so
+//! they know the same keys. Only the parser checks references and the ranges of values with units.
 
 use super::keys::{DOCUMENT, OPTIONAL, POLICY_KEYS};
 use super::schema_values as values;
@@ -10,25 +10,25 @@ use schemars::Schema;
 use schemars::transform::{RemoveRefSiblings, Transform, transform_subschemas};
 use serde_json::{Map, Value, json};
 
-/// Its name. Not an address, because who publishes it says where; editors and SchemaStore have their own for the file.
+/// The `$id` of the schema. It is not a URL, because editors and SchemaStore use their own.
 const ID: &str = "urn:topo:topology:1";
-/// Keys of which a table has one only.
+/// Keys that exclude each other.
 const EXCLUSIVE: [&str; 2] = ["delays", "backoff"];
-/// Names that only an external object can have.
+/// The pattern of names that only an external object can have.
 const RESERVED_NAMES: &str = r"^amq\.|^topo\.lock$|\.topo\.";
-/// Keys of policies that topo does not know pass through when they look like RabbitMQ's.
+/// The pattern of unknown policy keys that are accepted because they are spelled like RabbitMQ's.
 const OTHER_POLICY_KEYS: &str = "^(?!x-)[^A-Z_]+$";
 
-/// The JSON Schema of a document of a spec.
+/// Returns the JSON Schema of a spec document.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
     let Value::Object(mut root) = table(DOCUMENT.keys_of(None), &mut definitions) else { return Value::Null };
-    root.insert("patternProperties".to_owned(), json!({"^x-": {"description": "Ignored: a home for anchors."}}));
+    root.insert("patternProperties".to_owned(), json!({"^x-": {"description": "Ignored: holds anchors."}}));
     let mut all = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": ID,
         "title": "A topo spec",
-        "description": "The topology of one RabbitMQ vhost: what `topo apply` makes of the broker.",
+        "description": "The topology of one RabbitMQ vhost, as `topo apply` creates it.",
     });
     definitions.insert("Argument".to_owned(), argument());
     if let Value::Object(all) = &mut all {
@@ -37,7 +37,7 @@ pub fn schema() -> Value {
     }
     let mut schema = Schema::try_from(all).unwrap_or_default();
     Markdown.transform(&mut schema);
-    // Draft-07 ignores what stands beside a `$ref`, so the docs of such keys need an `allOf`.
+    // Draft-07 ignores siblings of a `$ref`, so the documentation of such keys needs an `allOf`.
     RemoveRefSiblings::default().transform(&mut schema);
     schema.to_value()
 }
@@ -55,14 +55,14 @@ impl Transform for Markdown {
 }
 
 impl Object {
-    /// The keys of this table, for a type of queue where that decides.
+    /// Returns the keys of this mapping, for a queue type if it matters.
     pub(super) fn keys_of(&self, queue_type: Option<QueueType>) -> Vec<Key> {
         let takes = |key: &Key| match (queue_type, known(key.name)) {
             (Some(QueueType::Stream), None) => !key.not_of_streams,
             (Some(queue_type), Some(known)) => known.support_for(queue_type).is_some(),
             (Some(_), None) | (None, _) => true,
         };
-        // A stream dead-letters nothing, and a spec may state that.
+        // A stream does not dead-letter, and a spec can state that.
         let is_none = |key: &Key| queue_type == Some(QueueType::Stream) && key.name == "deadLetter";
         let of_type = |key: &Key| {
             if is_none(key) {
@@ -83,7 +83,7 @@ fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// A table with these keys and no others.
+/// Returns a mapping with these keys and no others.
 fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -111,10 +111,10 @@ fn table(keys: Vec<Key>, definitions: &mut Map<String, Value>) -> Value {
     table
 }
 
-/// A reference to a table's definition, which is made at its first use.
+/// Returns a reference to the definition of a mapping, which is created at its first use.
 fn reference(object: &'static Object, definitions: &mut Map<String, Value>) -> Value {
     if !definitions.contains_key(object.name) {
-        // First, so that a table within itself would end here.
+        // First, so that a recursive mapping ends here.
         definitions.insert(object.name.to_owned(), Value::Null);
         let definition = definition(object, definitions);
         definitions.insert(object.name.to_owned(), definition);
@@ -138,7 +138,7 @@ fn definition(object: &'static Object, definitions: &mut Map<String, Value>) -> 
     let name = object.name;
     let is_beside_external = |key: &Key| key.name == "external" || object.external.contains(&key.name);
     let external: Vec<Key> = object.keys_of(None).into_iter().filter(is_beside_external).collect();
-    let external = titled(table(external, definitions), " of somebody else");
+    let external = titled(table(external, definitions), ", external");
     let own = object.keys_of(None).into_iter().filter(|key| key.name != OPTIONAL).collect();
     let own = titled(table(own, definitions), "");
     let typed: Vec<(QueueType, Value)> = QueueType::ALL
@@ -174,7 +174,7 @@ fn capitalised(queue_type: QueueType) -> &'static str {
     }
 }
 
-/// What only one type of queue may say.
+/// Restricts the keys to those of one queue type.
 fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String, Value>) -> Value {
     let arguments = queue_arguments(Some(queue_type), definitions);
     table["properties"]["arguments"]["$ref"] = arguments["$ref"].clone();
@@ -190,14 +190,14 @@ fn of_type(mut table: Value, queue_type: QueueType, definitions: &mut Map<String
 fn argument() -> Value {
     let inner = json!({"$ref": "#/definitions/Argument"});
     json!({
-        "description": "Anything but null, which cannot be sent over HTTP.",
+        "description": "Any value but null, which cannot be sent over HTTP.",
         "type": ["boolean", "number", "string", "array", "object"],
         "items": inner,
         "additionalProperties": inner,
     })
 }
 
-/// What may stand at a place.
+/// Returns the schema of a shape.
 fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Value {
     match shape {
         Shape::Text => json!({"type": "string"}),
@@ -249,7 +249,7 @@ fn map(inner: Shape, definitions: &mut Map<String, Value>) -> Value {
     })
 }
 
-/// A reference to the arguments of queues; those that a type does not take are refused where the type is known.
+/// Returns a reference to the arguments of queues. If the type is known, only its arguments are accepted.
 fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, Value>) -> Value {
     let name = format!("{}Arguments", queue_type.map_or("Queue", capitalised));
     let mut properties = Map::new();
@@ -273,7 +273,7 @@ fn queue_arguments(queue_type: Option<QueueType>, definitions: &mut Map<String, 
     json!({"$ref": format!("#/definitions/{name}")})
 }
 
-/// A value to show where the grammar has none of its own.
+/// Returns an example value if the grammar has none.
 fn example(shape: Shape) -> Option<&'static str> {
     match shape {
         Shape::Duration(..) | Shape::Delay => Some("30s"),
@@ -315,7 +315,7 @@ fn policy_definition(definitions: &mut Map<String, Value>) -> Value {
         properties.insert(known.name.trim_start_matches("x-").to_owned(), json!(false));
     }
     json!({
-        "title": "What a policy sets",
+        "title": "A policy definition",
         "type": "object",
         "minProperties": 1,
         "properties": properties,

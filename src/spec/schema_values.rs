@@ -15,26 +15,29 @@ const NO_TIME: &str = "(0+(ms|s|m|h|d|w))+$";
 /// What the words of lists of words mean, for who chooses one.
 const WORDS: &[(&str, &str)] = &[
     ("classic", "Not replicated; priorities, transient and exclusive queues."),
-    ("quorum", "Replicated by Raft, always durable, and counts deliveries: for work that must not be lost."),
-    ("stream", "A replicated log: many readers, and reading does not remove."),
-    ("ladder", "The broker counts and waits, with a tier queue for each retry; the worker only rejects."),
-    ("republish", "The worker counts, and publishes to a tier queue or to the back of the queue."),
-    ("redeliver", "The broker counts and redelivers at once; quorum queues."),
-    ("delayed", "The broker counts, and waits longer each time; quorum queues of RabbitMQ 4.3."),
+    ("quorum", "Replicated with Raft, always durable, and counts deliveries: for messages that must not be lost."),
+    ("stream", "A replicated log: many consumers, and consuming does not remove messages."),
+    ("ladder", "The broker counts and delays, with one delayed retry queue for each retry; the worker only rejects."),
+    ("republish", "The worker counts, and publishes to a delayed retry queue or to the back of the queue."),
+    ("redeliver", "The broker counts and redelivers immediately; quorum queues."),
+    ("delayed", "The broker counts, with a delay that grows each time; quorum queues of RabbitMQ 4.3."),
     ("refuse", "Show the conflict and change nothing."),
-    ("ifEmpty", "Recreate it while it is empty."),
+    ("ifEmpty", "Recreate it if it is empty."),
     ("migrate", "Recreate it and keep every message and binding."),
-    ("discard", "Delete it with its messages, and declare it anew."),
-    ("drop-head", "The oldest message goes, to where dead letters go."),
-    ("reject-publish", "The publisher is refused."),
-    ("reject-publish-dlx", "The publisher is refused, and the message goes to where dead letters go; classic queues."),
-    ("at-most-once", "Dead letters may be lost on their way."),
-    ("at-least-once", "Dead letters are kept until they have arrived; needs `overflow: reject-publish`."),
-    ("direct", "Routes by the same key."),
-    ("fanout", "Routes to everything that is bound."),
-    ("topic", "Routes by patterns: `*` is a word, `#` any number of words."),
+    ("discard", "Delete it with its messages, and declare it again."),
+    ("drop-head", "The oldest message is dropped or dead-lettered."),
+    ("reject-publish", "The message is rejected, and the publisher gets a basic.nack."),
+    ("reject-publish-dlx", "The message is rejected and dead-lettered; classic queues."),
+    ("at-most-once", "Messages can be lost while they are dead-lettered."),
+    (
+        "at-least-once",
+        "The queue keeps a message until its dead-letter target confirms it; needs `overflow: reject-publish`.",
+    ),
+    ("direct", "Routes by an equal routing key."),
+    ("fanout", "Routes to all bound queues and exchanges."),
+    ("topic", "Routes by patterns: `*` is one word, `#` is zero or more words."),
     ("headers", "Routes by the headers of the message."),
-    ("arguments", "By the queue's own arguments, which can never change."),
+    ("arguments", "By the queue's arguments, which cannot change."),
     ("policy", "By a policy, which can change without recreating the queue."),
 ];
 
@@ -62,7 +65,7 @@ pub(super) fn delay() -> Value {
 }
 
 fn with_unit() -> Value {
-    let message = "a duration has units, such as 500ms, 30s, 5m, 1h30m or 7d";
+    let message = "a duration needs a unit, such as 500ms, 30s, 5m, 1h30m or 7d";
     json!({
         "title": "duration, with its units",
         "type": "string",
@@ -76,7 +79,7 @@ pub(super) fn size(most: i64) -> Value {
         "title": "size, with its unit",
         "type": "string",
         "pattern": SIZE_PATTERN,
-        "patternErrorMessage": "a size has a unit, such as 64KiB, 1GiB or 10MB",
+        "patternErrorMessage": "a size needs a unit, such as 64KiB, 1GiB or 10MB",
     });
     let mut number = integer(0, most);
     number["title"] = "bytes".into();
@@ -134,7 +137,7 @@ pub(super) fn routing_key() -> Value {
         "type": "string",
         "maxLength": 255,
         "not": {"enum": ["null", "undefined"]},
-        "errorMessage": "a routing key is text: put it in quotes, for example \"#\" or \"*.created\"",
+        "errorMessage": "a routing key is a string: put it in quotes, for example \"#\" or \"*.created\"",
     })
 }
 
@@ -153,5 +156,5 @@ fn or_variable(schemas: Vec<Value>) -> Value {
 }
 
 fn integer(least: i64, most: i64) -> Value {
-    json!({"title": "whole number", "type": "integer", "minimum": least, "maximum": most})
+    json!({"title": "integer", "type": "integer", "minimum": least, "maximum": most})
 }

@@ -1,12 +1,12 @@
-//! The grammar's words: what may stand at a place of a spec. `keys` builds the grammar of them, `check` reads trees
-//! with it, `schema` prints it; so the parser and the JSON Schema cannot disagree about what a key is.
+//! Shapes: the values that a key of a spec accepts. `keys` builds the grammar from them, `check` validates trees with
+//! it, and `schema` prints it. So the parser and the JSON Schema cannot disagree about a key.
 
 use crate::model::known_arguments::ValueKind;
 
-/// What may stand at a place.
+/// The values that a key or list entry accepts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
-    /// Any text.
+    /// Any string.
     Text,
     /// The name of an object: 1 to 255 bytes.
     Name,
@@ -16,37 +16,37 @@ pub(crate) enum Shape {
     Version,
     /// `true` or `false`.
     Boolean,
-    /// Milliseconds between the two.
+    /// Milliseconds in this range.
     Duration(i64, i64),
-    /// Milliseconds of one wait, at least one; with a unit, because a bare `5` is meant as seconds.
+    /// Milliseconds of one delay, at least 1. The unit is required, because a plain `5` usually means seconds.
     Delay,
     /// A number that is at least 1.
     Factor,
-    /// Bytes, at most this.
+    /// Bytes, at most this number.
     Size(i64),
-    /// A count between the two.
+    /// A count in this range.
     Count(i64, i64),
-    /// RabbitMQ's own notation of an age.
+    /// An age in RabbitMQ's notation.
     MaxAge,
     /// Any number.
     Number,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// A type of exchange: one of the four, or a plugin's `x-…`.
+    /// An exchange type: one of the four built-in types, or the `x-…` type of a plugin.
     ExchangeType,
-    /// Arguments as they stand; the flag says whether the known ones of queues are among them.
+    /// Arguments that are sent unchanged; the flag is true if they can contain known queue arguments.
     Arguments(bool),
-    /// What a policy sets.
+    /// The definition of a policy.
     Definition,
     /// A list.
     List(&'static Self),
-    /// A list with something in it.
+    /// A list that is not empty.
     Filled(&'static Self),
-    /// Names to values.
+    /// A mapping from names to values.
     Map(&'static Self),
-    /// A table with these keys.
+    /// A mapping with these keys.
     Object(&'static Object),
-    /// A text, or one of these tables: the one whose first key is there.
+    /// A string, or one of these mappings: the one whose first key is present.
     Either(&'static Self, &'static [&'static Object]),
 }
 
@@ -65,68 +65,68 @@ impl From<ValueKind> for Shape {
 }
 
 impl Shape {
-    /// The table that stands there, if it is always one.
+    /// Returns the mapping, if the shape is always a mapping.
     pub(crate) fn table(&self) -> Option<&'static Object> {
         if let Self::Object(object) = self { Some(object) } else { None }
     }
 }
 
-/// A table with known keys.
+/// A mapping with known keys.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// What it is, for people: `a queue`.
+    /// Its description in messages: `a queue`.
     pub(crate) what: &'static str,
-    /// Its name among the definitions of the schema.
+    /// Its name in the definitions of the schema.
     pub(crate) name: &'static str,
     /// Its keys.
     pub(crate) keys: fn() -> &'static [Key],
-    /// The keys that it may have with `external: true`; empty when it cannot be external.
+    /// The keys that it can have with `external: true`; empty if it cannot be external.
     pub(crate) external: &'static [&'static str],
-    /// Whether the queue's type decides which keys it may have.
+    /// Whether the queue type decides which keys it can have.
     pub(crate) is_queue: bool,
 }
 
-/// A key of a table.
+/// A key of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What may stand there.
+    /// The values that it accepts.
     pub(crate) shape: Shape,
-    /// Whether it must be there; not on an external object.
+    /// Whether it is required, except on an external object.
     pub(crate) is_required: bool,
-    /// What holds when it is absent, as YAML; empty when nothing does.
+    /// Its default, as YAML; empty if there is none.
     pub(crate) default: &'static str,
-    /// A value to show, as YAML; empty when none is needed.
+    /// An example value, as YAML; empty if none is needed.
     pub(crate) example: &'static str,
-    /// What it is, for people; Markdown.
+    /// Its documentation, in Markdown.
     pub(crate) doc: &'static str,
-    /// Whether streams do not take it, for a key of queues that is no argument.
+    /// Whether streams do not support it, for a key of queues that is not an argument.
     pub(crate) not_of_streams: bool,
 }
 
-/// A key that may be left out.
+/// Creates an optional key.
 pub(crate) const fn key(name: &'static str, shape: Shape, doc: &'static str) -> Key {
     Key { name, shape, is_required: false, default: "", example: "", doc, not_of_streams: false }
 }
 
 impl Key {
-    /// It must be there.
+    /// Makes the key required.
     pub(crate) const fn required(self) -> Self {
         Self { is_required: true, ..self }
     }
 
-    /// Not of streams.
+    /// Marks the key as not supported by streams.
     pub(crate) const fn not_of_streams(self) -> Self {
         Self { not_of_streams: true, ..self }
     }
 
-    /// With what holds when it is absent.
+    /// Sets the default.
     pub(crate) const fn or(self, default: &'static str) -> Self {
         Self { default, ..self }
     }
 
-    /// With a value to show.
+    /// Sets the example.
     pub(crate) const fn like(self, example: &'static str) -> Self {
         Self { example, ..self }
     }

@@ -1,6 +1,6 @@
-//! "Did you mean": the known word that is closest to an unknown one.
+//! Suggests the known word that is closest to an unknown one.
 
-/// The closest of the known words, if it is close enough to be what was meant.
+/// Returns the closest known word, if it is close enough.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |word: &str| word.replace(['-', '_', ' '], "").to_lowercase();
     let distance = |candidate: &str| {
@@ -20,7 +20,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     near.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
-/// Words for people: `` `a`, `b` or `c` ``.
+/// Joins words for a message: `` `a`, `b` or `c` ``.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match words.split_last() {

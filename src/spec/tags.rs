@@ -1,5 +1,5 @@
-//! Tags: what stands before a value and says of what type it is. Those of YAML's core schema are taken where they are true;
-//! any other is reported: what was meant is text that starts with `!`.
+//! Handles YAML tags. Tags of the core schema are applied if they fit the value. Any other tag is reported, because the
+//! intended value is usually a string that starts with `!`.
 
 use super::diagnostic::Diagnostic;
 use super::node::Value;
@@ -7,12 +7,12 @@ use super::position::Location;
 use super::scalar;
 use std::ops::Range;
 
-/// The tag before a value that starts there.
+/// Returns the tag before a value that starts at this position.
 pub(super) fn before_value(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, true)
 }
 
-/// The tag before a key that starts there: on its own line, because above it another value ends.
+/// Returns the tag before a key that starts at this position, on the same line only, because another value ends above it.
 pub(super) fn before_key(text: &str, start: usize) -> Option<Range<usize>> {
     before(text, start, false)
 }
@@ -28,7 +28,7 @@ fn before(text: &str, start: usize, is_above_looked_at: bool) -> Option<Range<us
             let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
             let said = line + without_comment(&trimmed[line..]).len();
             if said < trimmed.len() {
-                // With a line break behind it still, so that the line above is looked at in the same way.
+                // Keeps the line break, so that the line above is handled in the same way.
                 rest = if said == line { &trimmed[..line] } else { &trimmed[..said] };
                 continue;
             }
@@ -40,20 +40,20 @@ fn before(text: &str, start: usize, is_above_looked_at: bool) -> Option<Range<us
             rest = &trimmed[..from];
             continue;
         }
-        // Behind a colon it is the end of a key: `hello !x: 5`.
+        // Before a colon it is the end of a key: `hello !x: 5`.
         if word.starts_with('!') && !word.ends_with(':') {
             return Some(from..trimmed.len());
         }
         if !word.ends_with('>') {
             return None;
         }
-        // `!<tag:yaml.org,2002:str>` has a comma in it.
+        // `!<tag:yaml.org,2002:str>` contains a comma.
         let line = trimmed.rfind('\n').map_or(0, |end| end + 1);
         return trimmed[line..].rfind("!<").map(|at| line + at..trimmed.len());
     }
 }
 
-/// A line up to its comment.
+/// Returns a line without its comment.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut before) = (None, ' ');
     for (at, c) in line.char_indices() {
@@ -69,14 +69,14 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// The name of a tag of the core schema.
+/// Returns the name of a core schema tag.
 fn core(tag: &str) -> Option<&str> {
     let verbatim = || tag.strip_prefix("!<tag:yaml.org,2002:")?.strip_suffix('>');
     let name = tag.strip_prefix("!!").or_else(verbatim)?;
     ["str", "int", "float", "bool", "null", "seq", "map"].contains(&name).then_some(name)
 }
 
-/// What a value is by its tag, which stands there; `None` where one of them is wrong.
+/// Applies a tag to a value; `None` if the tag is unknown or does not fit the value.
 pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Location) -> Option<Value> {
     let name = text.get(tag.clone()).unwrap_or_default();
     let source = text.get(at.start..at.end).unwrap_or_default();
@@ -86,7 +86,7 @@ pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Locatio
             Some(value.clone())
         }
         (Some(name), _) => {
-            // Quotes do not matter: the tag says it.
+            // Quotes do not matter, because the tag sets the type.
             let quoted = ['"', '\''].iter().find_map(|quote| source.strip_prefix(*quote)?.strip_suffix(*quote));
             match (name, scalar::resolve(quoted.unwrap_or(source))) {
                 ("float", Value::Integer(value)) => Some(Value::Float(value as f64)),
@@ -100,21 +100,21 @@ pub(super) fn applied(text: &str, tag: &Range<usize>, value: &Value, at: Locatio
     }
 }
 
-/// What is wrong with a tag: it is none of the core schema, or the value behind it is no such thing.
+/// Reports a tag that is not in the core schema, or that does not fit its value.
 pub(super) fn diagnostic(text: &str, tag: &Range<usize>, value: Location) -> Diagnostic {
     let name = text.get(tag.clone()).unwrap_or_default();
     if core(name).is_some() {
-        let diagnostic = Diagnostic::error("syntax", format!("this is no `{name}`"), value);
-        return diagnostic.hint("remove the tag, or mend what stands behind it");
+        let diagnostic = Diagnostic::error("syntax", format!("this is not a `{name}`"), value);
+        return diagnostic.hint("remove the tag, or correct the value after it");
     }
     let at = Location::spanning(value.file, text, tag.clone());
-    let message = format!("`{name}` is a tag to YAML, and no part of the value");
+    let message = format!("YAML reads `{name}` as a tag, not as part of the value");
     let meant = text.get(tag.start..value.end.max(tag.end)).unwrap_or(name);
     let hint = match name {
         _ if name.starts_with("!!") || name.starts_with("!<") || meant.contains(['\n', '"', '\\', '{', '[']) => {
-            "remove it; or put text that starts with `!` in quotes".to_owned()
+            "remove it, or put a string that starts with `!` in quotes".to_owned()
         }
-        _ => format!("put text that starts with `!` in quotes: \"{meant}\""),
+        _ => format!("put a string that starts with `!` in quotes: \"{meant}\""),
     };
     Diagnostic::error("syntax", message, at).hint(hint)
 }
@@ -123,7 +123,7 @@ pub(super) fn diagnostic(text: &str, tag: &Range<usize>, value: Location) -> Dia
 mod tests {
     use super::*;
 
-    /// The tag before the `V` of a text.
+    /// Returns the tag before the `V` of a text.
     fn found(text: &str, before: fn(&str, usize) -> Option<Range<usize>>) -> Option<&str> {
         before(text, text.find('V')?).and_then(|range| text.get(range))
     }

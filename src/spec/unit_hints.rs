@@ -1,12 +1,12 @@
-//! Durations, sizes and ages that people write and topo does not take: what they should have written.
+//! Hints for durations, sizes and ages in common notations that topo does not accept.
 
 use super::units;
 use crate::model::units as shown;
 
-/// What was meant by a text that is no duration; `None` when nobody knows.
+/// Returns a hint for an invalid duration, if its meaning is clear.
 pub(super) fn duration(text: &str) -> Option<String> {
     if let Some(positive) = text.strip_prefix('-').filter(|positive| units::duration(positive).is_ok()) {
-        return Some(format!("no time is negative: write {positive}"));
+        return Some(format!("durations cannot be negative: write {positive}"));
     }
     let together: String = text.split_whitespace().collect();
     if together != text && units::duration(&together).is_ok() {
@@ -20,28 +20,28 @@ pub(super) fn duration(text: &str) -> Option<String> {
         return None;
     }
     if word.starts_with(['.', ',']) {
-        return Some("there are no fractions of a unit: write 1h30m or 90m".to_owned());
+        return Some("use whole numbers: write 1h30m or 90m".to_owned());
     }
     if word == "M" {
-        return Some(format!("write {number}m for minutes; there are no months: write days, such as 30d"));
+        return Some(format!("write {number}m for minutes, or days such as 30d for months"));
     }
     if matches!(word.to_ascii_lowercase().as_str(), "y" | "year" | "years" | "month" | "months") {
-        return Some("the longest unit is `w`; write days".to_owned());
+        return Some("the longest unit is `w`; use days".to_owned());
     }
     if let Some((unit, _)) = duration_unit(word) {
-        // Nothing is wrong with the unit when the number is too large.
+        // If the number is too large, the unit is not the mistake.
         return Some(format!("write {number}{unit}")).filter(|_| !text.ends_with(&format!("{number}{unit}")));
     }
     let next = if text.contains('m') { "s" } else { "m" };
-    let is_cut_short =
+    let has_missing_unit =
         text.ends_with(|c: char| c.is_ascii_digit()) && units::duration(&format!("{text}{next}")).is_ok();
-    is_cut_short.then(|| format!("the last number has no unit: write {text}{next}"))
+    has_missing_unit.then(|| format!("add a unit to the last number: write {text}{next}"))
 }
 
-/// What was meant by a text that is no size; `None` when nobody knows.
+/// Returns a hint for an invalid size, if its meaning is clear.
 pub(super) fn size(text: &str) -> Option<String> {
     if let Some(bytes) = fraction(text, &size_unit) {
-        return shown::size(bytes).map(|size| format!("there are no fractions of a unit: write {size}"));
+        return shown::size(bytes).map(|size| format!("use whole numbers: write {size}"));
     }
     let (number, word) = number_and_unit(text);
     let letter = word.chars().next().filter(|_| !number.is_empty())?.to_ascii_uppercase();
@@ -51,7 +51,7 @@ pub(super) fn size(text: &str) -> Option<String> {
     let binary = || format!("{number}{letter}iB");
     let decimal = || format!("{number}{letter}B");
     match word.to_ascii_lowercase().get(1..)? {
-        // Kubernetes leaves the last letter out, and says which it means.
+        // Kubernetes omits the `B` but distinguishes binary and decimal units.
         "i" | "ibibyte" | "ebibyte" | "ibibytes" | "ebibytes" => Some(format!("write {}", binary())),
         "" | "b" | "ib" | "ilobyte" | "egabyte" | "igabyte" | "erabyte" | "ilobytes" | "egabytes" | "igabytes"
         | "erabytes"
@@ -64,7 +64,7 @@ pub(super) fn size(text: &str) -> Option<String> {
     .filter(|_| "KMGT".contains(letter))
 }
 
-/// What was meant by a text that is no age of a stream; `None` when nobody knows.
+/// Returns a hint for an invalid age, if its meaning is clear.
 pub(super) fn max_age(text: &str) -> Option<String> {
     let (number, word) = number_and_unit(text);
     let known = match word {
@@ -80,7 +80,7 @@ pub(super) fn max_age(text: &str) -> Option<String> {
             "m" | "min" | "mins" | "minute" | "minutes" => Some(format!("{number}m")),
             "s" | "sec" | "secs" | "second" | "seconds" => Some(format!("{number}s")),
             _ if units::duration(text).is_ok() => {
-                return Some("it has one number and one unit, such as 90m".to_owned());
+                return Some("use one number and one unit, such as 90m".to_owned());
             }
             _ => None,
         },
@@ -88,7 +88,7 @@ pub(super) fn max_age(text: &str) -> Option<String> {
     known.filter(|_| !number.is_empty()).map(|known| format!("write {known}"))
 }
 
-/// In the largest unit in which it is whole.
+/// Formats a duration in the largest unit of which it is a multiple.
 fn in_one_unit(milliseconds: i64) -> Option<String> {
     let units = ["d", "h", "m", "s", "ms"].into_iter().filter_map(duration_unit);
     let (unit, length) =
@@ -101,7 +101,7 @@ fn number_and_unit(text: &str) -> (&str, &str) {
     (&text[..digits], text[digits..].trim())
 }
 
-/// The unit that a word means, and its length in milliseconds.
+/// Returns the unit for a word, and its length in milliseconds.
 fn duration_unit(word: &str) -> Option<(&'static str, i64)> {
     Some(match word.to_ascii_lowercase().as_str() {
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => ("ms", 1),
@@ -119,7 +119,7 @@ fn size_unit(word: &str) -> Option<(&'static str, i64)> {
     units::size(&format!("1{whole}")).ok().map(|bytes| ("", bytes))
 }
 
-/// `1.5h` in the smallest unit, where it is whole there.
+/// Converts `1.5h` to the smallest unit, if the result is an integer.
 fn fraction(text: &str, unit: &dyn Fn(&str) -> Option<(&'static str, i64)>) -> Option<i64> {
     let (whole, rest) = text.split_once(['.', ','])?;
     let (digits, word) = number_and_unit(rest);
@@ -135,7 +135,7 @@ fn iso(text: &str) -> Option<i64> {
     let (date, time) = text.strip_prefix('P')?.split_once('T').unwrap_or((text.strip_prefix('P')?, ""));
     let date = date.to_ascii_lowercase();
     let plain = format!("{date}{}", time.to_ascii_lowercase());
-    // Months and years have no length.
+    // Months and years have no fixed length.
     units::duration(&plain).ok().filter(|_| !date.contains(['m', 'y', 'h', 's']))
 }
 
@@ -153,25 +153,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_has_a_hint() {
+    fn common_notations_have_a_hint() {
         for (text, expected) in [
             ("5.5s", "write 5500ms"),
             ("1,5h", "write 90m"),
             ("PT30S", "write 30s"),
             ("P1DT12H", "write 36h"),
             ("00:05:00", "write 5m"),
-            ("1m30", "the last number has no unit: write 1m30s"),
-            ("-5s", "no time is negative: write 5s"),
+            ("1m30", "add a unit to the last number: write 1m30s"),
+            ("-5s", "durations cannot be negative: write 5s"),
             ("1h 30m", "write 1h30m"),
-            ("1M", "write 1m for minutes; there are no months: write days, such as 30d"),
-            ("0.0001s", "there are no fractions of a unit: write 1h30m or 90m"),
+            ("1M", "write 1m for minutes, or days such as 30d for months"),
+            ("0.0001s", "use whole numbers: write 1h30m or 90m"),
         ] {
             assert_eq!(duration(text).as_deref(), Some(expected), "{text}");
         }
         for (text, expected) in [
             ("1Gi", "write 1GiB"),
-            ("1.5GiB", "there are no fractions of a unit: write 1536MiB"),
-            ("1.5Gi", "there are no fractions of a unit: write 1536MiB"),
+            ("1.5GiB", "use whole numbers: write 1536MiB"),
+            ("1.5Gi", "use whole numbers: write 1536MiB"),
             ("1 gigabyte", "write 1GiB (powers of 1024) or 1GB (powers of 1000)"),
             ("2 mebibytes", "write 2MiB"),
         ] {

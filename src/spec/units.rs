@@ -1,16 +1,15 @@
-//! Durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes; what looks like one and is
-//! none is `unit_hints`' affair.
+//! Parses durations (`1h30m`) and sizes (`64KiB`) into milliseconds and bytes. `unit_hints` explains invalid ones.
 
 use super::unit_hints;
 
 /// A unit and its length in milliseconds or bytes.
 type Units = &'static [(&'static str, i64)];
 
-/// Milliseconds. Months and years are left out: nobody agrees on their length.
+/// Units in milliseconds. Months and years are missing because they have no fixed length.
 const DURATION: Units =
     &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
 
-/// Bytes: decimal units are powers of 1000, binary ones of 1024.
+/// Units in bytes: decimal units are powers of 1000, binary units are powers of 1024.
 const SIZE: Units = &[
     ("B", 1),
     ("KB", 1000),
@@ -23,14 +22,14 @@ const SIZE: Units = &[
     ("TiB", 1 << 40),
 ];
 
-/// What the schema says a duration looks like; the parser takes exactly this.
+/// The pattern of durations in the schema; the parser accepts exactly these.
 pub(crate) const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
-/// What the schema says a size looks like; the parser takes exactly this.
+/// The pattern of sizes in the schema; the parser accepts exactly these.
 pub(crate) const SIZE_PATTERN: &str = "^[0-9]+(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$";
-/// What the broker says `x-max-age` looks like, and `d`.
+/// The broker's pattern of `x-max-age`, extended by `d`.
 pub(crate) const MAX_AGE_PATTERN: &str = "^[0-9]+[YMDdhms]$";
 
-/// `500ms`, `1h30m` in milliseconds; else a hint, if there is one to give.
+/// Parses `500ms` or `1h30m` into milliseconds; otherwise returns a hint, if there is one.
 pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     let mut total = 0_i64;
     let mut rest = text;
@@ -42,7 +41,7 @@ pub(crate) fn duration(text: &str) -> Result<i64, Option<String>> {
     if text.is_empty() { Err(unit_hints::duration(text)) } else { Ok(total) }
 }
 
-/// `64KiB` in bytes; else a hint, if there is one to give.
+/// Parses `64KiB` into bytes; otherwise returns a hint, if there is one.
 pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     match part(text, SIZE) {
         Some((bytes, "")) => Ok(bytes),
@@ -50,7 +49,7 @@ pub(crate) fn size(text: &str) -> Result<i64, Option<String>> {
     }
 }
 
-/// RabbitMQ's own notation as it is sent: `7d` becomes `7D`.
+/// Parses an age into RabbitMQ's notation: `7d` becomes `7D`.
 pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -63,7 +62,7 @@ pub(crate) fn max_age(text: &str) -> Result<String, Option<String>> {
     Err(unit_hints::max_age(text))
 }
 
-/// A number with its unit at the start of the text, and what is behind it.
+/// Splits a number with its unit from the start of the text.
 fn part(text: &str, units: Units) -> Option<(i64, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let number: i64 = text[..digits].parse().ok()?;
@@ -94,8 +93,8 @@ mod tests {
             ("30sec", Some("write 30s")),
             ("5 minutes", Some("write 5m")),
             ("7D", Some("write 7d")),
-            ("2M", Some("write 2m for minutes; there are no months: write days, such as 30d")),
-            ("1y", Some("the longest unit is `w`; write days")),
+            ("2M", Some("write 2m for minutes, or days such as 30d for months")),
+            ("1y", Some("the longest unit is `w`; use days")),
             ("soon", None),
             ("", None),
             ("99999999999999999w", None),
@@ -124,6 +123,6 @@ mod tests {
         assert_eq!(max_age("2w"), Err(Some("write 14D".to_owned())));
         assert_eq!(max_age("5min"), Err(Some("write 5m".to_owned())));
         assert_eq!(max_age("7"), Err(None));
-        assert_eq!(max_age("1h30m"), Err(Some("it has one number and one unit, such as 90m".to_owned())));
+        assert_eq!(max_age("1h30m"), Err(Some("use one number and one unit, such as 90m".to_owned())));
     }
 }

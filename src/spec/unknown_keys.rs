@@ -1,4 +1,4 @@
-//! Keys that a table does not have: which one was meant, or which there are.
+//! Reports unknown keys, with a suggestion or the list of valid keys.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::keys::POLICY_KEYS;
@@ -8,7 +8,7 @@ use super::suggest::closest;
 use crate::model::QueueType;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 
-/// What RabbitMQ, its clients or another place of a spec call a key.
+/// Names of RabbitMQ, its clients or other parts of a spec, and the key that they mean.
 const MEANT: &[(&str, &str)] = &[
     ("source", "exchange"),
     ("exchange", "source"),
@@ -27,8 +27,8 @@ const MEANT: &[(&str, &str)] = &[
     ("policy", "policies"),
 ];
 
-/// Reports a key that the table does not have, and returns the one that was probably meant. `is_listed` is whether the keys
-/// of this table were listed: once is enough.
+/// Reports an unknown key, and returns the suggested one. `is_listed` records whether the keys of this mapping were
+/// listed, which happens once.
 pub(super) fn unknown_key(
     entry: &Entry,
     table: &Node,
@@ -49,22 +49,23 @@ pub(super) fn unknown_key(
         (Some(hint), _) => Some(hint.to_owned()),
         (None, Some(name)) => Some(format!("did you mean `{name}`?")),
         (None, None) if takes_arguments(&keys) && entry.key.starts_with("x-") => {
-            Some("an argument that topo does not know goes under `arguments:`".to_owned())
+            Some("put an argument that topo does not know under `arguments:`".to_owned())
         }
         (None, None) if *is_listed => None,
         (None, None) => {
             *is_listed = true;
             let of_type = queue_type(table, kind).map_or(String::new(), |it| format!(" of type `{it}`"));
             let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
-            Some(format!("{}{of_type} has {}", kind.what, names.join(", ")))
+            Some(format!("the keys of {}{of_type} are {}", kind.what, names.join(", ")))
         }
     };
-    let diagnostic = Diagnostic::error("unknown-key", format!("{} has no key `{}`", kind.what, entry.key), entry.at);
+    let diagnostic =
+        Diagnostic::error("unknown-key", format!("unknown key `{}` in {}", entry.key, kind.what), entry.at);
     diagnostics.push(diagnostic.label("unknown key").maybe_hint(hint));
     suggestion
 }
 
-/// The type that a queue says of itself.
+/// Returns the type that a queue sets itself.
 fn queue_type(table: &Node, kind: &Object) -> Option<QueueType> {
     table.get("type").filter(|_| kind.is_queue).and_then(Node::text).and_then(QueueType::named)
 }
@@ -73,44 +74,44 @@ fn takes_arguments(keys: &[Key]) -> bool {
     keys.iter().any(|key| matches!(key.shape, Shape::Arguments(true)))
 }
 
-/// Where a key has its place that has none here.
+/// Returns a hint for a key that belongs elsewhere.
 fn of_elsewhere(key: &str, kind: &Object) -> Option<&'static str> {
     let plain = key.replace(['-', '_'], "").to_lowercase();
     match (kind.name, plain.as_str()) {
-        ("QueueDefaults", "retry") => Some("write `retry` under `defaults:`, beside `queue`"),
-        ("QueueDefaults", "maxretries") => Some("write `maxRetries` under `defaults:`, beside `queue`"),
+        ("QueueDefaults", "retry") => Some("write `retry` under `defaults:`, next to `queue`"),
+        ("QueueDefaults", "maxretries") => Some("write `maxRetries` under `defaults:`, next to `queue`"),
         ("QueueDefaults", "deadletter" | "deadletterexchange" | "deadletterroutingkey") => {
-            Some("write `deadLetter` under `defaults:`, beside `queue`")
+            Some("write `deadLetter` under `defaults:`, next to `queue`")
         }
         ("DeadLetterQueue", "retry" | "maxretries") => {
-            Some("a dead-letter queue is where the retries end: nothing in it is tried again")
+            Some("remove the key: messages in a dead-letter queue are not retried")
         }
         ("Queue" | "DeadLetterQueue", "deadletterexchange") => Some("write `deadLetter: {exchange: …}`"),
         ("Queue" | "DeadLetterQueue", "deadletterroutingkey") => {
             Some("write `deadLetter: {exchange: …, routingKey: …}`")
         }
         ("Queue" | "DeadLetterQueue" | "QueueDefaults", "exclusive") => Some(
-            "an exclusive queue belongs to the connection that declares it, and goes with it: no spec can declare one",
+            "remove the key: an exclusive queue is deleted with the connection that declares it, so a spec cannot declare one",
         ),
         (_, _) => None,
     }
 }
 
-/// The key that is meant by a word from elsewhere: RabbitMQ's definitions, or the list of another kind of binding.
+/// Returns the key for a name from elsewhere: RabbitMQ's definitions, or another kind of binding.
 fn meant(word: &str, keys: &[Key]) -> Option<&'static str> {
     let plain = word.replace(['-', '_'], "").to_lowercase();
     let found = MEANT.iter().filter(|(known, _)| *known == plain);
     found.map(|(_, key)| *key).find(|key| keys.iter().any(|known| known.name == *key))
 }
 
-/// Reports a key that is in no definition of a policy: of a queue, misspelt, or of an unknown plugin and not as it writes it.
-/// Returns whether it was one.
+/// Reports an invalid key of a policy definition: a queue key, a misspelled key, or an unknown key that is not spelled like
+/// RabbitMQ's. Returns whether it was invalid.
 pub(super) fn no_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> bool {
     let unsettable = KNOWN_ARGUMENTS.iter().find(|known| {
         known.policy_key.is_none() && (known.key == entry.key || known.name.trim_start_matches("x-") == entry.key)
     });
     if let Some(argument) = unsettable {
-        let hint = format!("only the queue itself can: write `{}` there", argument.key);
+        let hint = format!("set `{}` on the queue instead", argument.key);
         let diagnostic = Diagnostic::error("unknown-key", format!("a policy cannot set `{}`", entry.key), entry.at);
         diagnostics.push(diagnostic.hint(hint));
         return true;
@@ -121,10 +122,10 @@ pub(super) fn no_policy_key(entry: &Entry, diagnostics: &mut Diagnostics) -> boo
     if is_strange {
         let hint = match closest(entry.key.trim_start_matches("x-"), POLICY_KEYS.iter().map(|known| known.key)) {
             Some(key) => format!("did you mean `{key}`?"),
-            None => "a key that topo does not know is written as RabbitMQ does, for example `federation-upstream-set`"
+            None => "write a key that topo does not know as RabbitMQ spells it, for example `federation-upstream-set`"
                 .to_owned(),
         };
-        let diagnostic = Diagnostic::error("unknown-key", format!("a policy has no key `{}`", entry.key), entry.at);
+        let diagnostic = Diagnostic::error("unknown-key", format!("unknown key `{}` in a policy", entry.key), entry.at);
         diagnostics.push(diagnostic.label("unknown key").hint(hint));
     }
     is_strange

@@ -1,4 +1,4 @@
-//! Single values: a scalar of a tree into what the grammar wants there, with the words for everything it can be instead.
+//! Checks single values: converts a scalar to the shape that the grammar expects, and reports every other value.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::keys::EXCHANGE_TYPES;
@@ -11,7 +11,7 @@ use crate::model::names::LONGEST_NAME;
 use crate::model::retry::LONGEST_DELAY;
 use crate::model::units::{duration, size};
 
-/// The types of exchanges that plugins bring, for who leaves the `x-` out.
+/// The exchange types of plugins, to suggest when the `x-` is missing.
 const PLUGIN_TYPES: &[&str] = &[
     "x-consistent-hash",
     "x-delayed-message",
@@ -22,7 +22,7 @@ const PLUGIN_TYPES: &[&str] = &[
     "x-recent-history",
 ];
 
-/// Reports a value of the wrong kind. The place is the value's own, or its key's where there is no value.
+/// Reports a value of the wrong type, at the position of the value, or of its key if there is no value.
 pub(crate) fn wrong(
     node: &Node,
     subject: &str,
@@ -37,7 +37,7 @@ pub(crate) fn wrong(
             hint
         }
     };
-    // `a list of bindings` names its key itself.
+    // `a list of bindings` already contains the key.
     let of =
         if expected.ends_with(&format!(" of {}", subject.trim_matches('`'))) { "" } else { &format!(" for {subject}") };
     let message = format!("expected {expected}{of}, found {}", node.describe());
@@ -65,7 +65,7 @@ fn report(
     diagnostics.push(diagnostic);
 }
 
-/// Checks a scalar against a shape that is one.
+/// Checks a scalar against a scalar shape.
 pub(crate) fn check(
     node: &Node,
     shape: Shape,
@@ -75,7 +75,7 @@ pub(crate) fn check(
 ) -> Option<Node> {
     let retyped;
     let node = match (&node.value, wants_text(shape)) {
-        // A value that is only a variable takes the type that its position wants.
+        // A value that is only a variable is converted to the expected type.
         (Value::Text(text), false) if node.is_variable() => {
             retyped = node.with(scalar::resolve(text));
             &retyped
@@ -95,7 +95,7 @@ pub(crate) fn check(
     }
 }
 
-/// What is wrong with a scalar: without a message of its own, it is of the wrong kind, and `label` is the right one.
+/// A problem of a scalar. Without a `message`, the type is wrong, and `label` describes the expected one.
 struct Problem {
     code: &'static str,
     message: Option<String>,
@@ -121,7 +121,8 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (Shape::Boolean, value) => Err(kind("`true` or `false`", hints::boolean(value))),
         (Shape::Duration(least, most), _) => duration_value(node, least, most, subject),
         (Shape::Delay, Value::Integer(number)) => {
-            let hint = format!("a bare number would be milliseconds: write {number}s for seconds, or {number}ms");
+            let hint =
+                format!("a number without a unit means milliseconds: write {number}s for seconds, or {number}ms");
             Err(kind("a duration with its unit", Some(hint)))
         }
         (Shape::Delay, _) => duration_value(node, 1, LONGEST_DELAY, subject),
@@ -138,11 +139,11 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         }
         (Shape::Count(..), Value::Text(text)) => Err(number_as_text(text, subject).unwrap_or_else(|| {
             let has_unit = text.starts_with(|c: char| c.is_ascii_digit());
-            kind("an integer", has_unit.then(|| "a count is a whole number without a unit".to_owned()))
+            kind("an integer", has_unit.then(|| "a count is an integer without a unit".to_owned()))
         })),
         (Shape::Count(..), Value::Float(number)) => {
             let whole = (number.fract() == 0.0 && number.abs() < 1e15).then(|| format!("write {number}"));
-            Err(kind("an integer", whole.or(Some("a count is a whole number".to_owned()))))
+            Err(kind("an integer", whole.or(Some("a count is an integer".to_owned()))))
         }
         (Shape::Count(..), _) => Err(kind("an integer", None)),
         (Shape::Number, Value::Integer(_) | Value::Float(_)) => Ok(node.value.clone()),
@@ -152,8 +153,8 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (Shape::Number, _) => Err(kind("a number", None)),
         (Shape::Version, Value::Integer(1)) => Ok(node.value.clone()),
         (Shape::Version, Value::Integer(other)) => {
-            let message = format!("version {other} of the format is not known");
-            Err(bad("version", message, "this topo reads version 1", Some("write `version: 1`".to_owned())))
+            let message = format!("unknown format version {other}");
+            Err(bad("version", message, "this version of topo reads version 1", Some("write `version: 1`".to_owned())))
         }
         (Shape::Version, _) => Err(kind("the number 1", Some("write `version: 1`".to_owned()))),
         (Shape::MaxAge, Value::Text(text)) => units::max_age(text)
@@ -166,12 +167,12 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
         (Shape::MaxAge, _) => Err(kind("an age such as `7D`", None)),
         (Shape::Text, Value::Text(_)) => Ok(node.value.clone()),
         (Shape::Name, Value::Text(text)) if text.is_empty() && ["`exchange`", "`source`"].contains(&subject) => {
-            let hint = "remove this binding: the default exchange routes to each queue by the name of the queue";
-            let message = "the default exchange needs no binding".to_owned();
+            let hint = "remove this binding: the default exchange routes to every queue by its name";
+            let message = "the default exchange cannot be bound".to_owned();
             Err(bad("name", message, "the default exchange", Some(hint.to_owned())))
         }
         (Shape::Name, Value::Text(text)) => match name_problem(text) {
-            Some(problem) => Err(bad("name", format!("{subject} is no name: {problem}"), "", None)),
+            Some(problem) => Err(bad("name", format!("{subject} is not a valid name: {problem}"), "", None)),
             None => Ok(node.value.clone()),
         },
         (Shape::RoutingKey, Value::Text(text)) => routing_key(text).map(|()| node.value.clone()),
@@ -192,8 +193,8 @@ fn read(node: &Node, shape: Shape, subject: &str) -> Result<Value, Problem> {
             let plugins = PLUGIN_TYPES.iter().filter(|known| known.trim_start_matches("x-") == text);
             let suggestion = plugins.copied().next().or_else(|| closest(text, EXCHANGE_TYPES.iter().copied()));
             let hint = suggestion.map(|word| format!("did you mean `{word}`?"));
-            let label = format!("expected {}, or the `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
-            Err(bad("wrong-value", format!("there are no exchanges of type `{text}`"), &label, hint))
+            let label = format!("expected {}, or an `x-…` type of a plugin", listed(EXCHANGE_TYPES.iter().copied()));
+            Err(bad("wrong-value", format!("unknown exchange type `{text}`"), &label, hint))
         }
         (Shape::Text | Shape::Name | Shape::RoutingKey | Shape::ExchangeType, _) => {
             Err(kind("a string", hints::text(node, shape)))
@@ -217,7 +218,7 @@ fn duration_value(node: &Node, least: i64, most: i64, subject: &str) -> Result<V
         Value::Text(text) => units::duration(text)
             .map_err(|hint| number_as_text(text, subject).unwrap_or_else(|| kind("a duration such as `30s`", hint)))?,
         Value::Float(_) => {
-            let hint = "a bare number is whole milliseconds; with a unit: 1h30m".to_owned();
+            let hint = "a number without a unit means whole milliseconds; with a unit, write 1h30m".to_owned();
             return Err(kind("a duration such as `30s`", Some(hint)));
         }
         Value::Null(_) | Value::Boolean(_) | Value::List(_) | Value::Table(_) => {
@@ -259,10 +260,20 @@ fn number_as_text(text: &str, subject: &str) -> Option<Problem> {
     digits.parse::<i64>().ok()?;
     if digits != text {
         let hint = format!("write {digits}");
-        return Some(bad("number-as-text", format!("{subject} is text to YAML"), "`_` is of no number", Some(hint)));
+        return Some(bad(
+            "number-as-text",
+            format!("expected a number for {subject}, found the string \"{text}\""),
+            "contains `_`",
+            Some(hint),
+        ));
     }
     let hint = hints::number_as_text(text, subject);
-    Some(bad("number-as-text", format!("{subject} is text that holds a number"), "this is text", Some(hint)))
+    Some(bad(
+        "number-as-text",
+        format!("expected a number for {subject}, found the string \"{text}\""),
+        "a string",
+        Some(hint),
+    ))
 }
 
 fn routing_key(text: &str) -> Result<(), Problem> {
@@ -271,33 +282,32 @@ fn routing_key(text: &str) -> Result<(), Problem> {
         return Err(bad("routing-key", message, "at most 255", None));
     }
     if text == "null" || text == "undefined" {
-        let hint =
-            "the management API reads these words as \"no key\", so that a binding with one can never be deleted";
+        let hint = "the management API reads this word as \"no key\", so a binding with it can never be deleted";
         let message = format!("the routing key cannot be `{text}`");
         return Err(bad("routing-key", message, "", Some(hint.to_owned())));
     }
     Ok(())
 }
 
-/// Why a text cannot be a name; `None` when it can.
+/// Returns why a string cannot be a name, or `None` if it can.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
     } else if name.len() > LONGEST_NAME {
-        Some(format!("it has {} bytes, and 255 is the most", name.len()))
+        Some(format!("it has {} bytes, the maximum is 255", name.len()))
     } else if name.contains(['\r', '\n', '\0']) {
-        // The broker takes CR and LF out without a word, so that another object would be declared.
-        Some("it holds a line break or a NUL".to_owned())
+        // The broker silently removes CR and LF, so another object would be declared.
+        Some("it contains a line break or a NUL".to_owned())
     } else {
         None
     }
 }
 
-/// Any value of an argument, which may be anything but null.
+/// Checks the value of an argument, which can be anything but null.
 pub(crate) fn argument(node: &Node, subject: &str, key_at: Location, diagnostics: &mut Diagnostics) -> Option<Node> {
     match &node.value {
         Value::Null(_) => {
-            let hint = "null cannot be sent over HTTP: leave the argument out".to_owned();
+            let hint = "null cannot be sent over HTTP: remove the argument".to_owned();
             wrong(node, subject, "a value", Some(hint), key_at, diagnostics);
             None
         }

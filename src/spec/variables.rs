@@ -1,4 +1,4 @@
-//! `${NAME}` and `${NAME:-default}` in the texts and keys of a tree. Where the values come from is the caller's affair.
+//! Substitutes `${NAME}` and `${NAME:-default}` in the strings and keys of a tree. The caller provides the values.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Node, Value};
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 pub struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// None.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets one; a later value replaces an earlier one.
+    /// Sets a variable; a later value replaces an earlier one.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// The value, if it is set.
+    /// Returns the value, if it is set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -54,9 +54,9 @@ pub(crate) fn substitute(node: &mut Node, variables: &Variables, diagnostics: &m
     }
 }
 
-/// The text with its variables replaced; `None` when it has none.
+/// Returns the text with its variables replaced, or `None` if it has none.
 fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Diagnostics) -> Option<String> {
-    // Two looks, because the first one is quick and nearly always the last.
+    // The first check is fast and nearly always sufficient.
     if !text.as_bytes().contains(&b'$') || !text.contains("${") {
         return None;
     }
@@ -81,7 +81,7 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        // As in a shell, `:-` stands in for an empty value, too.
+        // As in a shell, `:-` also replaces an empty value.
         match (variables.get(name), default) {
             (Some(value), None) => replaced.push_str(value),
             (Some(value), Some(_)) if !value.is_empty() => replaced.push_str(value),
@@ -97,8 +97,8 @@ fn replace(text: &str, at: Location, variables: &Variables, diagnostics: &mut Di
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
             (None, None) => {
-                let message = format!("`{name}` is not the name of a variable");
-                let hint = "names have letters, digits and `_`; write $${ for a literal ${";
+                let message = format!("invalid variable name `{name}`");
+                let hint = "use letters, digits and `_`; write $${ for a literal ${";
                 diagnostics.push(Diagnostic::error("variable", message, at).hint(hint));
             }
         }
@@ -144,6 +144,6 @@ mod tests {
     fn what_has_no_value_is_reported() {
         assert_eq!(replaced("${NO}").1, "1:1: error[variable]: the variable `NO` is not set\n");
         assert_eq!(replaced("a ${A").1, "1:1: error[variable]: this variable has no closing `}`\n");
-        assert_eq!(replaced("${1-2}").1, "1:1: error[variable]: `1-2` is not the name of a variable\n");
+        assert_eq!(replaced("${1-2}").1, "1:1: error[variable]: invalid variable name `1-2`\n");
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn missing_space(text: &str, at: Location) -> Option<Diagnostic> {
     let before: usize = lines[..index].iter().map(|line| line.len()).sum();
     let start = before + lines[index].find(&format!("{key}:"))?;
     let primary = Location::spanning(at.file, text, start..start + key.len() + 1 + value.len());
-    let message = format!("a space is missing after the colon of `{key}`");
+    let message = format!("missing space after the colon of `{key}`");
     Some(Diagnostic::error("syntax", message, primary).hint(format!("write `{key}: {value}`")))
 }
 

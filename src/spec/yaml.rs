@@ -1,5 +1,5 @@
-//! YAML text into trees of nodes, one a document. Anchors, merge keys, duplicate keys and the limits against bombs are the
-//! library's; which plain scalar is what is decided by `scalar`. [`plain_yaml`] reads most files faster.
+//! Parses YAML into trees of nodes, one for each document. The library handles anchors, merge keys, duplicate keys and the
+//! limits against alias bombs; `scalar` resolves plain scalars. [`plain_yaml`] reads most files faster.
 
 use super::SourceFile;
 use super::diagnostic::{Diagnostic, Diagnostics};
@@ -13,30 +13,30 @@ use serde_yaml::{Error, Options, Spanned};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Deeper than any spec; low enough for the stack.
+/// The maximum depth: more than any spec needs, and low enough for the stack.
 pub(super) const DEEPEST: usize = 64;
-/// Some three hundred thousand queues, and 2 GB of memory: a node takes 400 bytes. The library's own limit ends at eleven thousand.
+/// Enough for about 300,000 queues, in 2 GB of memory: a node needs 400 bytes. The library's default ends at 11,000 queues.
 pub(super) const MOST_NODES: usize = 5_000_000;
-/// A merge key in every queue of the largest specs.
+/// Enough for a merge key in every queue of the largest specs.
 const MOST_ALIASES: usize = 1_000_000;
-/// What aliases may stand for, in events of the library (a scalar is one), however large the file is.
+/// The maximum expansion of aliases, in events of the library (a scalar is one event), regardless of the file size.
 const MOST_REPLAYED: usize = 2_000_000;
 
-/// How a scalar begins that is not plain.
+/// The characters that begin a scalar that is not plain.
 const QUOTES: [char; 4] = ['"', '\'', '|', '>'];
 
-/// How often a file is read at most: once more for each mistake that is looked past.
+/// The maximum number of parses of a file: one more for each mistake that is skipped.
 const MOST_READ: usize = 20;
 
-/// All documents of a file; `None` when it cannot be read, which is reported.
+/// Returns all documents of a file, or `None` if it cannot be read, which is reported.
 ///
-/// What can be taken out of what is no YAML is taken out and reported, so that one unquoted routing key does not hide all else
-/// that is wrong; and keys that stand twice are read all the same.
+/// Invalid YAML is reported and removed where possible, so that one unquoted routing key does not hide other mistakes.
+/// Duplicate keys do not stop the parser either.
 pub(crate) fn documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     plain_yaml::documents(file, &source.text).or_else(|| any_documents(file, source, diagnostics))
 }
 
-/// The same without [`plain_yaml`].
+/// Returns all documents of a file, without [`plain_yaml`].
 pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut Diagnostics) -> Option<Vec<Node>> {
     let mut mended: Option<String> = None;
     let mut duplicate: Option<Location> = None;
@@ -70,7 +70,7 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             continue;
         }
         let without = syntax::without(text, at, &sentence);
-        // What goes wrong on a line that was changed may come of the change.
+        // A later error on a line that was changed may be caused by the change.
         if without.is_some() || at.line != last_line {
             diagnostics.push(syntax::diagnostic(text, at, sentence));
         }
@@ -80,19 +80,19 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
         last_line = at.line;
         forgotten.push(at.start);
         let without = without?;
-        // What was taken out may stand before what went wrong.
+        // The removed text can be before the position of the error.
         forgotten.extend(without.bytes().zip(text.bytes()).position(|(new, old)| new != old));
         mended = Some(without);
     }
     None
 }
 
-/// Whether the library does not take the value behind a tag.
+/// Whether the library rejects the value after a tag.
 fn is_about_a_tag(sentence: &str) -> bool {
     sentence.contains("tagged scalar") || sentence.starts_with("invalid ")
 }
 
-/// The documents as trees, with one of each key.
+/// Converts the documents to trees, without duplicate keys.
 fn trees(
     file: usize,
     source: &SourceFile,
@@ -102,8 +102,8 @@ fn trees(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Node> {
     if documents.is_empty() {
-        let message = format!("`{}` says nothing", source.name);
-        let hint = "a spec starts with `version: 1` and `vhost: NAME`";
+        let message = format!("`{}` is empty", source.name);
+        let hint = "start the spec with `version: 1` and `vhost: NAME`";
         diagnostics.push(Diagnostic::error("empty", message, Location::start_of(file)).hint(hint));
     }
     let mut trees: Vec<Node> = documents.into_iter().map(|raw| node(file, text, raw, diagnostics)).collect();
@@ -111,7 +111,7 @@ fn trees(
         let others = diagnostics.iter().len();
         trees.iter_mut().for_each(|tree| keep_first(tree, diagnostics));
         if diagnostics.iter().len() == others {
-            // Two numbers that are one key, such as 1 and 01.
+            // Two numbers that are the same key, such as 1 and 01.
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
         }
     }
@@ -119,8 +119,8 @@ fn trees(
 }
 
 fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
-    // A bomb is a small file: one that is no bomb says something for what it stands for. Most of the time that a bomb takes
-    // is spent before it is refused.
+    // An alias bomb is a small file, so the limit depends on the file size. Most of the time for a bomb is spent before it is
+    // rejected.
     let most_replayed = (100_000 + 64 * text.len()).min(MOST_REPLAYED);
     serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -133,7 +133,7 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
             max_documents: 100_000,
             max_total_scalar_bytes: 1 << 30,
             max_recorded_anchor_events: 5_000_000,
-            // One `&defaults` in every queue is what anchors are for.
+            // One `&defaults` in every queue is a normal use of anchors.
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_yaml::alias_limits! {
@@ -146,9 +146,9 @@ fn options(text: &str, duplicates: DuplicateKeyPolicy) -> Options {
     }
 }
 
-/// What the library hands over: values without a type of ours.
+/// The values that the library returns, before they are resolved.
 enum Raw {
-    /// Null, a boolean or a number: decided again from the source.
+    /// Null, a boolean or a number: resolved again from the source.
     Plain,
     Text(String),
     List(Vec<Spanned<Self>>),
@@ -225,7 +225,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     let source = text.get(at.start..at.end).unwrap_or_default();
     let value = match raw.value {
         Raw::Plain => plain(source, at, diagnostics),
-        // The library writes infinities and NaN anew: `.INF` becomes `.inf`.
+        // The library normalizes infinities and NaN: `.INF` becomes `.inf`.
         Raw::Text(content) if matches!(content.as_str(), ".inf" | "-.inf" | ".nan") && !source.starts_with(QUOTES) => {
             Value::Text(source.to_owned())
         }
@@ -243,7 +243,7 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
                     if let Value::Null(why) = &mut node.value
                         && node.at.start == node.at.end
                     {
-                        // Such a null has no place of its own.
+                        // Such a null has no position of its own.
                         *why = instead(text, at.end);
                     }
                     Entry { key: key.value, at, node }
@@ -263,19 +263,19 @@ fn node(file: usize, text: &str, raw: Spanned<Raw>, diagnostics: &mut Diagnostic
     Node { value, at, used_at: (used_at != at).then_some(used_at), written }
 }
 
-/// A plain scalar, as it is written.
+/// Resolves a plain scalar from its source.
 fn plain(source: &str, at: Location, diagnostics: &mut Diagnostics) -> Value {
     let value = scalar::resolve(source);
     let is_whole = source.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+');
     if is_whole && matches!(value, Value::Float(_)) {
-        let message = format!("the number {source} is too large");
-        let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is text";
+        let message = format!("integer {source} is too large");
+        let hint = "RabbitMQ's integers have 64 bits; put it in quotes if it is a string";
         diagnostics.push(Diagnostic::error("too-large", message, at).hint(hint));
     }
     value
 }
 
-/// Whether a number or a boolean is written in another way than it is shown.
+/// Whether the source of a number or boolean differs from the way it is printed.
 pub(super) fn is_other(value: &Value, source: &str) -> bool {
     match value {
         Value::Boolean(value) => source != value.to_string(),
@@ -285,7 +285,7 @@ pub(super) fn is_other(value: &Value, source: &str) -> bool {
     }
 }
 
-/// What stands behind a key that has no value: `routingKey: #.x` is null to YAML.
+/// Returns what follows a key without a value: YAML reads `routingKey: #.x` as null.
 pub(super) fn instead(text: &str, end: usize) -> Absent {
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', ':']);
     match rest.chars().next() {
@@ -302,7 +302,7 @@ fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Locatio
     match (location.span().byte_offset(), location.span().byte_len()) {
         (Some(start), Some(length)) => {
             let (start, end) = (number(start), number(start + length));
-            // The span of a block scalar ends behind its last line break.
+            // The span of a block scalar includes its last line break.
             let end = start + text.get(start..end).map_or(0, |source| source.trim_end().len());
             Location { file, start, end, line, column }
         }
@@ -310,7 +310,7 @@ fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Locatio
     }
 }
 
-/// Where the library found an error, and its sentence without the position.
+/// Returns the position of a library error, and its message without the position.
 fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     let error = error.without_snippet();
     let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
@@ -318,7 +318,7 @@ fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     (at, sentence.split(" at line ").next().unwrap_or_default().to_owned())
 }
 
-/// Makes nothing of the values that begin at these places: what stands there is not what was meant.
+/// Replaces the values that begin at these positions with null, because they are not the intended ones.
 fn forget(node: &mut Node, places: &[usize]) {
     if places.is_empty() {
         return;
@@ -333,7 +333,7 @@ fn forget(node: &mut Node, places: &[usize]) {
     }
 }
 
-/// Reports every key that stands twice in a table, and takes the later ones out.
+/// Reports every duplicate key of a mapping, and removes the later ones.
 fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
     match &mut node.value {
         Value::Table(entries) => {
@@ -353,6 +353,6 @@ fn keep_first(node: &mut Node, diagnostics: &mut Diagnostics) {
 }
 
 fn duplicate_key(key: &str, at: Location) -> Diagnostic {
-    let diagnostic = Diagnostic::error("duplicate-key", format!("`{key}` is said twice in one table"), at);
+    let diagnostic = Diagnostic::error("duplicate-key", format!("duplicate key `{key}`"), at);
     diagnostic.label("again here").hint("keep one of the two")
 }

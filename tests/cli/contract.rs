@@ -79,8 +79,8 @@ fn a_shell_reads_the_variables() {
         .spec("queues: {a.b: {type: quorum, maxRetries: 1}, a-b: {type: quorum, maxRetries: 1}}\n")
         .run(["contract", "--format", "env"]);
     let met =
-        met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be said by two queues: `a-b` and `a.b`");
-    met.expect_text("print them one by one: --queue a-b or --queue a.b");
+        met.expect_code(1).expect_no_result().expect_error("A_B_QUEUE would be set by two queues: `a-b` and `a.b`");
+    met.expect_text("print them separately: --queue a-b or --queue a.b");
     // What a worker in a shell would do, obeying: a copy first, and the answer after it.
     let obeyed = run(&["--format", "env", "--queue", "mail's"]).expect_code(0);
     obeyed.expect_text("\nMAIL_S_ON_FAILURE=publish\n").expect_text("\nMAIL_S_ON_FAILURE_THEN=basic.ack\n");
@@ -90,7 +90,7 @@ fn a_shell_reads_the_variables() {
 fn queues_are_named() {
     // Asked for, it is said, also where there is little to say.
     let plain = run(&["--queue", "plain"]).expect_code(0);
-    plain.expect_text("letters     none: what is given up is dropped");
+    plain.expect_text("dead-letter none: messages that are given up are dropped");
     let both = run(&["--queue", "plain", "--queue", "orders.work", "--format", "json"]).expect_code(0).json();
     assert_eq!(both["vhosts"]["shop"]["queues"].as_object().unwrap().len(), 2);
     run(&["--queue", "log"]).expect_code(64).expect_no_result().expect_error("`log` is a stream");
@@ -98,24 +98,24 @@ fn queues_are_named() {
     let unknown = run(&["--queue", "orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     let none = Topo::offline().spec("queues: {plain: {type: classic}}\n").run(["contract"]).expect_code(0);
-    assert!(none.stdout.ends_with("No queue retries or has dead letters.\n"), "{none}");
+    assert!(none.stdout.ends_with("No queue retries or dead-letters messages.\n"), "{none}");
 }
 
 #[test]
 fn what_means_to_drop_is_listed() {
     let spec = "queues:\n  clicks: {type: classic, messageTtl: 1m, deadLetter: none}\n  plain: {type: classic}\n";
     let output = Topo::offline().spec(spec).run(["contract"]).expect_code(0);
-    let output = output.expect_text("letters     none, as `deadLetter: none` says");
-    output.expect_text("what is given up and what expires are dropped").expect_no_text("plain");
+    let output = output.expect_text("dead-letter none, by `deadLetter: none`");
+    output.expect_text("a message that is given up and one that expires are dropped").expect_no_text("plain");
 }
 
 #[test]
 fn the_first_line_says_for_which_version_and_who_says_so() {
     let first = |output: Output| output.expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
     let assumed = first(run(&[]));
-    assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version says another)"), "{assumed}");
+    assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
     let said = first(run(&["--broker-version", "4.0"]));
-    assert!(said.contains("RabbitMQ 4.0 (as --broker-version says)"), "{said}");
+    assert!(said.contains("RabbitMQ 4.0 (set by --broker-version)"), "{said}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert_eq!(dropped["deadLetters"]["queue"], Value::Null);
     assert_eq!(dropped["deadLetters"]["droppedKeys"], serde_json::json!(["order.created"]));
     assert_eq!(dropped["letter"], Value::Null);
-    let text = "what is given up is dropped: exchange orders.dlx routes dead-lettered messages to no queue";
+    let text = "a message that is given up is dropped: exchange orders.dlx routes dead-lettered messages to no queue";
     assert!(dropped["beware"].as_array().unwrap().contains(&text.into()), "{dropped}");
     assert_eq!(kept["deadLetters"]["reach"], "always");
     assert_eq!(kept["deadLetters"]["queue"], "orders.dlq");
@@ -168,7 +168,7 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     let dead: Vec<_> = graph["arrows"].as_array().unwrap().iter().filter(|it| it["kind"] == "deadLetter").collect();
     assert_eq!(dead.len(), 1, "{graph}");
     assert_eq!((&dead[0]["from"], &dead[0]["to"]), (&place("bills").into(), &place("orders.dlq").into()));
-    assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead letters arrive nowhere"]));
+    assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead-lettered messages are unroutable"]));
 }
 
 #[test]
@@ -177,5 +177,8 @@ fn a_policy_cannot_replace_the_keys_of_a_ladder() {
                 deadLetterQueues: {dead: {type: classic}}\n\
                 policies: {p: {pattern: '^work$', definition: {deadLetterRoutingKey: failed}}}\n";
     let output = Topo::offline().spec(spec).run(["validate"]).expect_code(65);
-    assert!(output.stderr.contains("error[retry-strategy]: a dead-letter routing key replaces the keys"), "{output}");
+    assert!(
+        output.stderr.contains("error[retry-strategy]: a dead-letter routing key replaces the routing keys"),
+        "{output}"
+    );
 }

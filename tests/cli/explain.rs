@@ -52,7 +52,7 @@ fn a_tier_says_whose_it_is() {
     let output = at("80", &["orders.work.retry.2.30s", "-f", "topology.yaml"]).expect_code(0);
     expect_file(&output, "explain-tier-80.txt");
     let old = at("80", &["orders.work.retry.2.1m"]).expect_code(0);
-    old.expect_text("The spec as it is makes no such tier");
+    old.expect_text("The current spec does not generate this tier");
 }
 
 /// The line to paste names the specs and flags again.
@@ -65,7 +65,7 @@ fn what_is_said_to_be_typed_works() {
         let line =
             output.stdout.lines().find_map(|line| line.strip_prefix("  topo ")).unwrap_or_else(|| panic!("{output}"));
         let pasted = topo.run(line.split(' ')).expect_code(0);
-        pasted.expect_text("orders.work · quorum queue").expect_text("RabbitMQ 4.0 (as --broker-version says)");
+        pasted.expect_text("orders.work · quorum queue").expect_text("RabbitMQ 4.0 (set by --broker-version)");
     }
     at("80", &["orders.dead"]).expect_text("\n  topo explain orders.work\n");
 }
@@ -78,9 +78,9 @@ fn the_heading_says_for_which_version_and_who_says_so() {
             output.stdout.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
         };
         let assumed = heading(at("120", &[name]));
-        assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version says another)"), "{assumed}");
+        assert!(assumed.contains("RabbitMQ 4.3 (the newest known; --broker-version sets another)"), "{assumed}");
         let said = heading(at("120", &[name, "--broker-version", "3.13"]));
-        assert!(said.contains("RabbitMQ 3.13 (as --broker-version says)"), "{said}");
+        assert!(said.contains("RabbitMQ 3.13 (set by --broker-version)"), "{said}");
     }
 }
 
@@ -102,7 +102,7 @@ fn other_names_are_answered() {
     let unknown = at("80", &["orders.wrok"]).expect_code(64).expect_no_result();
     unknown.expect_error("declares no queue `orders.wrok`").expect_text("did you mean `orders.work`?");
     at("80", &["theirs"]).expect_code(64).expect_no_result().expect_error("queue `theirs` is external");
-    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("no lint rule, hazard, key, error or word");
+    Topo::offline().run(["explain", "orders"]).expect_code(64).expect_error("no lint rule, hazard, key, error or term");
     Topo::offline().run(["explain"]).expect_code(64).expect_text("QUEUE|RULE|HAZARD|KEY");
 }
 
@@ -126,7 +126,7 @@ fn a_hazard_and_a_key_have_pages_too() {
         assert!(page(hazard).contains(&format!("--allow {hazard}@ADDRESS")), "{hazard}");
     }
     assert!(page("maxRetries").contains("a retry policy, a queue: How often"), "{}", page("maxRetries"));
-    assert!(page("overflow").contains("A policy says it with `overflow`"), "{}", page("overflow"));
+    assert!(page("overflow").contains("A policy can set it with\n`overflow`"), "{}", page("overflow"));
     let json = |what: &str| Topo::offline().run(["explain", what, "--format", "json"]).expect_code(0).json();
     assert_eq!(
         (&json("reorder")["stories"][0]["kind"], &json("reorder")["stories"][0]["hazard"]),
@@ -157,7 +157,7 @@ fn pages_need_no_spec() {
     for what in ["message-ttl", "x-message-ttl", "messageTtl", "queues.NAME.messageTtl"] {
         explain(what).expect_code(0).expect_text("# messageTtl\n");
     }
-    explain("wrong-type").expect_code(0).expect_text("A value of the wrong kind");
+    explain("wrong-type").expect_code(0).expect_text("A value has the wrong type");
     explain("unbond-queue")
         .expect_code(64)
         .expect_text("did you mean `unbound-queue`?")
@@ -179,7 +179,7 @@ fn words_of_plans_and_reports_have_entries() {
     for (word, expected) in [
         ("migrate", "return all messages, oldest first"),
         ("406", "PRECONDITION_FAILED"),
-        ("taken back", "reverted"),
+        ("rolled back", "reverted"),
         ("IFEMPTY", "# ifEmpty"),
         ("tier", "# ladder"),
         ("lease", "topo lock --break"),
@@ -200,7 +200,7 @@ fn a_queue_with_the_name_of_a_word_is_not_hidden() {
     let topo =
         Topo::offline().spec("version: 1\nvhost: shop\nqueues: {lock: {type: classic}, jobs: {type: classic}}\n");
     let page = topo.run(["explain", "lock"]).expect_code(0).expect_text("# lock");
-    let page = page.expect_text("info: there is a queue `lock`, too: topo explain lock topology.yaml");
+    let page = page.expect_text("info: there is also a queue `lock`: topo explain lock topology.yaml");
     assert!(page.stderr.contains("info: "), "{page}");
     topo.run(["explain", "lock", "topology.yaml"]).expect_code(0).expect_text("lock · classic queue");
     topo.run(["explain", "drift"]).expect_code(0).expect_no_text("info:");

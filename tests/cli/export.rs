@@ -52,7 +52,7 @@ fn a_folder_gets_a_file_for_each_vhost_and_a_file_all() {
 fn nothing_is_replaced_without_a_word() {
     let topo = topo().file("specs/shop.yaml", "mine\n");
     let refused = topo.run(with(&["--out", "specs"])).expect_code(64);
-    refused.expect_error("specs/shop.yaml is there already, and nothing was written").expect_text("--force");
+    refused.expect_error("specs/shop.yaml already exists; nothing was written").expect_text("--force");
     assert_eq!(topo.read("specs/shop.yaml"), "mine\n");
     assert!(!topo.path("specs/%2F.yaml").exists());
     topo.run(with(&["--out", "specs", "--force"])).expect_code(0);
@@ -66,11 +66,11 @@ fn only_what_matches_comes_out() {
         .expect_code(0)
         .expect_text("orders: {type: quorum}");
     let nothing = topo().run(with(&["--match", "mail*"])).expect_code(1).expect_no_result();
-    let nothing = nothing.expect_error("nothing has a name that --match would match");
+    let nothing = nothing.expect_error("no object matches --match");
     nothing.expect_no_text("hint:");
     for near in ["order", "rder", "ordres", "ORDERS"] {
         let near = topo().run(with(&["--match", near, "--vhost", "shop"])).expect_code(1).expect_no_result();
-        near.expect_error("nothing has a name that --match would match").expect_text("did you mean `orders`?");
+        near.expect_error("no object matches --match").expect_text("did you mean `orders`?");
     }
 }
 
@@ -87,22 +87,22 @@ fn what_matches_and_is_left_out_is_said() {
         topo.run(with(&["--match", "a*"])).expect_code(1).expect_no_result()
     };
     let both = "1 auto-delete queue: adel; 1 transient queue: atrans";
-    let left_out = "all that --match matches is left out";
-    of(&["shop"]).expect_error(&format!("{left_out}: {both}")).expect_no_text("would match");
+    let left_out = "all objects that --match matches are left out";
+    of(&["shop"]).expect_error(&format!("{left_out}: {both}")).expect_no_text("no object matches");
     of(&["a", "b"]).expect_error(&format!("{left_out}: vhost a: 1 auto-delete queue: adel; vhost a: 1 transient"));
 }
 
 #[test]
 fn what_cannot_be_exported_is_said() {
-    topo().run(with(&["--vhost", "elsewhere"])).expect_code(1).expect_error("there is no vhost `elsewhere`");
+    topo().run(with(&["--vhost", "elsewhere"])).expect_code(1).expect_error("vhost `elsewhere` does not exist");
     topo().run(["export", "--definitions", "none.json"]).expect_code(64).expect_error("cannot read none.json");
     let wrong = Topo::offline().file("definitions.json", "[]").run(FROM).expect_code(65);
-    wrong.expect_error("definitions.json is not a definitions file that can be used");
+    wrong.expect_error("definitions.json is not a usable definitions file");
     // An export of one vhost does not name it.
     let of_one =
         json!({"rabbit_version": "3.8.9", "queues": [], "exchanges": [], "bindings": [], "policies": []}).to_string();
     let topo = Topo::offline().file("definitions.json", &of_one);
-    topo.run(FROM).expect_code(64).expect_error("does not say of which vhost it is").expect_text("--vhost NAME");
+    topo.run(FROM).expect_code(64).expect_error("does not name its vhost").expect_text("--vhost NAME");
     let named = topo.run(with(&["--vhost", "shop", "-q"])).expect_code(0);
     assert_eq!(named.stdout, "version: 1\nvhost: shop\n");
     let from_input = Topo::offline().input(&definitions()).run(["export", "--definitions", "-", "-q"]).expect_code(0);
@@ -117,9 +117,9 @@ fn a_place_is_a_spec_a_folder_or_standard_output() {
     topo.run(with(&["--out", "all.YAML"])).expect_code(0).expect_no_result();
     assert_eq!(topo.read("all.YAML"), format!("{ROOT}---\n{SHOP}"));
     for (place, error, hint) in [
-        ("a.json", "a.json is not called .yaml or .yml", "--out a.yaml"),
-        ("specs.d", "specs.d is not called .yaml or .yml", "--out specs.d/"),
-        ("there", "there is no folder, and not called .yaml or .yml", "`-` for standard output"),
+        ("a.json", "a.json does not have the extension .yaml or .yml", "--out a.yaml"),
+        ("specs.d", "specs.d does not have the extension .yaml or .yml", "--out specs.d/"),
+        ("there", "there is neither a directory nor a .yaml or .yml file", "`-` for standard output"),
     ] {
         topo.run(with(&["--out", place, "--force"])).expect_code(64).expect_error(error).expect_text(hint);
     }
@@ -129,7 +129,7 @@ fn a_place_is_a_spec_a_folder_or_standard_output() {
     assert_eq!(topo.read("specs.d/shop.yaml"), SHOP);
     // Without a flag it is none of these.
     let stray = topo.run(["export", "definitions.json"]).expect_code(64);
-    stray.expect_error("export takes no `definitions.json` by itself").expect_text("--definitions definitions.json");
+    stray.expect_error("unexpected argument `definitions.json`").expect_text("--definitions definitions.json");
 }
 
 /// A file for each vhost, whatever it is called, or no file at all.
@@ -159,13 +159,13 @@ fn any_vhost_has_a_file_that_is_found_again() {
     let last = topo.path(&format!("specs/{}", written[3]));
     std::fs::remove_file(&last).unwrap();
     std::fs::create_dir_all(last.join("in-the-way")).unwrap();
-    topo.run(with(&["--out", "specs", "--force"])).expect_code(64).expect_error("is a folder, and nothing was written");
+    topo.run(with(&["--out", "specs", "--force"])).expect_code(64).expect_error("is a directory; nothing was written");
     assert_eq!(std::fs::read_dir(topo.path("specs")).unwrap().count(), 3);
 }
 
 #[test]
 fn what_is_no_definitions_file_is_told_as_what_it_is() {
-    let nothing = "it has neither queues nor exchanges nor bindings nor vhosts";
+    let nothing = "it contains no queues, exchanges, bindings or vhosts";
     for (text, cause) in [
         ("{}", nothing),
         ("{\"name\": \"shop\", \"version\": \"1.0.0\"}", nothing),
@@ -173,9 +173,9 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
         ("{\"queues\": [", "EOF while parsing"),
     ] {
         let topo = Topo::offline().file("definitions.json", text);
-        topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
+        topo.run(FROM).expect_code(65).expect_error("is not a usable definitions file").expect_text(cause);
     }
-    let hint = "what `rabbitmqctl export_definitions FILE` writes, or GET /api/definitions answers";
+    let hint = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
     let spec = Topo::offline().file("definitions.json", SHOP);
     spec.run(FROM).expect_code(65).expect_text("caused by: it is a spec").expect_text(hint);
     spec.run(["plan", "--against", "definitions.json", "definitions.json"]).expect_code(65).expect_text("it is a spec");
@@ -184,7 +184,7 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
     let topo = Topo::offline();
     for (bytes, cause) in [(&b"\xff\xfe{\0}\0"[..], "it is UTF-16"), (b"{\"a\": \"\xe9\"}", "it is not UTF-8")] {
         std::fs::write(topo.path("definitions.json"), bytes).unwrap();
-        topo.run(FROM).expect_code(65).expect_error("is not a definitions file").expect_text(cause);
+        topo.run(FROM).expect_code(65).expect_error("is not a usable definitions file").expect_text(cause);
     }
     std::fs::write(topo.path("definitions.json"), format!("\u{feff}{}", definitions())).unwrap();
     assert_eq!(topo.run(with(&["--vhost", "shop", "-q"])).expect_code(0).stdout, SHOP);
@@ -192,9 +192,9 @@ fn what_is_no_definitions_file_is_told_as_what_it_is() {
     topo.run(["export", "--definitions", "folder"])
         .expect_code(64)
         .expect_error("cannot read folder")
-        .expect_text("it is a folder");
+        .expect_text("it is a directory");
     let missing = topo.run(with(&["--vhost", "nope"])).expect_code(1);
-    missing.expect_error("there is no vhost `nope`").expect_text("there is `/`, `shop`");
+    missing.expect_error("vhost `nope` does not exist").expect_text("existing vhosts: `/`, `shop`");
     topo.run(with(&["--vhost", "shpo"])).expect_code(1).expect_text("did you mean `shop`?");
 }
 
@@ -219,7 +219,7 @@ fn what_a_spec_does_not_know_is_counted() {
         "1 vhost limit: max-queues 9",
         "1 vhost tag: production",
         "1 repeated queue: q",
-        "1 binding to what is not there: e ─ k → gone",
+        "1 binding to objects that do not exist: e ─ k → gone",
     ] {
         assert!(output.says(&format!("not in the spec: {line}")), "{line}\n{output}");
         assert!(topo.read("spec.yaml").contains(&format!("#   {line}\n")), "{line}");
@@ -278,13 +278,13 @@ fn retry_queue_that_queues_share_is_no_retry_of_one() {
     let exchanges = [exchange("ev", "topic"), exchange("retry", "topic")];
     let file = |queues: Vec<serde_json::Value>| json!({"vhosts": [{"name": "/"}], "queues": queues, "exchanges": exchanges, "bindings": bindings});
     let (spec, _) = export_of(file(vec![queue("a"), queue("b"), queue("c"), wait.clone()]));
-    assert!(spec.contains("messages wait here 5s, and then go on to exchange `ev`"), "{spec}");
-    assert!(!spec.contains("made by hand") && !spec.contains("delays"), "{spec}");
+    assert!(spec.contains("messages wait here 5s, and then go to exchange `ev`"), "{spec}");
+    assert!(!spec.contains("manual retr") && !spec.contains("delays"), "{spec}");
     // The workers' queues dead-letter to it.
     let rejecting = |name: &str| object(json!({"name": name}), json!({"x-dead-letter-exchange": "retry"}));
     let (spec, _) = export_of(file(vec![rejecting("a"), rejecting("b"), queue("c"), wait]));
-    let shared = "a retry made by hand that queues share: what `a`, `b` reject waits here 5s, and then goes on to exchange \
-                  `ev`, which routes it to every queue with a matching binding";
+    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here 5s, and then go to exchange \
+                  `ev`, which routes them to every queue with a matching binding";
     assert!(spec.contains(shared) && !spec.contains("delays"), "{spec}");
 }
 
@@ -341,11 +341,8 @@ fn entry_that_the_broker_would_refuse_is_named_with_its_line() {
     let file = "{\n  \"rabbit_version\": \"3.10.8\",\n  \"queues\": [\n    {\"name\": \"ok\", \"vhost\": \"/\", \"durable\": true, \
                 \"auto_delete\": false},\n    {\"name\": \"work\", \"vhost\": \"/\"}\n  ]\n}\n";
     let topo = Topo::offline().file("definitions.json", file);
-    topo.run(FROM)
-        .expect_code(65)
-        .expect_error("definitions.json is not a definitions file that can be used")
-        .expect_text(
-            "queue `work` (line 5): missing field `durable`, for which RabbitMQ 3.10.8 has no default (4.0 has)",
-        );
+    topo.run(FROM).expect_code(65).expect_error("definitions.json is not a usable definitions file").expect_text(
+        "queue `work` (line 5): missing field `durable`, which has no default in RabbitMQ 3.10.8 (only from 4.0 on)",
+    );
     topo.run(with(&["--broker-version", "4.0.5"])).expect_code(0).expect_text("work");
 }

@@ -103,7 +103,7 @@ fn a_saved_plan_is_drawn_with_its_marks() {
     let unread = topo.run(["graph", "--plan", "topology.yaml"]).expect_code(65).expect_no_result();
     unread.expect_error("topology.yaml is not a plan");
     let other = topo.run(["graph", "--plan", "plan.json", "--vhost", "other"]).expect_code(64).expect_no_result();
-    other.expect_error("the plan is not for vhost `other`").expect_text("it is for shop");
+    other.expect_error("the plan does not contain vhost `other`").expect_text("it is for shop");
 }
 
 /// A plan in which nothing has a mark would look as if it did nothing.
@@ -116,10 +116,13 @@ fn that_policies_are_not_drawn_is_said() {
         topo.run(["plan", "--against", "live.json", "--broker-version", "4.0", "--out", "plan.json"]).expect_code(0);
         topo.run(["graph", "--plan", "plan.json"]).expect_code(0).stderr
     };
-    assert_eq!(drawn(&policy("a")), "1 policy changes; it is not drawn; what it sets anew is marked\n");
+    assert_eq!(
+        drawn(&policy("a")),
+        "1 policy changes; policies are not drawn, but the settings that it changes are marked\n"
+    );
     assert_eq!(
         drawn(&(policy("a") + &policy("b"))),
-        "2 policies change; they are not drawn; what they set anew is marked\n"
+        "2 policies change; policies are not drawn, but the settings that they change are marked\n"
     );
 }
 
@@ -160,7 +163,7 @@ fn only_what_is_near_a_queue() {
     assert_eq!(names(&["--focus", "legacy"]), ["rest<", "legacy<"]);
     run(&["--depth", "2"]).expect_code(64).expect_no_result();
     let far = run(&["--focus", "orders", "--depth", "x"]).expect_code(64).expect_no_result();
-    far.expect_text("it is not a whole number; write one such as 2");
+    far.expect_text("not a whole number; use a number such as 2");
 }
 
 #[test]
@@ -180,10 +183,10 @@ fn a_file_is_written_as_it_is_named() {
     assert!(topo.read("b.svg").starts_with("digraph"));
     // What would not be what its name says is not written.
     for (name, hint) in
-        [("c.png", "rsvg-convert -f png"), ("c.PDF", "rsvg-convert -f pdf"), ("c.txt", "name it .svg, .dot")]
+        [("c.png", "rsvg-convert -f png"), ("c.PDF", "rsvg-convert -f pdf"), ("c.txt", "use the extension .svg, .dot")]
     {
         let refused = topo.run(["graph", "--out", name]).expect_code(64).expect_no_result();
-        refused.expect_error("`topo graph` does not draw .").expect_text(hint);
+        refused.expect_error("topo graph cannot write .").expect_text(hint);
         assert!(!topo.path(name).exists(), "{name}");
     }
     topo.run(["graph", "--out", "c.txt", "--format", "dot"]).expect_code(0);
@@ -205,7 +208,7 @@ fn only_a_picture_is_replaced_without_a_word() {
     for name in ["topology.yaml", "page.md"] {
         let before = topo.read(name);
         let refused = topo.run(["graph", "topology.yaml", "--out", name]).expect_code(64).expect_no_result();
-        refused.expect_error("is there already, and is no picture of topo's").expect_text("--force");
+        refused.expect_error("already exists and was not written by topo graph").expect_text("--force");
         assert_eq!(topo.read(name), before);
     }
     topo.run(["graph", "--out", "page.md", "--force"]).expect_code(0);
@@ -333,7 +336,7 @@ fn what_github_does_not_draw_is_said() {
     }
     let topo = Topo::offline().spec(&spec);
     let output = topo.run(["graph"]).expect_code(0);
-    assert!(output.stderr.contains("GitHub draws no more than 500"), "{output}");
+    assert!(output.stderr.contains("GitHub renders at most 500"), "{output}");
     let svg = topo.run(["graph", "--format", "svg"]).expect_code(0);
     assert_eq!(svg.stderr, "");
 }
@@ -395,5 +398,5 @@ fn retries_made_by_hand_are_retries_in_a_plan_too() {
     let gone = gone.expect_text("label=\"- wait\\nclassic queue · ttl 5s\"");
     let gone = gone.expect_text("tooltip=\"wait → work\\nretry, out and back\\ndeleted\"");
     // The broker drops what is rejected then: the queue of that name is gone.
-    gone.expect_text("label=\"work\\nclassic queue · dead letters arrive nowhere\"");
+    gone.expect_text("label=\"work\\nclassic queue · dead-lettered messages are unroutable\"");
 }

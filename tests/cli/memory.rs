@@ -76,5 +76,5 @@ fn spec_with_a_long_list_argument_is_refused() {
     let list = "1,".repeat(10_000);
     let spec = format!("version: 1\nvhost: /\nqueues: {{q: {{type: classic, arguments: {{x-list: [{list}]}}}}}}\n");
     let output = Topo::offline().spec(&spec).run(["validate"]).expect_code(65);
-    assert!(output.says("`x-list` holds more than 10,000 values"), "{output}");
+    assert!(output.says("`x-list` contains more than 10,000 values"), "{output}");
 }

@@ -30,16 +30,16 @@ impl Retry<'_> {
     }
 }
 
-/// The strategies of `` `strategy: ladder` or `strategy: republish` would work here``; nothing without such a hint.
+/// The strategies of the hint ``use `strategy: ladder` or `strategy: republish` ``; `None` without such a hint.
 fn named(output: &Output, before: &str) -> Option<BTreeSet<String>> {
     let hint = output.stderr.lines().find_map(|line| line.trim().strip_prefix("= help: "))?;
-    let list = hint.strip_suffix(" would work here")?.strip_prefix(before)?;
+    let list = hint.strip_prefix(before)?.strip_prefix("use ").filter(|list| list.starts_with("`strategy: "))?;
     Some(
         list.split(" or ").map(|it| it.trim_matches('`').strip_prefix("strategy: ").unwrap_or(it).to_owned()).collect(),
     )
 }
 
-/// What each strategy says to that.
+/// Validates the retry with each strategy.
 fn all_validated(retry: Retry<'_>, topo: &Topo, version: &str) -> [(&'static str, Output); 4] {
     STRATEGIES.map(|strategy| (strategy, retry.validated(topo, strategy, version)))
 }
@@ -68,7 +68,7 @@ fn a_refused_strategy_names_exactly_those_that_validate() {
                 let expected = works(&outputs);
                 for (strategy, output) in &outputs {
                     let case = format!("{kind} {count} {keys}{schedule} {strategy} on {version}");
-                    if let Some(named) = named(output, "without delays, ") {
+                    if let Some(named) = named(output, "remove the delays and ") {
                         assert!(expected.is_empty(), "{case}: {output}");
                         let bare = all_validated(Retry { schedule: "", ..retry }, &topo, version);
                         assert_eq!(named, works(&bare), "{case}: {output}");
@@ -84,13 +84,13 @@ fn a_refused_strategy_names_exactly_those_that_validate() {
     assert!(as_it_is > 20 && without_delays > 10, "{as_it_is} and {without_delays} hints were looked at");
 }
 
-/// Each sentence that a type or a version is the reason for.
+/// Checks each error that is caused by a queue type or a version.
 #[test]
 fn a_type_or_a_version_that_cannot_is_named() {
     let topo = Topo::offline();
     let even = ", delays: [1s, 2s]";
     let (classic, quorum) =
-        ("a queue that counts deliveries, and queue `work` is a classic queue", "needs RabbitMQ 4.3, and this is");
+        ("a queue that counts deliveries, but queue `work` is a classic queue", "needs RabbitMQ 4.3, the broker is");
     for (version, kind, strategy, schedule, sentence, named) in [
         ("4.3.6", "classic", "redeliver", "", classic, "`strategy: republish`"),
         ("4.3.6", "classic", "delayed", even, classic, "`strategy: ladder` or `strategy: republish`"),
@@ -99,7 +99,7 @@ fn a_type_or_a_version_that_cannot_is_named() {
         ("3.8.9", "quorum", "delayed", even, quorum, "`strategy: ladder` or `strategy: republish`"),
     ] {
         let output = Retry { kind, count: 3, keys: "", schedule }.validated(&topo, strategy, version).expect_code(65);
-        output.expect_text(sentence).expect_text(&format!("{named} would work here"));
+        output.expect_text(sentence).expect_text(&format!("use {named}"));
     }
     // A count alone, which a classic queue does not keep.
     topo.rewrite("queues: {work: {type: classic, maxRetries: 3, deadLetter: none}}\n");
@@ -119,7 +119,7 @@ fn a_type_or_a_version_that_cannot_is_named() {
     topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(0);
 }
 
-/// A ladder's letters keep their keys, so they need an exchange that takes every key.
+/// Dead-lettered messages of a ladder keep their keys, so they need an exchange that routes every key.
 #[test]
 fn a_direct_dead_letter_exchange_is_refused_under_a_ladder_alone() {
     let topo = Topo::offline();
@@ -136,7 +136,7 @@ fn a_direct_dead_letter_exchange_is_refused_under_a_ladder_alone() {
         ));
         let output = topo.run(["validate", "--broker-version", "4.3.6"]).expect_code(code);
         if code != 0 {
-            output.expect_text("which direct exchange `dead.dlx` would not know").expect_text("let it be a fanout");
+            output.expect_text("which direct exchange `dead.dlx` does not route").expect_text("use a fanout exchange");
         }
     }
 }

@@ -70,7 +70,7 @@ fn sentences_fit_the_screen_and_stay_whole_words() {
         let (_, note) = noted.stdout.split_once("\ninfo ").unwrap_or_else(|| panic!("no note: {noted}"));
         let note: Vec<&str> = note.lines().take_while(|line| !line.is_empty()).collect();
         assert!(note.iter().all(|line| line.chars().count() <= columns), "{noted}");
-        let said = "queues/shop/orders.work.retry.1.5s it was made without x-dead-letter-strategy and x-overflow";
+        let said = "queues/shop/orders.work.retry.1.5s it was created without x-dead-letter-strategy and x-overflow";
         assert!(words(&noted).contains(said), "{noted}");
     }
 }
@@ -110,7 +110,7 @@ policies:
         expect_file(&output, name);
     }
     let output = run("--short");
-    output.expect_text("1 inside `owns`, not declared: kept without --prune").expect_no_text("orders.old");
+    output.expect_text("1 unmanaged, matches `owns`: kept without --prune").expect_no_text("orders.old");
     // The lines of the whole plan are counted in the same words; a file beside it is whole.
     let output = run("--short --also text=whole.txt --also markdown=plan.md");
     let summary = output.stdout.lines().find(|line| line.starts_with("Plan: ")).unwrap_or_else(|| panic!("{output}"));

@@ -27,13 +27,13 @@ fn every_usage_error_is_64_and_one_sentence() {
     for (line, expected) in [
         ("plan --nope", "unexpected argument '--nope'"),
         ("plann", "unrecognized subcommand 'plann'"),
-        ("plan --timeout soon", "write 500ms, 30s or 5m"),
-        ("plan --timeout 5x", "write 500ms, 30s or 5m"),
-        ("plan --timeout 0s", "nothing is done in no time"),
-        ("apply -y --lock-timeout soon", "write 500ms, 30s or 5m"),
+        ("plan --timeout soon", "use for example 500ms, 30s or 5m"),
+        ("plan --timeout 5x", "use for example 500ms, 30s or 5m"),
+        ("plan --timeout 0s", "must be greater than zero"),
+        ("apply -y --lock-timeout soon", "use for example 500ms, 30s or 5m"),
         ("plan --allow danger", "`danger` is not a hazard"),
         ("plan --recreate orders", "write ADDRESS=ifEmpty"),
-        ("plan --recreate queues/v/orders=burn", "`burn` is none of"),
+        ("plan --recreate queues/v/orders=burn", "`burn` is not one of"),
         ("plan --recreate orders=discard", "--recreate"),
         ("plan --recreate queues/v/q=ifEmpty --recreate queues/v/q=migrate", "is given twice: =ifEmpty and =migrate"),
         ("plan --target orders", "write queues/VHOST/NAME"),
@@ -45,23 +45,23 @@ fn every_usage_error_is_64_and_one_sentence() {
         ("plan --url amqp://localhost", "must start with http:// or https://"),
         ("plan --url localhost:15672", "must start with http:// or https://"),
         ("plan --url http://", "the URL cannot be read"),
-        ("plan --vhost other --against empty", "no spec is for vhost `other`"),
+        ("plan --vhost other --against empty", "no spec declares vhost `other`"),
         ("plan --against missing.json", "cannot read missing.json"),
-        ("plan --password secret", "a password is never an argument"),
-        ("plan --password=secret", "a password is never an argument"),
-        ("plan -p secret --against empty", "a password is never an argument"),
-        ("apply", "there is no terminal to ask on"),
+        ("plan --password secret", "a password cannot be passed as an argument"),
+        ("plan --password=secret", "a password cannot be passed as an argument"),
+        ("plan -p secret --against empty", "a password cannot be passed as an argument"),
+        ("apply", "no terminal is available to ask for confirmation"),
         ("apply --abort queues/shop/orders", "topo apply --abort queues/shop/orders --yes"),
         ("apply --plan p.json --prune", "cannot be used with"),
         ("apply --plan p.json topology.yaml", "cannot be used with"),
         ("apply --plan p.json --lint no-dead-letter=off", "'--plan <FILE>' cannot be used with '--lint <RULE=LEVEL>'"),
         ("apply --plan p.json --fail-on warning", "'--plan <FILE>' cannot be used with '--fail-on <LEVEL>'"),
         ("apply --abort queues/shop/orders --fail-on error", "cannot be used with"),
-        ("apply -y --lint no-such-rule=off", "`no-such-rule` is no rule"),
+        ("apply -y --lint no-such-rule=off", "`no-such-rule` is not a rule"),
         ("-q -v plan", "cannot be used with"),
         ("plan --color sometimes", "invalid value 'sometimes'"),
         ("apply -y --lock-name=", "a value is required"),
-        ("destroy", "does not destroy"),
+        ("destroy", "no command that deletes all objects of a spec"),
         ("-V", "unexpected argument '-V'"),
     ] {
         let output = topo().run(words(line)).expect_code(64).expect_no_result().expect_no_text("secret");
@@ -190,9 +190,9 @@ fn files_that_are_no_specs_are_65() {
     std::fs::write(topo.path("binary.yaml"), b"\0\x01\x02").unwrap();
     for (file, expected) in [
         ("missing.yaml", "cannot read missing.yaml"),
-        ("empty.yaml", "says nothing"),
-        ("blank.yaml", "says nothing"),
-        ("folder", "there is no .yaml or .yml file in folder"),
+        ("empty.yaml", "is empty"),
+        ("blank.yaml", "is empty"),
+        ("folder", "no .yaml or .yml file in folder"),
         ("latin.yaml", "`latin.yaml` is not UTF-8"),
         ("binary.yaml", "binary.yaml:1:1"),
     ] {
@@ -213,8 +213,8 @@ fn files_that_are_no_specs_are_65() {
 fn no_spec_at_all_says_where_it_is_looked_for() {
     let output = Topo::offline().run(["plan"]).expect_code(64).expect_no_result();
     output
-        .expect_error("there is no topology.yaml and no topology/ here")
-        .expect_text("hint: name one: topo plan FILE");
+        .expect_error("the current directory has no topology.yaml and no topology/")
+        .expect_text("hint: specify one: topo plan FILE");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn variables_come_from_flags_files_and_the_environment() {
     topo.run(["validate", "--var-file", "missing"]).expect_code(65).expect_error("cannot read missing");
     // What a shell would read in another way, and what would set nothing.
     for (line, error, hint) in [
-        ("export SHOP=a", "vars:1: the name of a variable has no blanks", "write SHOP=a"),
+        ("export SHOP=a", "vars:1: variable names cannot contain spaces", "write SHOP=a"),
         ("SHOP=\"a\"", "vars:1: the quotes would be part of the value", "write SHOP=a"),
         ("SHOP='a'", "vars:1: the quotes would be part of the value", "write SHOP=a"),
     ] {
@@ -272,7 +272,7 @@ fn variables_come_from_flags_files_and_the_environment() {
         topo.run(["validate", "--var-file", "vars"]).expect_code(64).expect_error(error).expect_text(hint);
     }
     let typo = topo.run(["validate", "--var", "SHPO=a"]).expect_code(64);
-    typo.expect_error("no spec has a variable `SHPO`").expect_text("did you mean `SHOP`?");
+    typo.expect_error("--var sets `SHPO`, but no spec uses this variable").expect_text("did you mean `SHOP`?");
     topo.env("TOPO_VAR", "OTHER=a").run(["validate"]).expect_code(0);
 }
 
@@ -303,7 +303,7 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         link(target, "specs/below/link.yaml");
         for line in [["validate", "specs"], ["validate", "specs/below/link.yaml"]] {
             let output = topo.run(line).expect_code(65).expect_no_result().expect_no_text("hush");
-            output.expect_error("specs/below/link.yaml is a symbolic link").expect_text("name the target itself");
+            output.expect_error("specs/below/link.yaml is a symbolic link").expect_text("specify the target itself");
         }
         std::fs::remove_file(topo.path("specs/below/link.yaml")).unwrap();
     }
@@ -333,7 +333,7 @@ fn a_command_without_a_spec_says_how_to_name_one() {
     for (line, command) in [("validate", "validate"), ("plan", "plan"), ("apply -y", "apply"), ("contract", "contract")]
     {
         let output = Topo::offline().run(words(line)).expect_code(64);
-        output.expect_text(&format!("name one: topo {command} FILE"));
+        output.expect_text(&format!("specify one: topo {command} FILE"));
     }
 }
 

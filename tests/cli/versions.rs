@@ -90,31 +90,31 @@ fn a_person_sees_the_line_and_what_to_do() {
     assert_eq!(
         output.stderr,
         r"warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since
-                            RabbitMQ 4.3: 3.10.25 keeps it and does nothing
+                            RabbitMQ 4.3: 3.10.25 stores it and ignores it
  --> topology.yaml:8:5
   |
 8 |     delayedRetryType: failed
   |     ^^^^^^^^^^^^^^^^
   |
-  = help: take `delayedRetryType` out until the broker is 4.3
+  = help: remove `delayedRetryType` until the broker is 4.3
 
 warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-min` since
-                            RabbitMQ 4.3: 3.10.25 keeps it and does nothing
+                            RabbitMQ 4.3: 3.10.25 stores it and ignores it
  --> topology.yaml:9:5
   |
 9 |     delayedRetryMin: 5s
   |     ^^^^^^^^^^^^^^^
   |
-  = help: take `delayedRetryMin` out until the broker is 4.3
+  = help: remove `delayedRetryMin` until the broker is 4.3
 
-warning[unknown-argument]: queue `orders.mail`: no broker knows the argument `x-mesage-ttl`: it is
-                           kept, and does nothing
+warning[unknown-argument]: queue `orders.mail`: no broker supports the argument `x-mesage-ttl`: it
+                           is stored and has no effect
   --> topology.yaml:11:61
    |
 11 |   orders.mail: {type: classic, queueMode: lazy, arguments: {x-mesage-ttl: 60000}}
    |                                                             ^^^^^^^^^^^^
    |
-   = help: did you mean `x-message-ttl`? In a spec it is `messageTtl`
+   = help: did you mean `x-message-ttl`? In a spec, write `messageTtl`
 
 info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor exclusive are
                        deprecated from RabbitMQ 3.13 on, and refused by default from 4.3 on
@@ -123,7 +123,7 @@ info[transient-queue]: queue `orders.tmp`: queues that are neither durable nor e
 12 |   orders.tmp: {type: classic, durable: false}
    |                               ^^^^^^^
    |
-   = help: make it durable, with `expires` if it shall go by itself
+   = help: make it durable, with `expires` to delete it automatically
 
 warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated, and RabbitMQ 4.0
                                 refuses `ha-mode`
@@ -132,16 +132,16 @@ warning[mirrored-queue-policy]: policy `ha-all`: mirrored queues are deprecated,
 15 |   ha-all: {pattern: '^orders', definition: {ha-mode: all}}
    |                                             ^^^^^^^
    |
-   = help: take the `ha-` keys out, and use `type: quorum` for queues that must be replicated
+   = help: remove the `ha-` keys, and use `type: quorum` for queues that must be replicated
 
 error[refused-by-broker]: policy `limits`: a policy can apply to quorum_queues since RabbitMQ 3.12,
-                          this is 3.10.25
+                          the broker is 3.10.25
   --> topology.yaml:16:41
    |
 16 |   limits: {pattern: '^orders', applyTo: quorum_queues, definition: {maxLength: 1000}}
    |                                         ^^^^^^^^^^^^^
    |
-   = help: apply it to queues
+   = help: use `applyTo: queues`
 
 "
     );
@@ -154,7 +154,7 @@ fn the_assumed_version_is_said() {
     assert!(
         output
             .stdout
-            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known: --broker-version says another.\n")
+            .ends_with("Valid. Checked for RabbitMQ 4.3.6, the newest known; set another with --broker-version.\n")
     );
     assert_eq!(output.stderr, "");
     let output = fine.run(["validate", "--format", "json"]).expect_code(0).json();
@@ -181,7 +181,7 @@ fn versions_that_are_not_supported_or_not_known() {
         let line = ["plan", "--against", "empty", "--broker-version", version];
         topo().run(line).expect_code(64).expect_no_result().expect_text(supported);
     }
-    let note = "info: RabbitMQ 5.0.0 is newer than all that this topo knows; it is taken to behave as 4.3";
+    let note = "info: RabbitMQ 5.0.0 is newer than the versions that this topo knows; topo assumes the behavior of 4.3";
     let topo = Topo::offline().spec("queues: {orders: {type: quorum}}\n");
     topo.run(["validate", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
     topo.run(["plan", "--against", "empty", "--broker-version", "5.0"]).expect_code(0).expect_text(note);
@@ -189,7 +189,7 @@ fn versions_that_are_not_supported_or_not_known() {
     let file = json!({"rabbit_version": "3.7.28", "vhosts": [{"name": "/"}], "queues": []}).to_string();
     let topo = topo.file("old.json", &file);
     let output = topo.run(["plan", "--against", "old.json"]).expect_code(65).expect_no_result();
-    output.expect_text("it is of RabbitMQ 3.7.28; topo supports 3.8 and later");
+    output.expect_text("it was written by RabbitMQ 3.7.28; topo supports 3.8 and later");
     topo.run(["plan", "--against", "old.json", "--broker-version", "3.8"]).expect_code(0);
 }
 
@@ -210,10 +210,10 @@ fn a_plan_has_the_warnings_beside_it() {
     assert_eq!(
         first.join(" "),
         "warning[no-effect-setting]: queue `orders.work`: quorum queues read `x-delayed-retry-type` since RabbitMQ 4.3: \
-         4.0.9 keeps it and does nothing topology.yaml:8"
+         4.0.9 stores it and ignores it topology.yaml:8"
     );
     assert!(
-        output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec it is `messageTtl`\n"),
+        output.stderr.contains("\n  hint: did you mean `x-message-ttl`? In a spec, write `messageTtl`\n"),
         "{output}"
     );
     let markdown = topo().run(line.into_iter().chain(["--format", "markdown"])).expect_code(0);

@@ -239,7 +239,7 @@ fn a_fork_gets_no_plan() {
     github.refuse_writes(403);
     let fork = job.uses(&[PLAN, ("username", "topo-plan"), ("password", ""), INSTALLED]).expect_code(64);
     assert_eq!(fork.output("result"), "failed");
-    assert!(fork.summary.contains("there is no password for user `topo-plan`"), "{fork:#?}");
+    assert!(fork.summary.contains("no password was given for user `topo-plan`"), "{fork:#?}");
     fork.expect_log("::warning title=topo::GitHub answered 403: the job may not comment");
 }
 

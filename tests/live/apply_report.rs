@@ -42,7 +42,7 @@ fn a_partial_run_lists_everything_and_can_be_run_again() {
     let mut again = next_command(&partial.stdout);
     assert_eq!(again[0], "apply");
     again.push("-y".to_owned());
-    topo.run(again.iter().map(String::as_str)).expect_code(0).expect_text("Applied: 3 of 3 steps done. Read back");
+    topo.run(again.iter().map(String::as_str)).expect_code(0).expect_text("Applied: 3 of 3 steps done. Verified");
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
 
@@ -130,7 +130,7 @@ fn without_a_terminal_somebody_must_have_said_yes() {
     // At once: before the spec is read, before anybody is asked.
     let topo = Topo::offline().url("http://192.0.2.1:15672").timeout(Duration::from_secs(5));
     let refused = topo.run(["apply", "missing.yaml"]).expect_code(64);
-    refused.expect_text("there is no terminal to ask on").expect_text("topo apply --yes");
+    refused.expect_text("no terminal is available to ask for confirmation").expect_text("topo apply --yes");
     let vhost = Node::shared().vhost("yes");
     let topo = Topo::new(&vhost).spec(SPEC).env("TOPO_YES", "true").env("TOPO_ALLOW", "message-loss");
     topo.run(["apply"]).expect_code(64);
@@ -147,7 +147,7 @@ fn a_dry_run_changes_nothing() {
     topo.run(["apply", "--dry-run"]).expect_code(0).expect_text("Plan: 3 objects and 2 bindings to create");
     assert_eq!(proxy.count(&any()), proxy.count(&gets()));
     let destroy = topo.run(["destroy"]).expect_code(64);
-    destroy.expect_text("list what shall go under `removed:`").expect_text("topo apply --prune");
+    destroy.expect_text("list the objects to delete under `removed:`").expect_text("topo apply --prune");
     assert_eq!(vhost.names("queues"), [""; 0]);
 }
 
@@ -214,7 +214,7 @@ fn a_signal_lets_the_step_end_and_the_report_come() {
         let at = puts().path(&format!("/{}/orders", vhost.name()));
         let stopped = interrupted(&topo, &proxy, at, signal, &[]).expect_code(4);
         let stopped = stopped
-            .expect_text("stopping after the step under way")
+            .expect_text("stopping after the current step")
             .expect_text("  done          declare exchange orders\n")
             .expect_text("  not attempted declare queue a\n");
         stopped.expect_text("Interrupted: 1 of 5 steps done, 0 failed, 4 not attempted.");
@@ -286,7 +286,7 @@ fn a_signal_before_a_recreate_deletes_takes_back_what_was_prepared() {
     let at = puts().path("q.topo.keep");
     let stopped = interrupted(&topo, &proxy, at, "TERM", &["--allow=routing-gap"]);
     assert_eq!(stopped.code, Some(130), "{stopped}");
-    stopped.expect_text("  taken back    declare exchange q.topo.keep\n");
+    stopped.expect_text("  rolled back   declare exchange q.topo.keep\n");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
     assert_eq!((vhost.names("exchanges"), vhost.list("bindings").len()), (Vec::new(), 1));
 }

@@ -30,7 +30,7 @@ fn nothing_but_a_yes_is_one() {
     for keys in ["y\n", "Y\n", "yes\n"] {
         let output = typed(&vhost, SPEC, "apply", keys).expect_code(0);
         output
-            .expect_text(&format!("Apply this to {}? [y/N]", vhost.node().url()))
+            .expect_text(&format!("Apply these changes to {}? [y/N]", vhost.node().url()))
             .expect_text("Applied: 1 of 1 step done.");
         vhost.http().delete(&vhost.path("queues", &["orders"])).expect_status(204);
     }
@@ -73,7 +73,9 @@ fn where_messages_can_be_lost_the_vhosts_name_is_typed() {
     let apply = "apply --allow message-loss,routing-gap,consumer-disruption";
     for keys in ["y\n", "\n", "yes\n", "other\n"] {
         let output = typed(&vhost, spec, apply, keys).expect_code(1);
-        output.expect_text(&format!("Type the vhost's name ({}) to go on:", vhost.name())).expect_text("not confirmed");
+        output
+            .expect_text(&format!("Type the name of the vhost ({}) to continue:", vhost.name()))
+            .expect_text("not confirmed");
         assert_eq!(amqp.ready("orders"), 1, "{keys:?}");
     }
     typed(&vhost, spec, apply, &format!("{}\n", vhost.name())).expect_code(0);

@@ -309,7 +309,7 @@ fn what_is_held_is_held_by_somebody() {
         let screen = screen.expect_text("2 messages (1 unacknowledged) · no consumer listed");
         let screen =
             screen.expect_text("! consumer-disruption").expect_text("1 message is unacknowledged, and no consumer");
-        screen.expect_text("by basic.get").expect_text(&format!("--allow consumer-disruption@{address}"));
+        screen.expect_text("with basic.get").expect_text(&format!("--allow consumer-disruption@{address}"));
         let refused = topo.run(["apply", "-y", &recreate, "--allow=message-loss,routing-gap"]).expect_code(3);
         refused.expect_text("consumer-disruption");
     }
@@ -336,7 +336,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
         "3600000 (1h) → 1800000 (30m)".to_owned(),
         "3 messages (2 unacknowledged) · 2 consumers (127.0.0.1".to_owned(),
         "messageTtl: 1h".to_owned(),
-        "in place: the smaller of argument and policy holds".to_owned(),
+        "in place: the smaller of argument and policy applies".to_owned(),
         "definition: {messageTtl: 30m}".to_owned(),
         format!("--recreate {address}=ifEmpty"),
         format!("--recreate {address}=discard"),
@@ -350,7 +350,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     assert_eq!(change["kind"], "recreate");
     assert_eq!((&change["live"]["messages"], &change["live"]["unacknowledged"]), (&3.into(), &2.into()));
     assert_eq!(change["live"]["consumers"].as_array().map(Vec::len), Some(2));
-    assert_eq!(change["kept"]["undeclared"].as_array().map(Vec::len), Some(1));
+    assert_eq!(change["kept"]["unmanaged"].as_array().map(Vec::len), Some(1));
     let kinds: Vec<&str> =
         plan["vhosts"][0]["hazards"].as_array().unwrap().iter().filter_map(|hazard| hazard["kind"].as_str()).collect();
     assert_eq!(kinds, ["message-loss", "routing-gap", "consumer-disruption"]);
@@ -359,7 +359,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
         assert!(shown.stdout.contains(&format!("--allow {kind}@{address}")), "{shown}");
     }
     let refused = topo.run(["plan", "--detailed-exitcode", &format!("--recreate={address}=ifEmpty")]).expect_code(3);
-    refused.expect_text("it holds 3 messages, so `ifEmpty` leaves it alone");
+    refused.expect_text("it holds 3 messages, so `ifEmpty` does not recreate it");
     drop((screen, consumers));
     assert_eq!(amqp.ready("orders"), 3);
 }

@@ -32,7 +32,7 @@ fn messages_that_a_slow_tick_does_not_show_are_not_deleted() {
     // The count is of the last tick, which came before the messages.
     topo.run(["plan", &recreate]).expect_code(0).expect_text("0 messages");
     let output = topo.run(["apply", "-y", &recreate, ALLOWED]);
-    let output = output.expect_text("queue q was left alone: its count of messages is not current");
+    let output = output.expect_text("queue q was left alone: its message count is not current");
     output.expect_code(3).expect_text("set --tick-interval to the quorum_tick_interval of the broker");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], json!(null), "the old queue is still there");
     drop(held);

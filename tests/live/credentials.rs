@@ -84,7 +84,7 @@ fn a_fresh_brokers_own_user_needs_nothing_said() {
     let topo = without(&vhost).env("TOPO_USERNAME", "").env("TOPO_PASSWORD", "").env("TOPO_CA_CERT", "");
     topo.run(["plan", "--url", &Node::shared().url()]).expect_code(0);
     let output = topo.env("TOPO_USERNAME", "me").run(["plan"]).expect_code(64).expect_no_result();
-    output.expect_error("there is no password for user `me`").expect_text("hint: set TOPO_PASSWORD");
+    output.expect_error("no password was given for user `me`").expect_text("hint: set TOPO_PASSWORD");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_node_of_both_generations_of_the_file() {
         logged_in(&topo, &[], &default);
         logged_in(&topo, &["-N", "other"], &other);
         let output = topo.run(["plan", "-N", "third"]).expect_code(64).expect_no_result();
-        output.expect_error("there is no node `third` in it; it has default, other").expect_no_text("secret");
+        output.expect_error("no node `third`; the file contains default, other").expect_no_text("secret");
         let topo = topo.env("RABBITMQADMIN_NODE_ALIAS", "other");
         logged_in(&topo, &[], &other);
         let topo = topo.env("TOPO_NODE", "default");

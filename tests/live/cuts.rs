@@ -101,7 +101,7 @@ fn a_road_that_stays_cut_from_any_write_on_is_reported_as_it_is() {
                     match nth {
                         // The lock: nothing else is begun.
                         1 if output.code == Some(1) => {
-                            let output = output.expect_no_result().expect_error("the connection broke");
+                            let output = output.expect_no_result().expect_error("the connection was lost");
                             assert!(vhost.names("exchanges").is_empty(), "{output}");
                         }
                         // All is done, only the lock stays.
@@ -163,7 +163,7 @@ fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
     let proxy = Proxy::to(Node::shared()).on(any(), Fault::Status(503));
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
-    output.expect_error("the broker could not do GET /api/overview: 503 status 503 for the test");
+    output.expect_error("the broker failed to process GET /api/overview: 503 status 503 for the test");
     assert_eq!(proxy.count(&gets().path("/api/overview")), 5);
     // Of one object only: the rest of its wave is done, what waits for it is not begun.
     proxy.reset();
@@ -203,7 +203,7 @@ fn a_write_that_hangs_is_reported_as_perhaps_done() {
     let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::HangAfter);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let output = topo.run(["apply", "--yes", "--timeout", "3s"]).expect_code(4);
-    output.expect_error("stopped halfway").expect_text("the broker may have done it all the same");
+    output.expect_error("stopped halfway").expect_text("the broker may have executed it nevertheless");
     // It did.
     until("the queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
     proxy.reset();

@@ -111,7 +111,7 @@ impl<'node> Round<'node> {
             let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
             // Random, so that an argument that comes again comes in another vhost.
             let place = random.below(vhosts.len());
-            (place, family(&mut random, number, &snapshots[place].dialect))
+            (place, family(&mut random, number, &snapshots[place].profile))
         });
         let families = families.collect();
         Self { node, vhosts, families }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{Exchange, Scope, Topology};
 use topo::plan::document::Options;
-use topo::plan::{Activity, Request, Situation, VhostPlan, Wanted, plan_vhost};
+use topo::plan::{Activity, PlanContext, Request, VhostPlan, Wanted, plan_vhost};
 
 use super::disagreement::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
@@ -109,16 +109,16 @@ impl<'node> Road<'node> {
 /// Topo's plan for a topology, from what the broker shows.
 fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
     let wanted = Arc::new(Wanted { topology, scope, sources: Vec::new() });
-    let situation = Situation {
+    let context = PlanContext {
         current: &snapshot.topology,
         wanted: &wanted,
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        dialect: &snapshot.dialect,
+        profile: &snapshot.profile,
     };
-    let plan = plan_vhost(&situation, options);
+    let plan = plan_vhost(&context, options);
     let defect = plan.blocks.iter().find(|block| block.text.contains("defect in topo"));
     assert!(defect.is_none(), "{defect:?}");
     plan

@@ -3,7 +3,7 @@
 //! `TOPO_SEED` repeats a run.
 
 mod arguments;
-mod behaviour;
+mod arrange;
 mod by_type;
 mod case;
 mod patterns;
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use topo::behaviour::governing::chosen;
-use topo::behaviour::policy_keys::is_taken;
-use topo::behaviour::{Governed, Named, Policies, Source, effective_definition};
 use topo::model::{BrokerVersion, Policy, PolicyName, QueueType};
+use topo::rabbitmq::governing::chosen;
+use topo::rabbitmq::policy_keys::is_taken;
+use topo::rabbitmq::{Governed, Named, Policies, Source, effective_definition};
 
 use self::case::{Case, draw, keys};
 use crate::support::http::Answer;
@@ -176,7 +176,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let users = put(&vhost, "policies", &case.policies, &mut counts);
     let operators = put(&vhost, "operator-policies", &case.operator_policies, &mut counts);
     declare(&vhost, case);
-    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `behaviour::governing`.
+    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `rabbitmq::governing`.
     if !node.at_least(3, 9) {
         let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
         vhost.http().put(&vhost.path("policies", &["never"]), &never).expect_status(201);

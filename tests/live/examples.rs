@@ -10,7 +10,7 @@ fn every_example_is_applied() {
         let (head, rest) = text.split_once("\nvhost: ").unwrap_or_else(|| panic!("{}", folder.display()));
         let (_, rest) = rest.split_once('\n').unwrap();
         let topo = Topo::new(&vhost).file("topology.yaml", &format!("{head}\nvhost: '{{vhost}}'\n{rest}"));
-        topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker is as the spec says");
+        topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
         let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
         assert_eq!(plan.stderr, "", "{}", folder.display());
     }

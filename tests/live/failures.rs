@@ -244,11 +244,14 @@ fn answers_that_are_no_answers() {
     for (answer, words) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"rabbitmq_vers",
-            "understood",
+            "cannot parse the response",
         ),
-        ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n[1]", "understood"),
-        ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}", "which version"),
-        ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n", "understood"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n[1]",
+            "cannot parse the response",
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{}", "RabbitMQ version"),
+        ("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n", "cannot parse the response"),
         ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "not a RabbitMQ management API"),
         ("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
     ] {
@@ -265,7 +268,7 @@ fn what_the_environment_says_is_not_in_the_help() {
         topo.run(command.iter().copied()).expect_code(0).expect_no_text("hush");
     }
     let typed = topo.run(["plan", "--password", "hush"]).expect_code(64).expect_no_result().expect_no_text("hush");
-    typed.expect_error("a password is never an argument").expect_text("TOPO_PASSWORD");
+    typed.expect_error("a password cannot be passed as an argument").expect_text("TOPO_PASSWORD");
     let source = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/arguments.rs")).unwrap();
     assert!(!source.contains("env = \"TOPO_PASSWORD\""), "clap would repeat a wrong value");
 }

@@ -19,7 +19,7 @@ use crate::support::page::{file_name, root};
 use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost};
 
 /// A page, with the vhosts and users that it makes: they are gone afterwards.
-struct Story<'node> {
+struct Explanation<'node> {
     shell: Shell<'node>,
     vhosts: Vec<Vhost<'node>>,
     held: Option<(Held, Amqp)>,
@@ -28,7 +28,7 @@ struct Story<'node> {
 
 fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
     let node = Node::shared();
-    let mut story = Story {
+    let mut story = Explanation {
         shell: Shell::new(node),
         vhosts: vhosts.iter().map(|name| Vhost::to_come(node, name)).collect(),
         held: None,
@@ -71,7 +71,7 @@ fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
     page.expect(&updated);
 }
 
-impl<'node> Story<'node> {
+impl<'node> Explanation<'node> {
     fn vhost(&self, name: &str) -> &Vhost<'node> {
         self.vhosts.iter().find(|vhost| vhost.name() == name).unwrap_or_else(|| panic!("a vhost of the page: {name}"))
     }

@@ -56,10 +56,10 @@ fn the_static_binary_plans_applies_and_moves_messages() {
     let secure_url = node.tls_url().replace("localhost", "127.0.0.1");
     let secure = ["plan", "--url", &secure_url, "--client-cert", "client.pem", "--client-key", "client.key"];
     let refused = run(1, &secure);
-    assert!(refused.contains("an authority that is not trusted here"), "{refused}");
+    assert!(refused.contains("a CA that is not trusted"), "{refused}");
     let trusted: Vec<&str> = secure.into_iter().chain(["--ca-cert", "ca.pem"]).collect();
     assert!(run(0, &trusted).contains("No changes."));
-    // AMQP: a limit that cannot change on a live queue, with messages in it.
+    // AMQP: a limit that cannot change on an existing queue, with messages in it.
     vhost.amqp().fill("orders", 5);
     spec(8);
     let recreate = format!("queues/{}/orders=migrate", vhost.name());

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lapin::options::ExchangeDeclareOptions;
 
 use super::ownership::objects;
-use super::topic_permissions::{khepri, permissions, restrict};
+use crate::support::topic_permissions::{khepri, permissions, restrict};
 use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, until};
 
 /// Something to recreate, and who depends on it.
-struct Story {
+struct Explanation {
     hint: &'static str,
     /// Where it is told; nowhere on versions that cannot.
     node: fn() -> Option<&'static Node>,
@@ -27,7 +27,7 @@ struct Story {
 const SHORT: ExchangeDeclareOptions =
     ExchangeDeclareOptions { auto_delete: true, durable: true, internal: false, nowait: false, passive: false };
 
-const QUEUE: Story = Story {
+const QUEUE: Explanation = Explanation {
     hint: "killed-queue",
     node: || Some(Node::shared()),
     spec: "exchanges:\n  mine: {type: topic}\n  lonely: {external: true}\nqueues:\n  q:\n    type: classic\n    \
@@ -50,7 +50,7 @@ const QUEUE: Story = Story {
     is_new: |vhost| vhost.queue("q")["arguments"]["x-max-length"] == 2,
 };
 
-const EXCHANGE: Story = Story {
+const EXCHANGE: Explanation = Explanation {
     hint: "killed-exchange",
     node: || Some(Node::shared()),
     spec: "exchanges:\n  hub: {type: direct, onConflict: discard}\nqueues:\n  q: {type: classic, bindings: [{exchange: \
@@ -71,7 +71,7 @@ const EXCHANGE: Story = Story {
 };
 
 /// A broker with Khepri deletes the topic permissions with the exchange.
-const RESTRICTED: Story = Story {
+const RESTRICTED: Explanation = Explanation {
     hint: "killed-restricted",
     node: khepri,
     spec: "exchanges:\n  hub: {type: topic, alternateExchange: amq.fanout, onConflict: discard}\nqueues:\n  q: {type: \
@@ -86,7 +86,7 @@ const RESTRICTED: Story = Story {
     is_new: |vhost| vhost.exchange("hub")["arguments"]["alternate-exchange"] == "amq.fanout",
 };
 
-impl Story {
+impl Explanation {
     fn begin(&self) -> (Vhost<'static>, BTreeSet<String>, Proxy) {
         let node = (self.node)().expect("a version that can");
         let vhost = node.vhost(self.hint);
@@ -210,7 +210,7 @@ fn topic_permissions_are_restored_after_a_kill_at_any_request() {
 }
 
 /// A run of that story, killed when the old object was just deleted.
-fn killed_when_deleted(story: &Story, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
+fn killed_when_deleted(story: &Explanation, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
     let (vhost, expected, proxy) = story.begin();
     let topo = story.topo(&vhost).through(&proxy);
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
@@ -231,7 +231,7 @@ fn a_saved_plan_finishes_what_a_kill_left() {
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
     // The plan was made through a proxy, which has another URL.
     let again = apply.into_iter().chain(["--allow-other-broker"]);
-    topo.run(again).expect_code(0).expect_text("an earlier recreate of queue q was cut short");
+    topo.run(again).expect_code(0).expect_text("an earlier recreate of queue q was interrupted");
     assert_eq!(objects(&vhost), expected);
     assert!((QUEUE.is_new)(&vhost));
 }

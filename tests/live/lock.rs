@@ -107,8 +107,8 @@ fn who_waits_does_the_rest_or_nothing() {
     gate.open();
     running.wait().expect_code(0);
     for output in waiting.map(Running::wait) {
-        let output = output.expect_code(0).expect_text("Read back: the broker is as the spec says.");
-        let waits = format!("waiting for the lock of vhost {}, which is held by ", vhost.name());
+        let output = output.expect_code(0).expect_text("Verified: the broker matches the spec.");
+        let waits = format!("waiting for the lock of vhost {}, held by ", vhost.name());
         assert!(output.stderr.contains(&waits) && output.stderr.matches(&waits).count() == 1, "{output}");
     }
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
@@ -133,7 +133,7 @@ fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
     assert_eq!(running.wait().code, None);
     let other = Topo::new(&vhost).spec("queues: {late: {type: classic}}");
     let output = other.run(["apply", "--yes"]).expect_code(6).expect_error(&format!("pid {pid},"));
-    output.expect_text("a lock whose holder crashed is free again after a minute");
+    output.expect_text("the lock of a crashed holder expires within a minute");
     assert!(vhost.queue("late").is_null());
     assert_eq!(vhost.queue("topo.lock")["arguments"]["x-expires"], 60_000);
 }
@@ -207,7 +207,7 @@ fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
         let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/").nth(1), meanwhile);
         let output = through(&proxy, &vhost).run(["apply", "--yes"]).expect_code(4);
         let output = output.expect_error("stopped halfway: 1 of 3 steps done, 1 failed, 1 not attempted");
-        let why = if taken_over { "it is held by me@thief" } else { "somebody deleted it" };
+        let why = if taken_over { "it is held by me@thief" } else { "it had expired or was deleted" };
         let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
         assert!(output.stdout.contains("not attempted bind"), "{output}");
         assert!(vhost.queue("orders.work").is_null() && vhost.list("bindings").is_empty());
@@ -239,7 +239,7 @@ fn a_queue_of_an_application_is_no_lock() {
     let vhost = Node::shared().vhost("no-lock");
     vhost.http().put(&vhost.path("queues", &["jobs"]), &json!({"durable": true})).expect_status(201);
     let output = Topo::new(&vhost).spec(SPEC).run(["apply", "--yes", "--lock-name", "jobs"]).expect_code(6);
-    output.expect_error("a queue named `jobs` that topo did not make");
+    output.expect_error("a queue named `jobs` that topo did not create");
     assert!(!vhost.queue("jobs").is_null());
 }
 
@@ -260,7 +260,7 @@ fn it_is_gone_after_success_failure_and_interruption() {
         let output = running.wait();
         // The step under way was the last one: then all is done.
         assert!(matches!(output.code, Some(0 | 4)), "{output}");
-        let output = output.expect_text("stopping after the step under way");
+        let output = output.expect_text("stopping after the current step");
         let is_late = output.says("The interruption came too late: nothing was left to stop.");
         assert_eq!(is_late, output.code == Some(0), "{output}");
         assert!(!vhost.list("bindings").is_empty(), "the step under way was finished: {output}");
@@ -319,8 +319,8 @@ fn one_that_cannot_be_released_ends_by_itself() {
     println!("over after {taken:?}, {} attempts", proxy.count(&releases));
     assert!(proxy.count(&releases) > 1, "{output}");
     assert!(taken < Duration::from_secs(120), "{taken:?}");
-    let output = output.expect_text("warning: the lock was not released, it ends by itself within a minute: ");
-    output.expect_text("did not answer DELETE /api/queues/").expect_text("Read back: the broker is as the spec says.");
+    let output = output.expect_text("warning: the lock was not released; it expires within a minute: ");
+    output.expect_text("did not answer DELETE /api/queues/").expect_text("Verified: the broker matches the spec.");
     until("the end of its lease", || vhost.queue("topo.lock").is_null().then_some(()));
     is_done(&vhost);
 }
@@ -339,7 +339,7 @@ fn a_second_interruption_ends_it_at_once() {
     });
     // One try of the request takes 30 s.
     assert!(begun.elapsed() < Duration::from_secs(25));
-    running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was left behind");
+    running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was not released");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn who_may_not_declare_it_is_told_of_another_name() {
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
     let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("Access refused.");
     let output =
-        output.expect_text("caused by: the lock of an apply is a queue, topo.lock").expect_text("--lock-name NAME");
+        output.expect_text("caused by: the lock of an apply is the queue topo.lock").expect_text("--lock-name NAME");
     // No right is given away for it, and what is to be typed gives what it says.
     let command = format!(
         "rabbitmqctl set_permissions -p {} {} '^topo\\.lock$|CONFIGURE' 'WRITE' 'READ'",

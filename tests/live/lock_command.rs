@@ -70,7 +70,7 @@ fn every_vhost_of_the_specs_is_shown() {
     let output = output.expect_text(&format!("vhost {}: deleted the lock of me@far-away\n", held.name()));
     output.expect_text(&format!("vhost {}: not locked; nothing was deleted\n", free.name()));
     assert!(held.queue("topo.lock").is_null());
-    Topo::new(&free).run(["lock"]).expect_code(64).expect_error("there is no topology.yaml");
+    Topo::new(&free).run(["lock"]).expect_code(64).expect_error("no topology.yaml");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_vhost_that_is_missing_and_a_wrong_password_say_so() {
     for flags in ["", " --break --yes"] {
         let line = format!("lock --vhost no-such-vhost{flags}");
         let output = topo.run(line.split(' ')).expect_code(1).expect_no_result();
-        output.expect_error("there is no vhost `no-such-vhost`");
+        output.expect_error("vhost `no-such-vhost` does not exist");
         let line = format!("lock --vhost {}{flags}", vhost.name());
         let wrong = Topo::new(&vhost).env("TOPO_PASSWORD", "S3CRET").run(line.split(' '));
         wrong.expect_code(1).expect_no_result().expect_text("TOPO_PASSWORD").expect_no_text("S3CRET");
@@ -94,7 +94,7 @@ fn breaking_it_takes_consent() {
     put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     let topo = Topo::new(&vhost);
     let refused = topo.run(["lock", "--break", "--vhost", "{vhost}"]).expect_code(64).expect_no_result();
-    refused.expect_error("there is no terminal to ask on").expect_text("topo lock --break --yes");
+    refused.expect_error("no terminal is available to ask for confirmation").expect_text("topo lock --break --yes");
     assert!(!vhost.queue("topo.lock").is_null());
     let broken = topo.run(["lock", "--break", "-y", "--vhost", "{vhost}"]).expect_code(0);
     assert_eq!(broken.stdout, format!("vhost {}: deleted the lock of me@far-away\n", vhost.name()));
@@ -126,7 +126,7 @@ fn a_queue_of_an_application_is_not_deleted() {
     amqp.fill("jobs", 3);
     let topo = Topo::new(&vhost);
     let lock = "lock --vhost {vhost} --lock-name jobs";
-    topo.run(lock.split(' ')).expect_code(6).expect_text("that topo did not make").expect_no_text("--break");
+    topo.run(lock.split(' ')).expect_code(6).expect_text("that topo did not create").expect_no_text("--break");
     let refused = topo.run(format!("{lock} --break --yes").split(' ')).expect_code(6);
     refused.expect_error("is not a lock; it was not deleted").expect_no_result();
     assert_eq!(amqp.ready("jobs"), 3);
@@ -162,7 +162,9 @@ fn an_apply_whose_lock_is_broken_stops() {
     let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/").nth(1), Fault::Meanwhile(Box::new(break_it)));
     let output = Topo::new(&vhost).through(&proxy).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
     let output = output.expect_error("stopped halfway: 1 of 3 steps done, 1 failed, 1 not attempted");
-    output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text("somebody deleted it");
+    output
+        .expect_text(&format!("the lock on vhost {} was lost: ", vhost.name()))
+        .expect_text("it had expired or was deleted");
     assert_eq!(vhost.names("queues"), [""; 0]);
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["lock"]).expect_code(0).expect_text(": free");

@@ -123,11 +123,11 @@ fn an_unknown_count_is_some() {
         if allowed.contains("1000,") {
             refused.expect_code(64);
         } else {
-            refused.expect_code(3).expect_text("does not say how many messages it holds");
+            refused.expect_code(3).expect_text("does not report its number of messages");
         }
     }
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("so `ifEmpty` leaves it alone");
+    refused.expect_text("so `ifEmpty` does not recreate it");
     scene.nothing_was_written();
     scene.is_as_it_was(2);
     scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, LOSS]).expect_code(0);
@@ -141,7 +141,7 @@ fn a_count_that_goes_missing_before_the_delete_stops_it() {
         // The plan, the plan under the lock, and then the guard's own look.
         scene.proxy.add(gets().path(TOTALS).from(3), scene.countless());
         let refused = scene.topo.run(["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS]).expect_code(3);
-        refused.expect_text("does not say whether it holds messages");
+        refused.expect_text("does not report whether it contains messages");
         assert_eq!(scene.deletions(), 0);
         scene.is_as_it_was(0);
     }
@@ -155,7 +155,7 @@ fn what_a_consumer_holds_is_a_message() {
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("discard"), ALL_BUT_LOSS]).expect_code(3);
     refused.expect_text("1 message is deleted (it is unacknowledged)");
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("it holds 1 message, so `ifEmpty` leaves it alone");
+    refused.expect_text("it holds 1 message, so `ifEmpty` does not recreate it");
     scene.nothing_was_written();
     drop(held);
     scene.vhost.until_counted("q", 1);
@@ -236,7 +236,7 @@ fn nothing_is_left_of_a_recreate_that_was_refused() {
     scene.amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
     scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
-    refused.expect_text("taken back    declare exchange q.topo.keep").expect_text("Stopped: 0 of ");
+    refused.expect_text("rolled back   declare exchange q.topo.keep").expect_text("Stopped: 0 of ");
     scene.is_as_it_was(1);
     assert_eq!(scene.vhost.list("bindings").len(), 1);
 }
@@ -389,7 +389,7 @@ fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
             proxy.add(gets().path("/old?").nth(1), remade);
             let output = topo.run(["apply", "-y", allowed]);
             println!("{:?} {output}", proxy.requests());
-            output.expect_text("may have done it all the same");
+            output.expect_text("may have executed it nevertheless");
             assert_eq!(proxy.count(&deletes().path("/old")), 1);
             assert_eq!(vhost.names(kind), ["old"]);
         }

@@ -3,6 +3,7 @@
 mod action;
 mod advice;
 mod apply_report;
+mod binding_keys;
 mod confirm;
 mod conflicts;
 mod contract;
@@ -17,7 +18,6 @@ mod disagreement;
 mod effective;
 mod examples;
 pub(crate) mod export;
-mod facts;
 mod failures;
 mod guide;
 mod hostile_text;

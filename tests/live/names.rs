@@ -144,7 +144,7 @@ fn any_name_is_created_found_addressed_and_deleted() {
         names().iter().map(|name| format!("--target=bindings/*/queues/{}/*", encoded(name))).collect();
     let prune = ["apply", "-y", "--prune=bindings", "--allow=routing-gap"];
     // The hazard stays with a target.
-    topo.run(["apply", "-y", "--prune", &targets[0]]).expect_code(3).expect_text("its last binding goes");
+    topo.run(["apply", "-y", "--prune", &targets[0]]).expect_code(3).expect_text("its last binding is deleted");
     topo.run(prune.into_iter().chain(targets.iter().map(String::as_str))).expect_code(0);
     assert_eq!(vhost.list("bindings").len(), count);
 
@@ -278,7 +278,7 @@ fn what_no_request_can_carry_is_refused_before_anything_is_sent() {
     );
     let refused = topo.run(["plan", "--detailed-exitcode"]);
     assert!(matches!(refused.code, Some(3 | 65)), "{refused}");
-    refused.expect_text("this binding makes the management API fail");
+    refused.expect_text("makes the management API fail");
     assert!(matches!(topo.run(["apply", "-y"]).code, Some(3 | 65)));
     for key in ["null", "undefined"] {
         topo.rewrite(&format!(
@@ -303,7 +303,7 @@ fn a_binding_that_cannot_be_deleted_is_said_and_not_tried_for_ever() {
         .spec("owns: [\"*\"]\nqueues: {q: {type: classic, bindings: [{exchange: amq.direct, routingKey: k}]}}\n");
     let planned = topo.run(["plan", "--prune"]).expect_code(0);
     let planned = planned.expect_text("amq.topic ─ null → q").expect_text("amq.topic ─ undefined → q");
-    planned.expect_text("it stays; unbind it with an AMQP client");
+    planned.expect_text("topo keeps it; unbind it with an AMQP client");
     topo.run(["apply", "-y", "--prune"]).expect_code(0);
     assert_eq!(proxy.count(&deletes().path("/bindings/")), 1);
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");

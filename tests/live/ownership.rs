@@ -48,7 +48,7 @@ fn without_owns_only_what_is_declared_is_looked_at() {
     let before = objects(&vhost);
     let topo = Topo::new(&vhost).spec("queues: {mine: {type: classic}, their.queue: {type: classic}}");
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
-    assert_eq!((&plan["summary"]["create"], &plan["vhosts"][0]["undeclared"]), (&json!(1), &json!([])));
+    assert_eq!((&plan["summary"]["create"], &plan["vhosts"][0]["unmanaged"]), (&json!(1), &json!([])));
     topo.run(["apply", "-y", "--prune", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), &before | &lines(&["queues mine"]));
 }
@@ -65,7 +65,7 @@ fn what_is_owned_is_reported_and_pruned_when_asked() {
     let before = objects(&vhost);
     let topo = Topo::new(&vhost).spec("owns: [\"a.*\"]\nqueues: {a.mine: {type: classic}}");
     let said = topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
-    let said = said.expect_text("Undeclared, and inside `owns`: they stay; --prune deletes them");
+    let said = said.expect_text("Unmanaged objects that match `owns` (kept; --prune deletes them)");
     for object in ["queue a.queue", "exchange a.exchange", "policy a.policy", "binding b.exchange ─ theirs → a.mine"]
     {
         assert!(said.stdout.contains(&format!("    {object}\n")), "{object}: {said}");
@@ -77,7 +77,7 @@ fn what_is_owned_is_reported_and_pruned_when_asked() {
     let unbound = &before - &lines(&["b.exchange -theirs-> queue a.mine"]);
     topo.run(["apply", "-y", "--prune=bindings"])
         .expect_code(3)
-        .expect_text("its last binding goes: nothing is routed to it any more");
+        .expect_text("its last binding is deleted: no messages are routed to it anymore");
     topo.run(["apply", "-y", "--prune=bindings", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), unbound);
     let without_policy = &unbound - &lines(&["policies a.policy"]);
@@ -160,7 +160,7 @@ fn protected_objects_stay_whatever_the_flags() {
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec("owns: [\"*\"]\nprotect: [\"a.*\"]\n");
     let plan = topo.run(["plan", "--prune"]).expect_code(0);
-    plan.expect_text("queue a.queue is undeclared, and protected: it stays");
+    plan.expect_text("queue a.queue is unmanaged, but protected: topo keeps it");
     topo.run(["apply", "-y", "--prune", ALLOW_ALL]).expect_code(0);
     assert_eq!(objects(&vhost), before);
 
@@ -168,9 +168,9 @@ fn protected_objects_stay_whatever_the_flags() {
     topo.rewrite(&format!("{head}removed: {{queues: [a.old], exchanges: [a.exchange], policies: [a.policy]}}\n"));
     let refused = topo.run(["apply", "-y", "--prune", ALLOW_ALL]).expect_code(3);
     for id in ["queue a.old", "exchange a.exchange", "policy a.policy"] {
-        assert!(refused.stdout.contains(&format!("{id} is both `removed` and protected")), "{refused}");
+        assert!(refused.stdout.contains(&format!("{id} is both in `removed` and in `protect`")), "{refused}");
     }
-    refused.expect_text("take it out of one of the two");
+    refused.expect_text("delete it from one of them");
 
     topo.rewrite(&format!(
         "{head}queues: {{a.differs: {{type: classic, maxLength: 2, onConflict: discard}}}}\nexchanges: \
@@ -183,7 +183,7 @@ fn protected_objects_stay_whatever_the_flags() {
             .expect_text("queue a.differs is protected: it is never recreated")
             .expect_text("exchange a.exchange is protected: it is never recreated")
             .expect_text("type: topic")
-            .expect_text("recreate not as it is: take it out of `protect`, and plan again")
+            .expect_text("recreate not possible now: remove it from `protect`, and plan again")
             .expect_no_text("--recreate queues")
             .expect_no_text("--recreate exchanges");
     }
@@ -246,7 +246,10 @@ fn what_is_not_a_specs_to_own_is_never_touched() {
     topo.rewrite("removed: {queues: [exclusive, passing, own], exchanges: [short, own]}\n");
     let refused = topo.run(prune).expect_code(3);
     for id in ["queue exclusive", "queue passing", "queue own", "exchange short", "exchange own"] {
-        assert!(refused.stdout.contains(&format!("{id} is exclusive, auto-delete or somebody's own")), "{refused}");
+        assert!(
+            refused.stdout.contains(&format!("{id} is exclusive, auto-delete or internal to its owner")),
+            "{refused}"
+        );
     }
     for spec in
         ["removed: {exchanges: [amq.topic]}", "removed: {queues: [topo.lock]}", "exchanges: {\"\": {type: direct}}"]
@@ -303,7 +306,7 @@ fn a_recreated_exchange_keeps_every_binding() {
     let topo = Topo::new(&vhost)
         .spec("exchanges:\n  hub: {type: direct, onConflict: discard}\n  next: {type: fanout, onConflict: discard}\n");
     let refused = topo.run(["apply", "-y"]).expect_code(3);
-    refused.expect_text("messages to it reach nobody until its 5 bindings are restored");
+    refused.expect_text("messages published to it are unroutable until its 5 bindings are restored");
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);
     assert_eq!(vhost.exchange("hub")["type"], "direct");
     assert_eq!(vhost.exchange("next")["type"], "fanout");
@@ -323,7 +326,7 @@ fn a_binding_that_somebody_makes_meanwhile_stops_the_recreate() {
     let topo =
         Topo::new(&vhost).through(&proxy).spec("queues: {q: {type: classic, maxLength: 2, onConflict: ifEmpty}}");
     let stopped = topo.run(["apply", "-y", ALLOW_ALL]).expect_code(3);
-    stopped.expect_text("queue q was left alone: somebody bound it meanwhile (amq.topic ─ meanwhile → q)");
+    stopped.expect_text("queue q was left alone: a binding was added meanwhile (amq.topic ─ meanwhile → q)");
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 1);
     assert_eq!((vhost.list("bindings").len(), vhost.names("exchanges")), (2, Vec::new()));
     topo.run(["apply", "-y", ALLOW_ALL]).expect_code(0);

@@ -53,7 +53,7 @@ fn an_administrator_brings_all_bindings_back_with_the_exchange() {
     let plan = topo.run(["plan", "--verbose"]).expect_code(0);
     assert!(plan.says(&format!("POST /api/definitions/{}", vhost.name())), "{plan}");
     let applied = topo.run(["apply", "-y", "--allow", "routing-gap"]).expect_code(0);
-    assert!(applied.says("Read back: the broker is as the spec says"), "{applied}");
+    assert!(applied.says("Verified: the broker matches the spec"), "{applied}");
 
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(bindings(&vhost), before, "{applied}");

@@ -7,9 +7,9 @@ mod deaths;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use topo::behaviour::Dialect;
-use topo::behaviour::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
 use topo::model::QueueName;
+use topo::rabbitmq::BrokerProfile;
+use topo::rabbitmq::routing::{Answer, Headers, Keys, Message, Route, Routing, Unclear};
 
 use self::case::{Case, Publication};
 use crate::support::{Amqp, Node, Outcome, Random, draws_on, seed};
@@ -45,7 +45,7 @@ fn wrong(route: &Route, actual: &BTreeSet<QueueName>) -> bool {
 /// Publishes to a vhost, and compares where it came with what is said of it: all known, and with only a part known.
 fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     let version = node.version().parse().unwrap();
-    let (case, dialect) = (Case::draw(random, version), Dialect::of(version));
+    let (case, profile) = (Case::draw(random, version), BrokerProfile::of(version));
     let vhost = node.vhost("routing");
     case.declare(&vhost);
     let amqp = vhost.amqp();
@@ -63,7 +63,7 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
         }
     }
     let external = BTreeSet::new();
-    let routing = Routing::new(&case.topology, [], &external, &dialect);
+    let routing = Routing::new(&case.topology, [], &external, &profile);
     let mut found = Vec::new();
     for ((it, actual), outcome) in publications.iter().zip(&actual).zip(outcomes) {
         assert_eq!(outcome == Outcome::Unroutable, actual.is_empty(), "{it:?}");

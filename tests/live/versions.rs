@@ -224,8 +224,10 @@ fn a_broker_that_is_too_old_or_none_is_refused_and_a_newer_one_is_taken_for_the_
     let output = plan_of(product("3.7.28")).expect_code(1).expect_no_result();
     output.expect_error("RabbitMQ 3.7.28 is too old: topo supports RabbitMQ 3.8 and later");
     let output = plan_of(product("4.4.1")).expect_code(0);
-    output.expect_text("info: RabbitMQ 4.4.1 is newer than all that this topo knows; it is taken to behave as 4.3");
+    output.expect_text(
+        "info: RabbitMQ 4.4.1 is newer than the versions that this topo knows; topo assumes the behavior of 4.3",
+    );
     let lavin = json!({"product_name": "LavinMQ", "product_version": "2.9.0", "lavinmq_version": "2.9.0"});
     let output = plan_of(lavin).expect_code(1).expect_no_result();
-    output.expect_error("does not say which version of RabbitMQ it is (it calls itself LavinMQ 2.9.0)");
+    output.expect_error("does not report its RabbitMQ version (it identifies itself as LavinMQ 2.9.0)");
 }

@@ -40,8 +40,10 @@ fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
     put_policy(&vhost, "limits", "^work$", 7, &json!({"max-length": 100, "dead-letter-exchange": "nowhere"}));
     put_policy(&vhost, "everything", "^w", 0, &json!({"max-length": 7000}));
     let topo = Topo::new(&vhost).spec(WIRED);
-    let applied = topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker is as the spec says");
-    applied.expect_text("for queue work it goes before policy limits (not in this spec)").expect_text("max-length 100");
+    let applied = topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
+    applied
+        .expect_text("for queue work it has precedence over policy limits (not in this spec)")
+        .expect_text("max-length 100");
     wired_with(&vhost, &amqp, Some(100));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
@@ -65,7 +67,7 @@ fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
     // One that this spec takes away is not held on to, either.
     put_policy(&vhost, "limits", "^work$", 9, &json!({"max-length": 30}));
     topo.rewrite(&format!("{WIRED}removed: {{policies: [limits, everything]}}\n"));
-    topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker is as the spec says");
+    topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
     wired_with(&vhost, &amqp, None);
     assert_eq!(vhost.names("policies"), ["work.topo.dead-letter"]);
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
@@ -98,9 +100,9 @@ fn a_policy_that_comes_in_between_and_cannot_be_told_is_no_success() {
         })),
     );
     let topo = Topo::new(&vhost).through(&proxy).spec(WIRED);
-    let applied = topo.run(["apply", "--yes"]).expect_code(4).expect_text("the broker is not as the spec says");
+    let applied = topo.run(["apply", "--yes"]).expect_code(4).expect_text("the broker does not match the spec");
     applied.expect_text("work.topo.dead-letter");
-    topo.run(["apply", "--yes"]).expect_code(3).expect_text("the pattern of policy strange cannot be evaluated here");
+    topo.run(["apply", "--yes"]).expect_code(3).expect_text("topo cannot evaluate the pattern of policy strange");
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn retries_that_a_full_queue_would_lose_are_a_hazard() {
         "queues: {work: {type: classic, retry: {delays: [15s]}, deadLetter: dead}}\n\
          deadLetterQueues: {dead: {type: classic}}\n",
     );
-    let text = "policy full sets overflow reject-publish: a retry that comes back";
+    let text = "policy full sets overflow reject-publish: a retry that returns";
     topo.run(["apply", "--yes"]).expect_code(3).expect_text(text);
     assert_eq!(vhost.names("queues"), [""; 0]);
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
@@ -146,7 +148,7 @@ fn a_ladder_that_nothing_guards_is_a_hazard_beside_a_ttl() {
         refused.expect_text("policy ex sets message-ttl 300 (300ms): RabbitMQ ").expect_text("as a cycle");
     }
     let allowed = topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
-    allowed.expect_text("the broker is as the spec says");
+    allowed.expect_text("the broker matches the spec");
     assert_eq!(amqp.publish("", "work", "late"), Outcome::Routed);
     let left = || amqp.ready("work") + amqp.ready("work.retry.1.200ms");
     if node.at_least(3, 13) {

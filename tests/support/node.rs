@@ -186,7 +186,13 @@ impl Node {
         self.fact("version")
     }
 
-    /// True from that version on: `at_least(4, 0)`.
+    /// True from that release on: `is_at_least_patch(4, 3, 5)`.
+    pub(crate) fn is_at_least_patch(&self, major: u32, minor: u32, patch: u32) -> bool {
+        let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
+        [(); 3].map(|()| parts.next().unwrap_or(0)) >= [major, minor, patch]
+    }
+
+    /// True from that series on: `at_least(4, 0)`.
     pub(crate) fn at_least(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.version().split('.').map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (major, minor)

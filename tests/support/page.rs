@@ -229,7 +229,7 @@ const USUAL: &str = "http://localhost:15672";
 /// The text without the rest of a line that no two runs or brokers say alike: how long something took, who holds a lock, why a
 /// password is wrong.
 fn steady(text: &str) -> String {
-    let ends = ["there was no such queue for ", "is locked by ", "login as user `guest` failed: "];
+    let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];
     let cut = |line: &str| {
         let end = ends.iter().find_map(|before| Some(line.find(before)? + before.len()));
         format!("{}\n", &line[..end.unwrap_or(line.len())])

@@ -89,6 +89,6 @@ pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> S
 pub(crate) fn ways<'a>(plan: &'a Value, address: &str, kind: &str) -> Vec<&'a Value> {
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
     let change = changes.iter().find(|change| change["address"] == address).unwrap_or_else(|| panic!("{plan:#}"));
-    let ways = change["conflict"]["waysOut"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
+    let ways = change["conflict"]["resolutions"].as_array().unwrap_or_else(|| panic!("no conflict: {change:#}"));
     ways.iter().filter(|way| way["kind"] == kind).collect()
 }

@@ -247,7 +247,7 @@ impl Running {
     /// The same, and waits until the run has taken notice of it.
     pub(crate) fn interrupt(&self, name: &str) {
         self.signal(name);
-        let said = "stopping after the step under way";
+        let said = "stopping after the current step";
         until("the run to take notice", || self.stderr.so_far().contains(said).then_some(()));
     }
 

@@ -183,7 +183,7 @@ pub(crate) struct User<'node> {
 
 impl<'node> User<'node> {
     pub(crate) fn create(node: &'node Node, name: String, tags: &str) -> Self {
-        // Easy to recognise wherever it must not be printed.
+        // Easy to recognize wherever it must not be printed.
         let password = format!("secret-of-{name}");
         let user = Self { node, name, password };
         user.node.http().put(&user.own_path(), &json!({"password": user.password, "tags": tags})).expect_status(201);

@@ -1,7 +1,7 @@
-//! One step of a migration: most are one request; moving messages and the swap are not.
+//! Executes one step of a migration: most steps are a single request, but moving messages and the swap are not.
 
 use super::moving::{Limit, Purpose, Return};
-use super::{Event, Run, Setback};
+use super::{Event, Run, StepFailure};
 use crate::broker::mover::AmqpMover;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
@@ -9,16 +9,21 @@ use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, S
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The proof that the old queue is empty may fail for this time, from when it first seemed to be; longer where ticks are longer.
+/// How long the proof that the old queue is empty may fail, after it first seemed empty; longer with longer ticks.
 const LONGEST_PROOF: Duration = Duration::from_secs(120);
-/// Until every channel has seen that a queue is gone.
+/// The time until every channel has noticed that a queue is gone.
 const SETTLED: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
-    pub(super) async fn carry_out(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, Setback> {
+    pub(super) async fn carry_out(
+        &mut self,
+        step: &Step,
+        stage: Stage,
+        seen: &Snapshot,
+    ) -> Result<Performed, StepFailure> {
         self.broker.check()?;
         if self.is_old && self.migration.goal == Goal::Recreate && self.interrupt.is_requested() {
-            return Err(Setback::Interrupted);
+            return Err(StepFailure::Interrupted);
         }
         let queue = self.migration.queue.clone();
         match &step.action {
@@ -39,11 +44,11 @@ impl Run<'_> {
                 if let Some(since) = self.gone_since.take() {
                     self.migrated.gap = Some(since.elapsed());
                 }
-                // An application that still declares the old one was faster: it is an old queue again, and empty.
+                // An application has declared the old queue again; it is empty.
                 let is_raced = |error: &BrokerError| matches!(error, BrokerError::Inequivalent { .. });
                 let declared = declared.map_err(|setback| setback.again_if(is_raced));
-                self.has_lost |= matches!(declared, Err(Setback::Again(BrokerError::Inequivalent { .. })));
-                if let Err(Setback::GiveUp(_)) = &declared {
+                self.has_lost |= matches!(declared, Err(StepFailure::Again(BrokerError::Inequivalent { .. })));
+                if let Err(StepFailure::GiveUp(_)) = &declared {
                     self.restore_old().await;
                 }
                 declared
@@ -60,20 +65,20 @@ impl Run<'_> {
         }
     }
 
-    async fn perform(&self, step: &Step) -> Result<Performed, Setback> {
+    async fn perform(&self, step: &Step) -> Result<Performed, StepFailure> {
         // A connection that broke may be another one's fault, and what is to be bound may be deleted by somebody: a look tells
         // what was done, and what is there.
         let is_unclear = |error: &BrokerError| {
             error.is_transient() || error.leaves_doubt() || matches!(error, BrokerError::NotFound { .. })
         };
         let performed = self.broker.perform(&step.action).await;
-        performed.map_err(|error| Setback::from(error).again_if(is_unclear))
+        performed.map_err(|error| StepFailure::from(error).again_if(is_unclear))
     }
 
-    async fn bring_back(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, Setback> {
+    async fn bring_back(&mut self, step: &Step, stage: Stage, seen: &Snapshot) -> Result<Performed, StepFailure> {
         let Action::MoveMessages { from, to, until } = &step.action else { return Ok(Performed::Done) };
         let Migration { queue, holding, .. } = &self.migration;
-        let is_drained = from.as_str() == self.migration.beside().drained;
+        let is_drained = from.as_str() == self.migration.names().drained;
         let purpose = if stage == Stage::Prepare {
             Purpose::WayBack
         } else if is_drained {
@@ -81,7 +86,7 @@ impl Run<'_> {
         } else {
             Purpose::ReturnHeld
         };
-        // By now it is the wanted one, or never will be.
+        // By now, the queue matches the desired one or never will.
         let into = match self.migration.goal {
             Goal::Recreate => &self.migration.wanted,
             Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.wanted),
@@ -100,7 +105,7 @@ impl Run<'_> {
         };
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left, None));
         if self.migrated.eater.is_none() {
-            self.migrated.eater = self.moving.eater(&self.migration, seen.dialect.version).await?;
+            self.migrated.eater = self.moving.eater(&self.migration, seen.profile.version).await?;
         }
         self.moving.bring_back(&back, tell).await?;
         if *until == Level::Empty {
@@ -110,40 +115,40 @@ impl Run<'_> {
     }
 
     /// Deletes a holding queue. What it says of itself may be a tick old, and by then it was emptied.
-    async fn delete_holding(&mut self, step: &Step) -> Result<Performed, Setback> {
+    async fn delete_holding(&mut self, step: &Step) -> Result<Performed, StepFailure> {
         self.moving.stop().await;
         let began = Instant::now();
         let tick = self.broker.broker().intervals().one_tick();
         loop {
             let deleted = self.perform(step).await;
-            let Err(Setback::GiveUp(error @ BrokerError::NotEmpty { .. })) = deleted else { return deleted };
+            let Err(StepFailure::GiveUp(error @ BrokerError::NotEmpty { .. })) = deleted else { return deleted };
             if began.elapsed() > tick {
-                return Err(Setback::Again(error));
+                return Err(StepFailure::Again(error));
             }
             sleep(tick / 10).await;
         }
     }
 
-    /// Where the bindings of this stage lead afterwards.
+    /// The target of the bindings of this stage.
     pub(super) fn instead(&self, stage: Stage) -> Option<Destination> {
         match stage {
-            Stage::Tap => Some(Destination::Exchange(self.migration.beside().tap)),
+            Stage::Tap => Some(Destination::Exchange(self.migration.names().tap)),
             Stage::Return => Some(Destination::Queue(self.migration.queue.clone())),
             Stage::Prepare | Stage::Drain | Stage::Swap | Stage::Clean => None,
         }
     }
 
-    /// Deletes the old queue, when nothing leads to it any more and it is proven to be empty.
-    async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, Setback> {
+    /// Deletes the old queue, if no binding leads to it and it is proven empty.
+    async fn delete_old(&mut self, step: &Step, seen: &Snapshot) -> Result<Performed, StepFailure> {
         let queue = self.migration.queue.clone();
         let old = seen.topology.queues.get(&queue);
         let is_quorum = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
         if is_quorum {
-            // To prove that it is empty takes a while, and would be in vain.
+            // Avoid the proof of emptiness, which takes time.
             self.moving.unbound(&queue).await?;
         }
         if self.moving.is_shovel() {
-            // A shovel that is alive declares the queue again, bare.
+            // A running shovel would declare the queue again, without arguments.
             self.moving.stop().await;
         }
         let asked = Instant::now();
@@ -170,21 +175,21 @@ impl Run<'_> {
             Err(error @ BrokerError::NotEmpty { .. }) => {
                 let since = *self.seems_empty.get_or_insert(asked);
                 Err(if since.elapsed() > self.broker.broker().intervals().scaled(LONGEST_PROOF) {
-                    Setback::GiveUp(error)
+                    StepFailure::GiveUp(error)
                 } else {
-                    Setback::Again(error)
+                    StepFailure::Again(error)
                 })
             }
-            // An application was faster and has made the old one again; or nobody knows: a look will tell.
+            // Perhaps an application declared the old queue again: the next check of the state decides.
             Err(error @ BrokerError::Inequivalent { .. }) => {
                 self.has_lost = true;
-                Err(Setback::Again(error))
+                Err(StepFailure::Again(error))
             }
-            Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(Setback::Again(error)),
-            Err(error) if error.leaves_doubt() => Err(Setback::Again(error)),
+            Err(error @ BrokerError::BoundMeanwhile { .. }) => Err(StepFailure::Again(error)),
+            Err(error) if error.leaves_doubt() => Err(StepFailure::Again(error)),
             Err(error @ (BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. })) => Err(error.into()),
-            // There is nothing to put anything back into.
-            Err(error @ BrokerError::NoMembers { .. }) => Err(Setback::Stop(error)),
+            // The old queue no longer exists, so a rollback is impossible.
+            Err(error @ BrokerError::NoMembers { .. }) => Err(StepFailure::Stop(error)),
             Err(error) => {
                 self.restore_old().await;
                 Err(error.into())
@@ -198,25 +203,25 @@ impl Run<'_> {
         if !self.broker.broker().prove_empty(self.broker.vhost(), queue).await? {
             return Ok(false);
         }
-        self.moving.expect_no_eater(&self.migration, seen.dialect.version).await?;
+        self.moving.expect_no_eater(&self.migration, seen.profile.version).await?;
         self.broker.confirm().await?;
-        self.moving.expect_tapped(queue, &self.migration.beside().tap).await?;
+        self.moving.expect_tapped(queue, &self.migration.names().tap).await?;
         Ok(true)
     }
 
-    /// Whether the new queue may be there as soon as the old one is gone.
+    /// Whether the new queue may be declared as soon as the old one is deleted.
     ///
     /// From 3.9 to 3.13, a channel whose queue is gone subscribes its consumers again if it finds one of that name, and
     /// then forgets that it did (`rabbit_channel`: `handle_consuming_queue_down_or_eol`, then `rabbit_queue_type:remove`): they
     /// get no cancel, and never a message again. So every channel must have seen that there is no queue. Where an
-    /// application that only declares was faster before, there is nobody to wait for.
+    /// application without consumers declared the queue again, no consumer has to be waited for.
     async fn may_be_exchanged_at_once(
         &self,
         queue: &QueueName,
         is_quorum: bool,
         seen: &Snapshot,
     ) -> Result<bool, BrokerError> {
-        let version = &seen.dialect.version;
+        let version = &seen.profile.version;
         if version.is_at_least(4, 0)
             || !version.is_at_least(3, 9) && !is_quorum
             || self.moving.is_alone(queue, is_quorum).await
@@ -240,18 +245,18 @@ impl Run<'_> {
         };
     }
 
-    /// Deletes the queue and declares the new one in one write, so that hardly anything can come between.
+    /// Deletes the queue and declares the new one in one write, to minimize the unrouted window.
     async fn swap(&mut self, amqp: &AmqpMover, queue: &QueueName, if_empty: bool) -> Result<Performed, BrokerError> {
         self.broker.broker().forget_emptiness(self.broker.vhost(), queue);
         let began = Instant::now();
-        let hold = QueueName::new(self.migration.beside().hold);
+        let hold = QueueName::new(self.migration.names().hold);
         amqp.swap(queue, &self.migration.wanted, if_empty, (self.broker.broker(), &hold)).await?;
-        // No longer than until both were answered.
+        // Until both responses have arrived at the latest.
         self.migrated.gap = Some(began.elapsed());
         Ok(Performed::Done)
     }
 
-    /// Counts them once, before anybody is cancelled.
+    /// Counts the consumers once, before any of them is canceled.
     async fn note_consumers(&mut self, queue: &QueueName) -> Result<(), BrokerError> {
         if self.consumers.is_none() {
             self.consumers = self.moving.live(queue).await?.and_then(|live| live.consumers).map(|all| all.len());
@@ -259,7 +264,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits a while for those that were cancelled, and counts them. Not by the list of consumers, which goes on to name those
+    /// Waits for the canceled consumers to return, and counts them. Not by the list of consumers, which still contains those
     /// of a quorum queue that is deleted (3.10.8, 4.0.5).
     pub(super) async fn await_consumers(&mut self) {
         let Some(before) = self.consumers.filter(|before| *before > 0) else { return };

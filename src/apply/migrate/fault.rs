@@ -1,12 +1,12 @@
-//! What a fault of the mover means for the migration.
+//! Decides how a migration reacts to a fault of the mover.
 
-use super::Setback;
+use super::StepFailure;
 use crate::broker::BrokerError;
 use crate::broker::mover::Fault;
 use crate::model::QueueName;
 
-/// What a fault of the mover means: something to wait out, which is returned, or a setback.
-pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback> {
+/// Returns a fault to wait out, or a setback.
+pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, StepFailure> {
     let reason = fault.to_string();
     let not_moved = BrokerError::NotMoved { queue: queue.clone(), reason };
     match fault {
@@ -18,13 +18,13 @@ pub(super) fn setback(queue: &QueueName, fault: Fault) -> Result<Fault, Setback>
             Ok(fault)
         }
         Fault::SourceGone { .. } | Fault::TargetGone { .. } | Fault::Unroutable { .. } => {
-            Err(Setback::Again(not_moved))
+            Err(StepFailure::Again(not_moved))
         }
-        // Somebody deleted it meanwhile.
-        Fault::Broker(error @ BrokerError::NotFound { .. }) => Err(Setback::Again(error)),
+        // It was deleted meanwhile.
+        Fault::Broker(error @ BrokerError::NotFound { .. }) => Err(StepFailure::Again(error)),
         Fault::Broker(error) => Err(error.into()),
         Fault::ForeignUser { .. } | Fault::NotCarried { .. } | Fault::NoShovels | Fault::ShovelEnded { .. } => {
-            Err(Setback::GiveUp(not_moved))
+            Err(StepFailure::GiveUp(not_moved))
         }
     }
 }

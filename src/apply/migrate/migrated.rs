@@ -1,29 +1,29 @@
-//! What is worth telling of a migration.
+//! The summary of a migration, for the report.
 
 use crate::model::QueueName;
 use std::time::Duration;
 
-/// What is worth telling of a migration, done or undone.
+/// The summary of a migration, completed or rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The queue.
     pub queue: QueueName,
-    /// Whether all was put back into the old queue.
+    /// Whether the migration was rolled back.
     pub is_undone: bool,
-    /// Whether it is neither done nor undone: the next run goes on.
+    /// Whether it is interrupted: the next run resumes it.
     pub is_cut_short: bool,
-    /// Why it could not be undone, where that was tried.
+    /// Why the rollback failed, if one was tried.
     pub not_undone: Option<String>,
     /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them: a
     /// shovel before 4.2, and one whose messages were rejected.
     pub returned: Option<u64>,
-    /// So many messages the queue keeps at most: it drops the oldest for each one more (max-length).
+    /// The maximum number of messages of the queue, beyond which it drops the oldest (max-length).
     pub keeps: Option<u64>,
-    /// How many of them may come twice, because a connection was lost.
+    /// The number of messages that may be duplicated, because a connection was lost.
     pub maybe_twice: u64,
     /// How many messages were still held when new ones were let through before them: those came as fast as they were moved.
     pub overtaken: Option<u64>,
-    /// How many messages came back behind newer ones, because it was undone before the old queue was empty.
+    /// The number of messages behind newer ones, because the rollback began before the old queue was empty.
     pub behind: Option<u64>,
     /// Messages that were moved out of the queue and did not come back: they expired, or a policy took them. Where that can
     /// be told: a shovel is not asked.
@@ -32,27 +32,27 @@ pub struct Migrated {
     pub fallback: Option<String>,
     /// A policy that came after the plan and takes messages from what held them, in words.
     pub eater: Option<String>,
-    /// How long there was no queue of that name; `None` if there always was one.
+    /// How long the queue did not exist; `None` if it always existed.
     pub gap: Option<Duration>,
-    /// Who consumed from it.
+    /// The consumers of the queue.
     pub consumers: Option<Consumers>,
 }
 
-/// Messages that did not come back.
+/// Messages that did not return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// How many.
     pub messages: u64,
-    /// Of so many that were moved out of the queue.
+    /// The total number that was moved out of the queue.
     pub of: u64,
 }
 
 /// Consumers of a queue, where the broker lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consumers {
-    /// Those that were attached before, and cancelled.
+    /// The number before the migration; they were canceled.
     pub before: usize,
-    /// Those that are attached afterwards.
+    /// The number after the migration.
     pub after: usize,
 }
 

@@ -1,16 +1,16 @@
-//! Carries out the migration of one queue: asks what is left to do, does it, and asks again, until nothing is.
+//! Executes the migration of one queue: determines the remaining actions, executes them, and repeats until none is left.
 //!
 //! What is left is read off the broker each time ([`Migration::remaining`]). So what an application does meanwhile (binds
 //! the queue again, declares the old one again) is only something more to do; a run that was killed is gone on with by the
 //! next; and a migration that cannot be finished is undone by the same means, with another goal.
 
+mod binding_swap;
 mod carry_out;
 mod fault;
-mod held;
 mod migrated;
 mod moving;
-mod pace;
-mod turn;
+mod stall_detector;
+mod stall_reason;
 
 pub use migrated::{Consumers, Migrated, Missing};
 
@@ -23,29 +23,29 @@ use moving::Moving;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What an apply needs besides the plan.
+/// The resources of an apply, in addition to the plan.
 #[derive(Clone, Copy)]
-pub struct Means<'a> {
-    /// Requests under way at once.
+pub struct ApplyResources<'a> {
+    /// The maximum number of concurrent requests.
     pub at_once: usize,
-    /// What moves messages; `None` where no plan asked for it.
+    /// The transport for messages; `None` if the plan needs none.
     pub mover: Option<&'a Mover>,
-    /// How long may pass in which nothing gets less, before a migration is undone.
+    /// How long a migration may stall before it is rolled back.
     pub patience: Duration,
 }
 
-/// Something to tell of a migration under way.
+/// An event of a running migration.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event<'a> {
     /// A step was done.
     Done(&'a Step),
-    /// Messages are moved, or taken by consumers: from where, how many so far, how many are there, and why it stalls.
+    /// Messages are moved or consumed: the source, the number so far, the remaining number, and why it stalls.
     Moving(&'a Step, Option<u64>, Option<u64>, Option<&'a str>),
-    /// It is undone from now on, and why; `None` where somebody asked to stop.
+    /// The migration is being rolled back, and why; `None` after an interruption.
     GoingBack(&'a QueueName, Option<&'a BrokerError>),
 }
 
-/// Between the loss of a race and the next try.
+/// The pause between a lost race and the next attempt.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often what was seen may turn out not to hold any more: an application that declares the old queue again and again
 /// wins such a race now and then, and not every time.
@@ -54,31 +54,31 @@ const MOST_RACES: usize = 200;
 /// And for how long.
 const LONGEST_RACE: Duration = Duration::from_secs(90);
 
-/// How a migration ended.
+/// The result of a migration.
 pub(super) struct Ended {
-    /// What was done, in order.
+    /// The completed steps, in order.
     pub(super) done: Vec<(Step, Performed)>,
-    /// What could not be done.
+    /// The step that failed.
     pub(super) failed: Option<(Step, BrokerError)>,
-    /// Whether all was put back as it was, which was not what was wanted.
+    /// Whether the migration was rolled back.
     pub(super) is_undone: bool,
-    /// What is worth telling of it; `None` where nothing of it is, or may be, on the broker.
+    /// The summary for the report; `None` if nothing of the migration is, or may be, on the broker.
     pub(super) migrated: Option<Migrated>,
 }
 
-/// What keeps a step from being done.
-enum Setback {
-    /// What was seen no longer holds: look again.
+/// The reason why a step could not be done.
+enum StepFailure {
+    /// The broker's state has changed: read it again.
     Again(BrokerError),
-    /// It cannot be done; what was done is to be undone, where that is possible.
+    /// The step cannot be done; the migration is rolled back if possible.
     GiveUp(BrokerError),
-    /// Somebody asked to stop, and what was done can be undone.
+    /// The run was interrupted, and the migration can be rolled back.
     Interrupted,
-    /// Nothing more may be done.
+    /// No further change is allowed.
     Stop(BrokerError),
 }
 
-impl From<BrokerError> for Setback {
+impl From<BrokerError> for StepFailure {
     fn from(error: BrokerError) -> Self {
         // By a connection to another broker, nothing could be put back either.
         let is_the_end = matches!(error, BrokerError::LockLost { .. } | BrokerError::AnotherBroker { .. });
@@ -86,8 +86,8 @@ impl From<BrokerError> for Setback {
     }
 }
 
-impl Setback {
-    /// Looks again after such an error.
+impl StepFailure {
+    /// Reads the state again after such an error.
     fn again_if(self, is_it: impl Fn(&BrokerError) -> bool) -> Self {
         match self {
             Self::GiveUp(error) if is_it(&error) => Self::Again(error),
@@ -96,7 +96,7 @@ impl Setback {
     }
 }
 
-/// One migration under way.
+/// A running migration.
 struct Run<'a> {
     broker: &'a LockedBroker,
     interrupt: &'a Interrupt,
@@ -104,33 +104,33 @@ struct Run<'a> {
     planned: &'a [Step],
     migration: Migration,
     moving: Moving<'a>,
-    /// Whether anything of it is on the broker, or may be: of this run, or of one before.
+    /// Whether objects of the migration are, or may be, on the broker, from this run or an earlier one.
     is_begun: bool,
-    /// Whether nothing is left to do.
+    /// Whether no action is left.
     is_over: bool,
-    /// Whether the old queue is there, so that all can be put back.
+    /// Whether the old queue exists, so that a rollback is possible.
     is_old: bool,
-    /// The old queue, as it was when it was last seen, by this run or by the one that began.
+    /// The old queue as last seen, by this run or by the one that started the migration.
     old: Option<Queue>,
-    /// Whether an application made the old queue again before the new one was there.
+    /// Whether an application declared the old queue again before the new one existed.
     has_lost: bool,
     /// Since when the old queue has seemed to be empty.
     seems_empty: Option<Instant>,
-    /// Since when there has been no queue of that name.
+    /// Since when the queue has not existed.
     gone_since: Option<Instant>,
     /// What leads to the queue again: bound as soon as next to nothing is held any more.
     switch: Option<Binding>,
-    /// How many consumed from it before.
+    /// The number of consumers before the migration.
     consumers: Option<usize>,
     done: Vec<(Step, Performed)>,
     migrated: Migrated,
 }
 
-/// Migrates a queue, or puts everything back. `planned` are the steps that the plan has for it.
+/// Migrates a queue, or rolls the migration back. `planned` are its steps in the plan.
 pub(super) async fn migrate(
     broker: &LockedBroker,
     interrupt: &Interrupt,
-    means: Means<'_>,
+    means: ApplyResources<'_>,
     migration: &Migration,
     planned: &[Step],
     observe: &dyn Fn(Event<'_>),
@@ -166,7 +166,7 @@ pub(super) async fn migrate(
     migrated.behind = moving.behind();
     migrated.fallback = moving.fallback().map(str::to_owned);
     migrated.missing = moving.missing().filter(|_| is_over);
-    // A way back that was not gone to its end is none: then it is not as it was.
+    // An incomplete rollback does not restore the original state.
     migrated.is_undone = is_over && ended.goal == Goal::PutBack;
     migrated.is_cut_short = !is_over;
     let is_undone = migrated.is_undone && migration.goal == Goal::Recreate;
@@ -176,12 +176,12 @@ pub(super) async fn migrate(
 
 /// Whether the plan begins it: one that goes on with what another run began makes no holding queue any more.
 fn is_planned_whole(migration: &Migration, planned: &[Step]) -> bool {
-    let hold = migration.beside().hold;
+    let hold = migration.names().hold;
     planned.iter().any(|step| matches!(&step.action, Action::DeclareQueue { name, .. } if name.as_str() == hold))
 }
 
 impl Run<'_> {
-    /// Why it did not come to the end that it was begun for, if it did not.
+    /// Why the migration did not complete, if so.
     async fn end(&mut self) -> Option<(Step, BrokerError)> {
         let mut gave_up = None;
         let mut races = 0;
@@ -199,36 +199,36 @@ impl Run<'_> {
                     continue;
                 }
                 Ok(false) => {
-                    let reason = "something changes what is done here again and again".to_owned();
+                    let reason = "another client repeatedly reverts the steps of the migration".to_owned();
                     let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
-                    (self.step(Stage::Prepare, self.first_action()), Setback::GiveUp(error))
+                    (self.step(Stage::Prepare, self.first_action()), StepFailure::GiveUp(error))
                 }
-                Err((step, Setback::Again(error)))
+                Err((step, StepFailure::Again(error)))
                     if races >= MOST_RACES || raced.is_some_and(|since| since.elapsed() > longest_race) =>
                 {
-                    (step, Setback::GiveUp(error))
+                    (step, StepFailure::GiveUp(error))
                 }
                 Err(other) => other,
             };
-            if matches!(setback, Setback::GiveUp(BrokerError::Inequivalent { .. })) {
+            if matches!(setback, StepFailure::GiveUp(BrokerError::Inequivalent { .. })) {
                 // What is there is what somebody else has made: the old one again, as a rule.
                 let live = self.moving.live(&self.migration.queue).await;
                 self.is_old = live.is_ok_and(|live| live.is_some());
             }
             let may_go_back = self.is_old && self.migration.goal == Goal::Recreate;
             match setback {
-                Setback::Again(error) => {
+                StepFailure::Again(error) => {
                     // What failed for a reason that may go away was tried again already, with growing pauses.
                     raced.get_or_insert_with(Instant::now);
                     races += if error.is_transient() { MOST_RACES / 5 } else { 1 };
                     sleep(PAUSE).await;
                 }
-                Setback::Interrupted => self.go_back(None).await,
-                Setback::GiveUp(error) if may_go_back => {
+                StepFailure::Interrupted => self.go_back(None).await,
+                StepFailure::GiveUp(error) if may_go_back => {
                     self.go_back(Some(&error)).await;
                     gave_up = Some((step, error));
                 }
-                Setback::GiveUp(error) | Setback::Stop(error) => {
+                StepFailure::GiveUp(error) | StepFailure::Stop(error) => {
                     // Why it was to be undone is the failure; why that failed, too, is told beside it.
                     if gave_up.is_some() {
                         self.migrated.not_undone = Some(error.to_string());
@@ -247,17 +247,17 @@ impl Run<'_> {
         self.moving.stop().await;
     }
 
-    /// Does what is left to do; true when nothing was.
-    async fn pass(&mut self) -> Result<bool, (Step, Setback)> {
+    /// Executes the remaining actions; true if there were none.
+    async fn pass(&mut self) -> Result<bool, (Step, StepFailure)> {
         let seen = self.look().await.map_err(|error| (self.step(Stage::Prepare, self.first_action()), error.into()))?;
-        self.is_begun |= seen.topology.queues.contains_key(&QueueName::from(self.migration.beside().hold.as_str()));
+        self.is_begun |= seen.topology.queues.contains_key(&QueueName::from(self.migration.names().hold.as_str()));
         if let Some(Unexpected { object, difference }) = self.migration.unexpected(&seen.topology) {
-            let reason = format!("{object} is not as topo declares it: {difference}");
+            let reason = format!("{object} differs from topo's declaration: {difference}");
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
-            return Err((self.step(Stage::Prepare, self.first_action()), Setback::Stop(error)));
+            return Err((self.step(Stage::Prepare, self.first_action()), StepFailure::Stop(error)));
         }
         let live = seen.topology.queues.get(&self.migration.queue);
-        let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.dialect));
+        let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.profile));
         self.is_old = live.is_some() && !is_wanted;
         if live.is_none() && self.migration.goal == Goal::PutBack {
             let reason =
@@ -265,12 +265,12 @@ impl Run<'_> {
                           brings it back"
                     .to_owned();
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
-            return Err((self.step(Stage::Return, self.first_action()), Setback::Stop(error)));
+            return Err((self.step(Stage::Return, self.first_action()), StepFailure::Stop(error)));
         }
         let old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
         self.old = old.or_else(|| self.migration.old(&seen.topology));
         let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
-        let tap = self.migration.beside().tap;
+        let tap = self.migration.names().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
             if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
                 .filter(|it| it.source == tap)

@@ -1,4 +1,4 @@
-//! Moves messages from one queue to where a fanout exchange leads, and knows when that is done.
+//! Moves messages from a queue to the target of a fanout exchange, and detects when all are moved.
 
 mod back;
 mod fallback;
@@ -9,28 +9,28 @@ mod switch;
 pub(super) use back::Return;
 pub(super) use full::Limit;
 
-use super::held::held_by;
-use super::pace::{Pace, prefetch};
-use super::{Means, Missing, Setback};
+use super::stall_detector::{StallDetector, prefetch};
+use super::stall_reason::held_by;
+use super::{ApplyResources, Missing, StepFailure};
 use crate::apply::Interrupt;
 use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
 use crate::broker::{BrokerError, LockedBroker, Snapshot};
-use crate::model::naming::Beside;
+use crate::model::naming::MigrationNames;
 use crate::model::units::duration;
 use crate::model::{BrokerVersion, ExchangeName, QueueName, QueueType};
 use crate::plan::{Migration, QueueActivity};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Between two looks at a queue.
+/// The pause between two checks of a queue.
 const POLL: Duration = Duration::from_millis(300);
 /// Between two looks at a mover of our own, when its idle moment is waited for.
 const INSTANT: Duration = Duration::from_millis(1);
-/// A mover that has had nothing for so long has got all there was.
+/// A mover that has received nothing for this time has moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
-/// A mover that is told to stop has 20 s for what is under way, and a shovel 30 s to be gone.
+/// A stopped mover has 20 s for messages in transit, and a shovel 30 s to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
-/// While an alarm lasts, nothing of what is under way gets anywhere.
+/// During an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
 /// Nothing comes to a queue that nothing leads to any more, but what was under way to it: from another node, longer.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -39,10 +39,10 @@ const SETTLED_ON_A_CLUSTER: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// What comes as fast as it is moved does not get less; after so long it is as little as it will be.
 const LONG_ENOUGH: Duration = Duration::from_secs(10);
-/// The mover of one migration: at most one move at a time.
+/// The moves of one migration: at most one at a time.
 pub(super) struct Moving<'a> {
     broker: &'a LockedBroker,
-    means: Means<'a>,
+    means: ApplyResources<'a>,
     current: Option<Current>,
     moved: Option<u64>,
     /// How many were moved out of the old queue, but for those that came back into it before they were moved out again.
@@ -59,7 +59,7 @@ pub(super) struct Moving<'a> {
     prefetch: u16,
     /// Whether the old queue has run empty before.
     has_settled: bool,
-    /// Why a shovel took over from AMQP.
+    /// The reason why a shovel took over from AMQP.
     fallback: Option<String>,
 }
 
@@ -71,21 +71,21 @@ struct Current {
     handle: Move,
 }
 
-/// What messages are moved for.
+/// The purpose of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The old queue is emptied.
+    /// The old queue drains.
     Drain,
     /// What was on its way back when another run ended goes to the end of it, to be drained again.
     WayBack,
-    /// What the old queue held comes back.
+    /// The messages of the old queue return.
     ReturnDrained,
-    /// What was published meanwhile comes back.
+    /// The messages that were published meanwhile return.
     ReturnHeld,
 }
 
 impl<'a> Moving<'a> {
-    pub(super) fn new(broker: &'a LockedBroker, means: Means<'a>) -> Self {
+    pub(super) fn new(broker: &'a LockedBroker, means: ApplyResources<'a>) -> Self {
         Self {
             broker,
             means,
@@ -103,12 +103,12 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// How many messages were brought back, by all moves so far.
+    /// The number of returned messages, by all moves so far.
     pub(super) fn returned(&self) -> Option<u64> {
         self.returned
     }
 
-    /// How many came back behind newer ones.
+    /// The number of messages that returned behind newer ones.
     pub(super) fn behind(&self) -> Option<u64> {
         self.from_drained.filter(|back| self.is_behind && *back > 0)
     }
@@ -136,7 +136,7 @@ impl<'a> Moving<'a> {
         }
         self.stop().await;
         let Some(mover) = self.means.mover else {
-            let reason = "nothing was chosen to move them".to_owned();
+            let reason = "no transport was selected".to_owned();
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
         // Without statistics, as if they were small.
@@ -152,7 +152,7 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// Ends the move: nothing is under way any more.
+    /// Ends the move: no message is in transit afterwards.
     pub(super) async fn stop(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         let before = current.handle.progress().await.ok();
@@ -188,7 +188,7 @@ impl<'a> Moving<'a> {
         self.maybe_twice += last.maybe_twice + broken_off;
     }
 
-    /// Waits until the source is gone for the mover, too: only then nobody holds the old queue any more.
+    /// Waits until the mover has noticed that the source is gone: only then it no longer holds the old queue.
     pub(super) async fn ended(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         while let Some(current) = &mut self.current {
@@ -201,13 +201,13 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    /// The mover over AMQP, if it is that one.
+    /// The mover over AMQP, if it is in use.
     pub(super) fn amqp(&self) -> Option<&AmqpMover> {
         self.means.mover.and_then(Mover::amqp)
     }
 
-    /// Whether nobody but our own mover consumes from a queue, as far as that is certain. A quorum queue without a leader
-    /// is said to have no consumers at all, so that is believed of others only.
+    /// Whether only topo's mover consumes from a queue, as far as that is certain. A quorum queue without a leader
+    /// reports no consumers at all, so its count is not trusted.
     pub(super) async fn is_alone(&self, queue: &QueueName, is_quorum: bool) -> bool {
         let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
         match self.amqp() {
@@ -219,7 +219,7 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Whether a mover of the broker's is at work.
+    /// Whether a shovel is running.
     pub(super) fn is_shovel(&self) -> bool {
         self.fallback.is_some() || matches!(self.means.mover, Some(Mover::Shovel(_)))
     }
@@ -245,7 +245,7 @@ impl<'a> Moving<'a> {
                 ) if !self.is_shovel() => return Ok(()),
                 Err(error) => return Err(error),
             };
-        let Beside { hold, drained, .. } = migration.beside();
+        let MigrationNames { hold, drained, .. } = migration.names();
         for leftover in leftovers {
             let source = leftover.source.as_str();
             if [migration.queue.as_str(), &hold, &drained].contains(&source) {
@@ -255,7 +255,7 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// What is in a queue, and who consumes from it; `None` if there is no such queue.
+    /// The messages and consumers of a queue; `None` if it does not exist.
     pub(super) async fn live(&self, queue: &QueueName) -> Result<Option<QueueActivity>, BrokerError> {
         Ok(self.broker.broker().activity(self.broker.vhost()).await?.queues.remove(queue))
     }
@@ -283,7 +283,7 @@ impl<'a> Moving<'a> {
         (migration, seen): (&Migration, &Snapshot),
         interrupt: &Interrupt,
         tell: impl Fn(Option<u64>, Option<u64>, Option<&str>),
-    ) -> Result<(), Setback> {
+    ) -> Result<(), StepFailure> {
         let settled = match (self.broker.broker().is_cluster().await, std::mem::replace(&mut self.has_settled, true)) {
             (true, _) => SETTLED_ON_A_CLUSTER,
             (false, false) => SETTLED,
@@ -292,18 +292,18 @@ impl<'a> Moving<'a> {
         };
         let old = seen.topology.queues.get(from);
         let has_ticks = old.is_some_and(|old| old.queue_type() == Some(QueueType::Quorum));
-        let mut pace = Pace::new(self.patience(has_ticks), self.broker.broker().intervals());
+        let mut pace = StallDetector::new(self.patience(has_ticks), self.broker.broker().intervals());
         let mut looked = Instant::now();
-        // What a way back that was cut short moves first is not part of it.
+        // Messages that an interrupted rollback moves first do not count.
         let before = self.moved.unwrap_or(0);
         loop {
             self.broker.check()?;
             if interrupt.is_requested() {
-                return Err(Setback::Interrupted);
+                return Err(StepFailure::Interrupted);
             }
             let Some(live) = self.live(from).await? else {
                 let reason = "it was deleted meanwhile".to_owned();
-                return Err(Setback::Again(BrokerError::NotMoved { queue: from.clone(), reason }));
+                return Err(StepFailure::Again(BrokerError::NotMoved { queue: from.clone(), reason }));
             };
             let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
             let theirs = self.without_ours(live.consumers.as_deref().unwrap_or_default(), is_ours);
@@ -331,7 +331,7 @@ impl<'a> Moving<'a> {
             }
             if looked.elapsed() >= BETWEEN_LOOKS {
                 looked = Instant::now();
-                self.expect_no_eater(migration, seen.dialect.version).await?;
+                self.expect_no_eater(migration, seen.profile.version).await?;
                 // What an application bound meanwhile is taken away again; else it would never get empty.
                 if pace.is_level() {
                     self.unbound(from).await?;
@@ -342,14 +342,14 @@ impl<'a> Moving<'a> {
                     "messages come to it as fast as they are taken ({moved} of them): through the default exchange or as \
                      dead letters, which cannot be redirected"
                 );
-                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
+                return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             if pace.is_over() {
                 let reason = held_by(&live, &theirs, refused.as_ref(), self.tick(has_ticks));
                 let waited = i64::try_from(self.patience(has_ticks).as_millis()).ok().and_then(duration);
                 let waited = waited.unwrap_or_else(|| "0s".to_owned());
                 let reason = format!("{reason}; nothing changed for {waited} (--drain-timeout)");
-                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
+                return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: from.clone(), reason }));
             }
             sleep(POLL).await;
         }

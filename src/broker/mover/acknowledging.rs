@@ -1,4 +1,4 @@
-//! Acknowledgements that are not on the wire yet: to wait for each would hold up the messages behind it.
+//! Tracks acknowledgements that are not sent yet: waiting for each one would delay the next messages.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;

@@ -1,4 +1,4 @@
-//! Where a broker speaks AMQP: what a person says, or else the broker's own listener at the host of its management API.
+//! Determines the AMQP address: the one that the user set, or the broker's own listener at the host of its management API.
 
 use crate::broker::base_url::BaseUrl;
 use crate::broker::connection::Broker;
@@ -13,14 +13,14 @@ use secrecy::SecretString;
 use std::fmt;
 use std::time::Duration;
 
-/// A port that speaks AMQP.
+/// An AMQP listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpAddress {
     /// A name or an IP address, without brackets.
     pub host: String,
     /// Mostly 5672, or 5671 with TLS.
     pub port: u16,
-    /// Whether TLS is spoken.
+    /// Whether the port uses TLS.
     pub tls: bool,
 }
 
@@ -48,7 +48,7 @@ pub enum NotAnAmqpUrl {
     #[error("the URL must start with amqp:// or amqps://")]
     Scheme,
     /// A path, which would be a vhost.
-    #[error("the URL must have no path: the vhost is the one that is planned")]
+    #[error("the URL must have no path: topo uses the vhost of the plan")]
     Vhost,
     /// A `?` or `#`.
     #[error("the URL must have no `?` and no `#`")]
@@ -68,9 +68,9 @@ pub struct AmqpOptions {
     pub password: SecretString,
     /// PEM; when given, the only authorities that are trusted.
     pub ca_cert: Option<Vec<u8>>,
-    /// What a broker that verifies its peers is shown.
+    /// The client certificate for a broker that verifies its peers.
     pub client_cert: Option<ClientCertificate>,
-    /// Takes any certificate of the broker.
+    /// Accepts any certificate of the broker.
     pub insecure: bool,
     /// For connecting, and for each answer of the broker.
     pub timeout: Duration,
@@ -159,7 +159,7 @@ struct Named {
     cluster_name: Option<String>,
 }
 
-/// What is asked of `GET /api/overview`.
+/// The part of `GET /api/overview` that topo reads.
 #[derive(serde::Deserialize)]
 struct Listeners {
     /// The node that answered.

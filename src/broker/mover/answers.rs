@@ -1,4 +1,4 @@
-//! Which of the messages under way may have been answered: each has a bell of its own, which the library rings.
+//! Tracks which messages in transit may have been answered: each has its own waker, which the library wakes.
 //!
 //! To ask all of them each time that one is answered costs, with a thousand under way, more than to move them.
 

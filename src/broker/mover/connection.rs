@@ -1,4 +1,4 @@
-//! One AMQP connection, made again when it is lost; and the broker's answers as the errors that HTTP has for the same.
+//! An AMQP connection that reconnects when it is lost, and maps the broker's replies to the errors of HTTP.
 
 use super::address::AmqpOptions;
 use super::greeting::Heard;
@@ -36,7 +36,7 @@ const TRIES: u32 = 3;
 pub(super) struct Connection {
     pub(super) options: AmqpOptions,
     tls: Option<Arc<ClientConfig>>,
-    /// What the broker said first.
+    /// The broker's greeting.
     heard: Heard,
     /// Behind a lock so that two who find it lost make one new one.
     live: Mutex<Option<Arc<lapin::Connection>>>,
@@ -66,18 +66,18 @@ impl Connection {
         Ok(live.insert(Arc::new(connection)).clone())
     }
 
-    /// The name of the broker's cluster, as it said it when it was connected to; what stands in between may not pass it on.
+    /// The cluster name in the greeting of the broker; a proxy may hide it.
     pub(super) fn cluster(&self) -> Option<String> {
         self.heard.cluster()
     }
 
-    /// Whether the broker takes no messages for now.
+    /// Whether the broker currently accepts no messages.
     pub(super) fn is_blocked(&self) -> bool {
         let live = self.live.try_lock();
         live.is_ok_and(|live| live.as_ref().is_some_and(|connection| connection.status().blocked()))
     }
 
-    /// A new channel.
+    /// Opens a channel.
     pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
         let mut tries = 0;
         loop {
@@ -96,10 +96,10 @@ impl Connection {
         }
     }
 
-    /// Says goodbye. What is still unacknowledged goes back to its queue.
+    /// Closes the connection. Unacknowledged messages return to their queue.
     pub(super) async fn close(&self) {
         if let Some(connection) = self.live.lock().await.take() {
-            // Whoever does not answer is left alone.
+            // A broker that does not answer is ignored.
             let _ = tokio::time::timeout(CONNECT_TIMEOUT, connection.close(200, "done".into())).await;
         }
     }
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the broker's answer, for no longer than is allowed.
+    /// Waits for the broker's reply, up to the timeout.
     pub(super) async fn answer<T>(
         &self,
         request: &str,
@@ -167,13 +167,13 @@ impl Connection {
         BrokerError::Timeout { url: self.options.address.to_string(), request: request.to_owned(), after }
     }
 
-    /// Why there is no connection.
+    /// The reason for a failed connection.
     fn not_connected(&self, error: &lapin::Error) -> BrokerError {
         let url = self.options.address.to_string();
         let username = self.options.username.clone();
-        if let Some(said) = protocol_error(error) {
-            let reason = one_line(said.get_message().as_str());
-            return match said.get_id() {
+        if let Some(reply) = protocol_error(error) {
+            let reason = one_line(reply.get_message().as_str());
+            return match reply.get_id() {
                 403 => BrokerError::Unauthorized { username, reason },
                 _ => {
                     let request = format!("connection.open to vhost {}", self.options.vhost);
@@ -181,7 +181,7 @@ impl Connection {
                 }
             };
         }
-        // Open enums of the library: what is not about the network reads as its words.
+        // An open enum of the library: errors that do not concern the network keep its text.
         #[allow(clippy::wildcard_enum_match_arm)]
         let problem = match error.kind() {
             ErrorKind::IOError(error) => ConnectProblem::of_io(error),
@@ -190,15 +190,15 @@ impl Connection {
         BrokerError::Connect { url, problem }
     }
 
-    /// What the broker said to a request, or that it said nothing any more.
+    /// Converts the reply to a request, or a lost connection, to an error.
     pub(super) fn refused(&self, request: &str, error: &lapin::Error) -> BrokerError {
         let request = request.to_owned();
-        let Some(said) = protocol_error(error).filter(|said| is_of_channel(said)) else {
+        let Some(reply) = protocol_error(error).filter(|reply| is_of_channel(reply)) else {
             let problem = ConnectProblem::Broken(words(error));
             return BrokerError::Connect { url: self.options.address.to_string(), problem };
         };
-        let reason = one_line(said.get_message().as_str());
-        match said.get_id() {
+        let reason = one_line(reply.get_message().as_str());
+        match reply.get_id() {
             403 => BrokerError::AccessRefused { username: self.options.username.clone(), request, reason },
             404 if reason.contains("home node") => BrokerError::HomeNodeDown { request, reason },
             404 => BrokerError::NotFound { request, reason },
@@ -240,13 +240,13 @@ pub(super) fn not_carried(error: &lapin::Error) -> Option<String> {
     }
 }
 
-/// What was said, without the library's frame around it.
+/// The text of the broker's error, without the library's prefix.
 pub(super) fn words(error: &lapin::Error) -> String {
     let words = protocol_error(error).map_or_else(|| error.to_string(), |error| one_line(error.get_message().as_str()));
     redacted_urls_in(&words)
 }
 
-/// A name on the wire.
+/// An AMQP short string.
 pub(super) fn short(name: &str) -> ShortString {
     name.into()
 }

@@ -2,9 +2,9 @@
 //! carry.
 
 use super::amqp::AmqpMover;
+use super::broker_identity::expect_beside;
 use super::connection::short;
 use super::table::table;
-use super::witness::expect_beside;
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
 use crate::model::{Binding, Destination, Queue, QueueName};
@@ -100,7 +100,7 @@ impl Binder {
 pub struct Counted {
     /// Messages that no consumer has.
     pub ready: u32,
-    /// Consumers; a quorum queue counts one that was cancelled as long as it has messages (`rabbit_fifo:query_stat`).
+    /// Consumers; a quorum queue counts one that was canceled as long as it has messages (`rabbit_fifo:query_stat`).
     pub consumers: u32,
 }
 

@@ -121,7 +121,7 @@ impl Rewriter {
         if head.first() == Some(&METHOD) {
             let table = payload.strip_prefix(&START).and_then(|_| long(payload.get(BEFORE_TABLE..)?));
             if table.is_some_and(|(table, _)| nests_deeper_than(DEEPEST_GREETING, table)) {
-                let reason = "the broker's greeting nests its properties too deeply";
+                let reason = "the properties of the broker's greeting are nested too deeply";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
             }
             out.extend(frame);

@@ -47,12 +47,12 @@ fn text(table: &[u8], wanted: &[u8]) -> Option<String> {
 }
 
 /// Bytes that are listened to as they come in.
-pub(super) struct Overheard {
+pub(super) struct TeeStream {
     pub(super) bytes: Box<dyn Bytes>,
     pub(super) heard: Heard,
 }
 
-impl AsyncRead for Overheard {
+impl AsyncRead for TeeStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.bytes).poll_read(context, into);
@@ -61,7 +61,7 @@ impl AsyncRead for Overheard {
     }
 }
 
-impl AsyncWrite for Overheard {
+impl AsyncWrite for TeeStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.bytes).poll_write(context, bytes)
     }

@@ -4,37 +4,37 @@
 //! filled a moment later. When enough was moved is decided by who reads the totals. Always to a *fanout* exchange with the
 //! message's own key: the default exchange would route the `CC` header a second time.
 
+mod ack_settled;
 mod acknowledging;
 pub mod address;
 pub mod amqp;
 mod answers;
+mod argument_types;
+mod broker_identity;
 mod connection;
 pub mod declare;
 mod field_table;
 mod frames;
 mod greeting;
-mod out_of_reach;
-mod over;
-mod passed_on;
-mod permitted;
+mod orphan_shovels;
 mod pipeline;
 pub mod progress;
+mod publish_permission;
 mod raw_properties;
 mod session;
+mod session_end;
 pub mod shovel;
 mod socket;
 mod subscription;
 mod table;
 mod tls;
-mod typing;
-mod witness;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
 pub use amqp::{AmqpMove, AmqpMover};
+pub use argument_types::Typing;
 pub use declare::{Binder, Counted};
 pub use progress::{Fault, Order, Progress, State};
 pub use shovel::{Leftover, ShovelMove, ShovelMover};
-pub use typing::Typing;
 
 use super::error::BrokerError;
 
@@ -76,7 +76,7 @@ impl Mover {
 }
 
 impl Move {
-    /// How far it is. A shovel is asked over HTTP.
+    /// The progress of the move. A shovel is asked over HTTP.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
         match self {
             Self::Amqp(moving) => Ok(moving.progress()),

@@ -53,7 +53,7 @@ pub enum State {
     Blocked,
     /// The connection was lost; it is made again.
     Reconnecting,
-    /// It was told to stop, and did.
+    /// It was stopped.
     Stopped,
     /// It stopped by itself.
     Failed(Fault),
@@ -73,25 +73,25 @@ impl State {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
     /// The source was deleted, or is not there: `basic.cancel`, or 404.
-    #[error("the queue to move from is gone: {reason}")]
+    #[error("the source queue is gone: {reason}")]
     SourceGone {
         /// The broker's words.
         reason: String,
     },
     /// A consumer has the source for itself.
-    #[error("another consumer has the queue to move from for itself: {reason}")]
+    #[error("another consumer uses the source queue exclusively: {reason}")]
     Exclusive {
         /// The broker's words.
         reason: String,
     },
     /// The target is not there.
-    #[error("the exchange to move to is gone: {reason}")]
+    #[error("the target exchange is gone: {reason}")]
     TargetGone {
         /// The broker's words.
         reason: String,
     },
     /// A message came back: nothing is bound to the target.
-    #[error("exchange {target} leads nowhere ({reason}): what it was given stays in the queue")]
+    #[error("exchange {target} routes to no queue ({reason}): its messages stay in the source queue")]
     Unroutable {
         /// The target.
         target: ExchangeName,
@@ -99,7 +99,7 @@ pub enum Fault {
         reason: String,
     },
     /// A message says that it is of a user, and the broker takes it from nobody else (without the tag `impersonator`).
-    #[error("a message with the property user_id `{user_id}` may be published by that user only: {reason}")]
+    #[error("a message with the property user_id `{user_id}` can be published only by that user: {reason}")]
     ForeignUser {
         /// The property.
         user_id: String,
@@ -113,10 +113,10 @@ pub enum Fault {
         reason: String,
     },
     /// An alarm: what is on its way waits, and goes on after it.
-    #[error("the broker takes no messages now: it has an alarm of memory or disk")]
+    #[error("the broker accepts no messages now: memory or disk alarm")]
     Blocked,
     /// There is no plugin for shovels on the node.
-    #[error("the broker has no shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
+    #[error("the broker does not support shovels: enable the plugins rabbitmq_shovel and rabbitmq_shovel_management")]
     NoShovels,
     /// The broker took the definition of a shovel, and starts none: it may be busy, or its plugin has stopped for good, as
     /// it does when its one supervisor dies (`rabbit_shovel_sup` allows no restart; seen on 4.0.5).

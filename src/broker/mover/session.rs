@@ -6,11 +6,11 @@ mod ending;
 use self::ending::{GRACE, PATIENCE};
 use super::acknowledging::Acknowledging;
 use super::connection::{Connection, is_of_channel, not_carried, protocol_error, words};
-use super::over::Over;
-use super::permitted::may_publish;
 use super::pipeline::{Outcome, Pipeline};
 use super::progress::{Fault, Order, Progress, State};
+use super::publish_permission::may_publish;
 use super::raw_properties::{RawProperties, without_counts};
+use super::session_end::Over;
 use super::subscription::{CAREFUL, subscribe, was_delivered_before};
 use crate::broker::error::BrokerError;
 use futures_util::{FutureExt, StreamExt};
@@ -30,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Job {
     pub(super) connection: Arc<Connection>,
     pub(super) order: Order,
-    pub(super) told: watch::Sender<Progress>,
+    pub(super) progress: watch::Sender<Progress>,
     pub(super) stop: watch::Receiver<bool>,
     /// Whether the broker takes messages of other users from this one, once that was seen.
     pub(super) impersonates: bool,
@@ -45,7 +45,7 @@ pub(super) struct Session {
     window: u16,
     /// How many messages came.
     taken: usize,
-    /// How many consumed from the source before this one was cancelled, where that is known.
+    /// How many consumed from the source before this one was canceled, where that is known.
     consumers: Option<u32>,
     /// Whether it ended with nothing left under way.
     pub(super) is_finished: bool,
@@ -84,22 +84,22 @@ impl Session {
         }
     }
 
-    /// How many messages may be at both places if the channel is lost now: acknowledgements have no answer, so the last
+    /// The number of messages that may be in both queues if the channel is lost now: acknowledgements have no reply, so the last
     /// of them may be lost with it.
     pub(super) fn doubtful(&self, order: &Order) -> usize {
         self.taken.min(order.prefetch.into())
     }
 
-    /// How many messages are taken and not acknowledged.
+    /// The number of received messages that are not acknowledged.
     pub(super) fn in_flight(&self) -> usize {
         self.pipeline.len() + usize::try_from(self.acknowledging.messages()).unwrap_or(usize::MAX)
     }
 
-    /// Moves until there is a reason not to. When it is told to stop, that takes 20 s at most.
+    /// Moves messages until the session ends. After a stop, this takes at most 20 s.
     pub(super) async fn run(&mut self, job: &mut Job) -> Over {
         let mut stop = job.stop.clone();
         let too_long = async move {
-            told(&mut stop).await;
+            stop_requested(&mut stop).await;
             tokio::time::sleep(PATIENCE + GRACE).await;
         };
         tokio::select! {
@@ -113,7 +113,7 @@ impl Session {
         loop {
             let over = tokio::select! {
                 biased;
-                _ = told(&mut job.stop) => break,
+                _ = stop_requested(&mut job.stop) => break,
                 Some(written) = self.acknowledging.next() => self.written(job, written),
                 settled = self.pipeline.settle(), if !self.pipeline.is_empty() => match settled {
                     Ok(()) => self.book(job).await,
@@ -145,7 +145,7 @@ impl Session {
                     }
                 }
                 Some(Err(error)) => return Err(job.over(&error)),
-                None => return Err(self.cancelled(job).await),
+                None => return Err(self.canceled(job).await),
             }
             next = self.consumer.next().now_or_never();
         }
@@ -155,7 +155,7 @@ impl Session {
 
     /// Says how many are under way, before something is waited for that may last.
     fn tell(&self, job: &Job) {
-        job.told.send_modify(|progress| progress.in_flight = self.in_flight());
+        job.progress.send_modify(|progress| progress.in_flight = self.in_flight());
     }
 
     /// No more come that were delivered before: many may be under way. How many holds for a consumer that begins.
@@ -177,9 +177,9 @@ impl Session {
         self.all_written(job).await
     }
 
-    /// The broker cancelled: the queue is gone. What was taken from it is safe or is not; nothing goes back.
-    async fn cancelled(&mut self, job: &mut Job) -> Over {
-        let reason = "the broker cancelled the consumer".to_owned();
+    /// The broker canceled the consumer: the queue is gone. What was taken from it is safe or is not; nothing goes back.
+    async fn canceled(&mut self, job: &mut Job) -> Over {
+        let reason = "the broker canceled the consumer".to_owned();
         match tokio::time::timeout(GRACE, self.all_safe(job)).await {
             Ok(Err(over @ (Over::Fault(_) | Over::Lost(_)))) => over,
             Ok(Ok(()) | Err(Over::Stopped)) | Err(_) => Fault::SourceGone { reason }.into(),
@@ -216,7 +216,7 @@ impl Session {
                 self.book(job).await
             }
             Err(error) => Err(match protocol_error(&error) {
-                Some(said) if said.get_id() == 406 => {
+                Some(reply) if reply.get_id() == 406 => {
                     // It was refused, so it is at one place only.
                     self.pipeline = Pipeline::default();
                     Fault::ForeignUser { user_id, reason: words(&error) }.into()
@@ -248,7 +248,7 @@ impl Session {
                 Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                 Outcome::Returned { reason } => lost_way = Some(reason),
                 Outcome::Unknown { reason } => {
-                    job.told.send_modify(|progress| progress.maybe_twice += 1);
+                    job.progress.send_modify(|progress| progress.maybe_twice += 1);
                     lost_way = Some(reason);
                 }
                 Outcome::Rejected(delivery) => rejected.push(delivery),
@@ -261,7 +261,7 @@ impl Session {
         for delivery in rejected {
             self.insist(job, *delivery, &mut pause).await?;
         }
-        job.told.send_modify(|progress| progress.state = State::Moving);
+        job.progress.send_modify(|progress| progress.state = State::Moving);
         Ok(())
     }
 
@@ -270,10 +270,10 @@ impl Session {
     async fn insist(&mut self, job: &mut Job, delivery: Delivery, pause: &mut Duration) -> Result<(), Over> {
         let mut delivery = Some(delivery);
         while let Some(again) = delivery.take() {
-            job.told.send_modify(|progress| progress.state = State::Rejected);
+            job.progress.send_modify(|progress| progress.state = State::Rejected);
             tokio::select! {
                 biased;
-                _ = told(&mut job.stop) => return Err(Over::Stopped),
+                _ = stop_requested(&mut job.stop) => return Err(Over::Stopped),
                 () = tokio::time::sleep(*pause) => {}
             }
             self.pipeline.push(&self.channel, job.order.target.as_str(), again);
@@ -312,7 +312,7 @@ impl Session {
     /// So many more are acknowledged.
     fn written(&self, job: &Job, written: lapin::Result<u64>) -> Result<(), Over> {
         let count = written.map_err(|error| job.over(&error))?;
-        job.told.send_modify(|progress| {
+        job.progress.send_modify(|progress| {
             progress.moved = progress.moved.map(|moved| moved + count);
             progress.last_moved = Some(Instant::now());
             progress.in_flight = self.in_flight();
@@ -322,16 +322,16 @@ impl Session {
 }
 
 impl Job {
-    /// What an error of the channel means for the move.
+    /// Converts an error of the channel to the end of a session.
     fn over(&self, error: &lapin::Error) -> Over {
         if let Some(reason) = not_carried(error) {
             return Fault::NotCarried { reason }.into();
         }
-        let Some(said) = protocol_error(error).filter(|said| is_of_channel(said)) else {
+        let Some(reply) = protocol_error(error).filter(|reply| is_of_channel(reply)) else {
             return Over::Lost(self.connection.refused("the move", error));
         };
         let reason = words(error);
-        match said.get_id() {
+        match reply.get_id() {
             404 if reason.contains("no exchange") => Fault::TargetGone { reason }.into(),
             404 => Fault::SourceGone { reason }.into(),
             // Held for half an hour, because a queue rejected for so long: "delivery acknowledgement … timed out".
@@ -341,7 +341,7 @@ impl Job {
     }
 }
 
-/// Returns when the move is told to stop. Nobody being there to tell it counts, too.
-async fn told(stop: &mut watch::Receiver<bool>) {
+/// Returns when the move is stopped, or its owner is gone.
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -4,7 +4,7 @@
 //! them. Its runtime is told another kind of socket instead, and TLS is the one of HTTP.
 
 use super::frames::Frames;
-use super::greeting::{Heard, Overheard};
+use super::greeting::{Heard, TeeStream};
 use async_rs::traits::Reactor;
 use async_rs::util::RuntimeParts;
 use async_rs::{Runtime, Tokio};
@@ -48,7 +48,7 @@ pub(super) async fn connect(host: &str, port: u16, tls: Option<Arc<ClientConfig>
             Box::new(TlsConnector::from(config).connect(name, stream).await?)
         }
     };
-    let bytes: Box<dyn Bytes> = Box::new(Frames::new(Box::new(Overheard { bytes, heard })));
+    let bytes: Box<dyn Bytes> = Box::new(Frames::new(Box::new(TeeStream { bytes, heard })));
     Ok(bytes.compat())
 }
 

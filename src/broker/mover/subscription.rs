@@ -1,4 +1,4 @@
-//! A consumer that comes before all others, and is careful while it has to be.
+//! A consumer with the highest priority, which limits its prefetch while messages are redelivered.
 
 use super::connection::short;
 use super::raw_properties::RawProperties;
@@ -15,7 +15,7 @@ const PRIORITY: i64 = 1000;
 /// dropped or dead-lettered if it went back. A quorum queue hands these out before all others.
 pub(super) const CAREFUL: u16 = 1;
 
-/// Subscribes before all others.
+/// Subscribes with the highest priority.
 pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u16) -> lapin::Result<Consumer> {
     channel.basic_qos(prefetch, BasicQosOptions::default()).await?;
     let mut arguments = FieldTable::default();

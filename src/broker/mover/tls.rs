@@ -1,4 +1,4 @@
-//! TLS for AMQP by the same files and flags as for HTTP. The AMQP library can be given authorities, but no "take any".
+//! TLS for AMQP, with the same files and flags as for HTTP. The AMQP library accepts CAs, but cannot skip verification.
 
 use super::address::AmqpOptions;
 use crate::broker::error::BrokerError;
@@ -44,12 +44,12 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
         store.add(certificate).map_err(|error| error.to_string())?;
     }
     if store.is_empty() {
-        return Err("there is no certificate in it (PEM is expected)".to_owned());
+        return Err("it contains no certificate (expected PEM)".to_owned());
     }
     Ok(store)
 }
 
-/// `--insecure`: takes any certificate, but only from who has its key.
+/// `--insecure`: accepts any certificate, but verifies that the peer has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

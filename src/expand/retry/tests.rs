@@ -1,9 +1,9 @@
 //! What each strategy is made of, on which version, and what is refused.
 
-use crate::behaviour::Dialect;
 use crate::expand::tests::{expanded_for, listed, spec};
-use crate::expand::{Because, Expansion, expand};
+use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::ObjectId;
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::Diagnostic;
 
 mod names;
@@ -31,8 +31,8 @@ fn made(version: &str, keys: &str) -> String {
 /// The errors, each behind the words that it is about and before its hint, for that version.
 fn refused(version: &str, text: &str) -> String {
     let whole = format!("version: 1\nvhost: shop\n{text}");
-    let dialect = Dialect::of(version.parse().unwrap());
-    let found = expand(&spec(text), &dialect).expect_err("this spec cannot be expanded");
+    let profile = BrokerProfile::of(version.parse().unwrap());
+    let found = expand(&spec(text), &profile).expect_err("this spec cannot be expanded");
     let line = |it: &Diagnostic| {
         let hint = it.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
         format!("{}: {}{hint}", &whole[it.primary.start..it.primary.end], it.message)
@@ -86,7 +86,7 @@ binding orders.work.return ─ \"\" → orders.work
     );
     assert_eq!(expansion.retries[&"orders.work".into()].to_string(), "orders.work → 5s → 30s → 5m → orders.dead");
     let tier = &expansion.origins[&ObjectId::Queue("orders.work.retry.2.30s".into())];
-    assert_eq!(tier.because, Because::Retry("orders.work".into()));
+    assert_eq!(tier.because, CreatedFor::Retry("orders.work".into()));
     assert_eq!(tier.to_string(), "topology.yaml:4:40 (retries of orders.work)");
 }
 
@@ -223,57 +223,57 @@ fn a_strategy_that_cannot_be_names_those_that_can() {
         (
             "4.3.6",
             "type: classic, maxRetries: 3",
-            "3: queue `orders.work` is a classic queue, which does not count deliveries: `maxRetries` alone says nothing \
-             of who does (add delays, for a ladder that the broker keeps: `retry: {delays: [5s, 30s]}`; or write \
-             `retry: {strategy: republish}` where the workers count; or use `type: quorum`)",
+            "3: `maxRetries` alone is not enough for classic queue `orders.work`, which does not count deliveries \
+             (add delays for a retry ladder in the broker: `retry: {delays: [5s, 30s]}`; or use \
+             `retry: {strategy: republish}` if the workers count; or use `type: quorum`)",
         ),
         (
             "4.3.6",
             "type: classic, maxRetries: 3, retry: {strategy: redeliver}",
-            "redeliver: strategy `redeliver` needs a queue that counts deliveries, and queue `orders.work` is a classic queue \
-             (`strategy: republish` would work here)",
+            "redeliver: strategy `redeliver` needs a queue that counts deliveries, but queue `orders.work` is a classic queue \
+             (use `strategy: republish`)",
         ),
         (
             "4.0.5",
             "type: quorum, retry: {strategy: delayed, delays: [1s]}",
-            "delayed: strategy `delayed` needs RabbitMQ 4.3, and this is 4.0.5 \
-             (`strategy: ladder` or `strategy: republish` would work here)",
+            "delayed: strategy `delayed` needs RabbitMQ 4.3, the broker is 4.0.5 \
+             (use `strategy: ladder` or `strategy: republish`)",
         ),
         (
             "4.3.6",
             "type: classic, retry: {strategy: delayed, delays: [1s]}",
-            "delayed: strategy `delayed` needs a queue that counts deliveries, and queue `orders.work` is a classic queue \
-             (`strategy: ladder` or `strategy: republish` would work here)",
+            "delayed: strategy `delayed` needs a queue that counts deliveries, but queue `orders.work` is a classic queue \
+             (use `strategy: ladder` or `strategy: republish`)",
         ),
         (
             "3.10.8",
             "type: quorum, messageTtl: 1h, retry: {delays: [1s]}",
-            "messageTtl: a ladder on RabbitMQ 3.10.8 cannot stand beside `messageTtl`: a message that dies by it after a retry \
-             would be dropped as a cycle, which is guarded against from 3.13 on (`strategy: republish` would work here)",
+            "messageTtl: a ladder on RabbitMQ 3.10.8 does not support `messageTtl`: before 3.13, the broker drops a message as \
+             a cycle if this setting dead-letters it after a retry (use `strategy: republish`)",
         ),
         (
             "3.8.9",
             "type: classic, maxLength: 5, retry: {delays: [1s]}",
-            "maxLength: a ladder on RabbitMQ 3.8.9 cannot stand beside `maxLength`: a message that dies by it after a retry \
-             would be dropped as a cycle, which is guarded against from 3.13 on (`strategy: republish` would work here)",
+            "maxLength: a ladder on RabbitMQ 3.8.9 does not support `maxLength`: before 3.13, the broker drops a message as \
+             a cycle if this setting dead-letters it after a retry (use `strategy: republish`)",
         ),
         (
             "4.3.6",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
-            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
-             (`strategy: delayed` would work here)",
+            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+             (use `strategy: delayed`)",
         ),
         (
             "4.3.6",
             "type: classic, maxRetries: 101, retry: {strategy: republish, delays: [1s]}",
-            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
-             (without delays, `strategy: republish` would work here)",
+            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+             (remove the delays and use `strategy: republish`)",
         ),
         (
             "3.10.8",
             "type: quorum, maxRetries: 101, retry: {delays: [1s]}",
-            "101: 101 retries with delays would be 101 tier queues; 100 is the most \
-             (without delays, `strategy: republish` or `strategy: redeliver` would work here)",
+            "101: 101 retries with delays need 101 delayed retry queues, the maximum is 100 \
+             (remove the delays and use `strategy: republish` or `strategy: redeliver`)",
         ),
     ] {
         assert_eq!(refused(version, &text(keys)), expected, "{keys} on {version}");
@@ -291,16 +291,16 @@ fn settings_that_fight_the_retries_are_refused() {
     for (keys, expected) in [
         (
             "type: classic, overflow: reject-publish, retry: {delays: [1s]}",
-            "queue `orders.work` refuses messages when it is full, and a classic queue would lose a retry that comes back \
-             then (use `type: quorum`, where the retry waits, or `overflow: drop-head`)",
+            "queue `orders.work` rejects messages when it is full, and a classic queue would lose the retries that return \
+             then (use `type: quorum`, where retries wait for room, or `overflow: drop-head`)",
         ),
         (
             "type: classic, overflow: reject-publish-dlx, retry: {strategy: republish, delays: [1s]}",
-            "queue `orders.work` refuses messages when it is full",
+            "queue `orders.work` rejects messages when it is full",
         ),
         (
             "type: quorum, deliveryLimit: 5, maxRetries: 3",
-            "`deliveryLimit` is what the retries of queue `orders.work` set themselves (keep one of the two)",
+            "`deliveryLimit` conflicts with the retries of queue `orders.work`, which set it (keep one of the two)",
         ),
     ] {
         let found = refused("4.3.0", &text(keys));
@@ -318,12 +318,12 @@ fn a_ladder_ends_where_every_key_is_taken() {
         )
     };
     for (dead_letter, rest, expected) in [
-        ("none", "", "the ladder of queue `q` needs a place for messages whose retries are used up"),
-        ("{exchange: plain}", "", "keep their own keys, which direct exchange `plain` would not know"),
-        ("{exchange: amq.direct}", "", "keep their own keys, which direct exchange `amq.direct` would not know"),
+        ("none", "", "the ladder of queue `q` needs a dead-letter queue for messages that have no retries left"),
+        ("{exchange: plain}", "", "keep their own keys, which direct exchange `plain` does not route"),
+        ("{exchange: amq.direct}", "", "keep their own keys, which direct exchange `amq.direct` does not route"),
         ("{exchange: \"\", routingKey: q}", "", "cannot go to the default exchange"),
-        ("{exchange: corp, routingKey: k}", "", "they cannot get the key \"k\""),
-        ("{exchange: wide, routingKey: k}", "", "they cannot get the key \"k\""),
+        ("{exchange: corp, routingKey: k}", "", "cannot get the key \"k\""),
+        ("{exchange: wide, routingKey: k}", "", "cannot get the key \"k\""),
         ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: direct}}}\n", "direct exchange `d.dlx`"),
         ("d", "deadLetterQueues: {d: {type: classic, exchange: {type: topic, routingKey: k}}}\n", "cannot get the key"),
     ] {
@@ -341,7 +341,7 @@ fn a_ladder_ends_where_every_key_is_taken() {
         assert_eq!(expansion.scope.families[0].to_string(), shown);
     }
     let unsaid = refused("4.0.5", "queues: {q: {type: classic, retry: {delays: [1s]}}}\n");
-    assert!(unsaid.contains("needs a place for messages"), "{unsaid}");
+    assert!(unsaid.contains("needs a dead-letter queue for messages"), "{unsaid}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is said above objects is true of the broker, and not only of the spec.
 
-use crate::export::tests::{applied, dialect, exported, without_passing};
+use crate::export::tests::{applied, exported, profile, without_passing};
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, Queue, Topology};
 
 const VERSION: &str = "3.10.8";
@@ -19,7 +19,7 @@ fn comments(text: &str) -> String {
 }
 
 fn of(topology: &Topology, globs: &[&str]) -> String {
-    comments(&exported(topology, &dialect(VERSION), globs).text)
+    comments(&exported(topology, &profile(VERSION), globs).text)
 }
 
 fn passing(topology: &mut Topology, queue: &str, source: &str, key: &str) {
@@ -40,7 +40,7 @@ exchanges: {events: {type: fanout}, e: {type: topic, alternateExchange: rest}, r
 queues:
   w: {type: classic, bindings: [{exchange: e, routingKey: k}], deadLetter: {exchange: dlx, routingKey: x}}
 ";
-    let mut topology = applied(spec, &dialect(VERSION));
+    let mut topology = applied(spec, &profile(VERSION));
     let found = of(&topology, &[]);
     for rule in ["unbound-exchange", "dangling-alternate-exchange", "dead-letters-reach-nothing"] {
         assert_eq!(found.matches(&format!("\n{rule}: ")).count(), 1, "{rule}{found}");
@@ -63,7 +63,7 @@ queues:
   orders: {type: classic, bindings: [{exchange: app, routingKey: o}], deadLetter: {exchange: dlx}}
   orders.dead: {type: classic, bindings: [{exchange: dlx}]}
 ";
-    let mut topology = applied(spec, &dialect(VERSION));
+    let mut topology = applied(spec, &profile(VERSION));
     let globs = ["app", "dlx", "orders"];
     assert_eq!(of(&topology, &globs), "\n");
     topology.queues.remove(&"orders.dead".into());
@@ -77,20 +77,25 @@ fn a_binding_that_no_spec_can_say_binds() {
 exchanges: {e: {type: headers}, f: {type: fanout}}
 queues: {q: {type: classic}, r: {type: classic, bindings: [{exchange: f}]}}
 ";
-    let mut topology = applied(spec, &dialect(VERSION));
+    let mut topology = applied(spec, &profile(VERSION));
     let found = of(&topology, &[]);
     assert!(found.contains("\nunbound-exchange: ") && found.contains("\nunbound-queue: "), "{found}");
     bind(&mut topology, "e", "q", "", Arguments::from([("a".to_owned(), ArgumentValue::Null)]));
-    let export = exported(&topology, &dialect(VERSION), &[]);
-    assert!(export.left_out.lines().join("\n").contains("1 binding that no spec can say"), "{:?}", export.left_out);
+    let export = exported(&topology, &profile(VERSION), &[]);
+    assert!(
+        export.left_out.lines().join("\n").contains("1 binding that cannot be represented in a spec"),
+        "{:?}",
+        export.left_out
+    );
     assert_eq!(comments(&export.text), "\n");
 }
 
 #[test]
 fn a_definitions_file_does_not_know_every_queue() {
-    let topology = applied("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &dialect(VERSION));
-    let found = comments(&without_passing(&topology, &dialect(VERSION)).text);
-    let but = "what is published to it is dropped (no definitions file holds exclusive and transient queues)\n";
+    let topology = applied("exchanges: {e: {type: fanout}}\nqueues: {q: {type: classic}}", &profile(VERSION));
+    let found = comments(&without_passing(&topology, &profile(VERSION)).text);
+    let but =
+        "messages published to it are dropped (a definitions file does not contain exclusive and transient queues)\n";
     assert!(found.contains(but), "{found}");
 }
 
@@ -110,22 +115,25 @@ queues:
 policies:
   ha: {pattern: '^q', definition: {ha-mode: all, ha-sync-mode: automatic}}
 ";
-    let topology = applied(spec, &dialect(VERSION));
+    let topology = applied(spec, &profile(VERSION));
     let found = of(&topology, &[]);
-    let shadowed = "\ntopic-binding-shadowed: `a`, `b`, `c` and 1 more: it adds nothing: the queue gets all";
+    let shadowed = "\ntopic-binding-shadowed: `a`, `b`, `c` and 1 more: it has no effect: the queue already gets";
     assert!(found.contains(shadowed) && found.matches("topic-binding-shadowed").count() == 1, "{found}");
     let mirrored =
         "\nmirrored-queue-policy: mirrored queues are deprecated, and RabbitMQ 4.0 refuses `ha-mode`, `ha-sync-mode`";
     assert!(found.contains(mirrored) && found.matches("mirrored-queue-policy").count() == 1, "{found}");
     // Where each key is refused, too, that is no second thing.
-    let refused = comments(&exported(&topology, &dialect("4.0.5"), &[]).text);
+    let refused = comments(&exported(&topology, &profile("4.0.5"), &[]).text);
     assert!(refused.contains("refused") && !refused.contains("refused-by-broker"), "{refused}");
 }
 
 fn waits(queues: &str) -> Vec<String> {
-    let found = of(&applied(queues, &dialect(VERSION)), &[]);
-    let is_of_waiting =
-        |line: &&str| ["a retry", "messages wait", "what nobody", "retries made"].iter().any(|it| line.starts_with(it));
+    let found = of(&applied(queues, &profile(VERSION)), &[]);
+    let is_of_waiting = |line: &&str| {
+        ["a manual retry", "manual retries", "messages wait here", "messages that are not"]
+            .iter()
+            .any(|it| line.starts_with(it))
+    };
     found.lines().filter(is_of_waiting).map(str::to_owned).collect()
 }
 
@@ -139,13 +147,11 @@ queues:
   orders.5s: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 5s}]}
   orders.30s: {type: classic, messageTtl: 30s, deadLetter: {exchange: '', routingKey: orders}, bindings: [{exchange: orders.retry, routingKey: 30s}]}
 ";
-    let on = |wait: &str| format!("messages wait here {wait}, and then go on to queue `orders`");
-    let whole = "retries made by hand: what waited in `orders.5s`, `orders.30s` comes here; `retry: {delays: [5s, 30s]}` would \
-                 do that, and count";
+    let on = |wait: &str| format!("messages wait here {wait}, and then go to queue `orders`");
+    let whole = "manual retries: messages that waited in `orders.5s`, `orders.30s` come here; `retry: {delays: [5s, 30s]}` would do the same, and count";
     assert_eq!(waits(ladder), [whole, &on("30s"), &on("5s")]);
     let by_key = ladder.replace("routingKey: 5s", "routingKey: o");
-    let by_hand =
-        "a retry made by hand: what `orders` rejects waits here 5s and goes back, for ever unless the worker counts";
+    let by_hand = "a manual retry: messages that `orders` rejects wait here 5s and go back, without limit unless the worker counts";
     assert_eq!(waits(&by_key), [whole, &on("30s"), by_hand]);
 }
 
@@ -161,8 +167,8 @@ queues:
   later: {type: classic, messageTtl: 5s, deadLetter: {exchange: '', routingKey: work}}
 ";
     let found = waits(queues);
-    assert!(found[0].starts_with("a retry made by hand: what `work` rejects waits here 5s"), "{found:?}");
-    assert_eq!(found[1], "what nobody takes within 1d goes on to queue `later`");
+    assert!(found[0].starts_with("a manual retry: messages that `work` rejects wait here 5s"), "{found:?}");
+    assert_eq!(found[1], "messages that are not consumed within 1d go to queue `later`");
 }
 
 #[test]
@@ -174,14 +180,14 @@ queues:
   other: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: old, routingKey: other}}
   gone: {type: classic, bindings: [{exchange: old, routingKey: work}, {exchange: old, routingKey: other}]}
 ";
-    assert_eq!(waits(queues), ["what nobody takes within 1d goes on to exchange `old` with the key `work`"]);
+    assert_eq!(waits(queues), ["messages that are not consumed within 1d go to exchange `old` with the key `work`"]);
     // To the third nothing comes but dead letters.
     let dead = queues.replace(
         "gone: {type: classic,",
         "gone: {type: classic, messageTtl: 7d, deadLetter: {exchange: '', routingKey: end},",
     );
     let found = waits(&format!("{dead}  end: {{type: classic}}\n"));
-    assert!(found.contains(&"messages wait here 7d, and then go on to queue `end`".to_owned()), "{found:?}");
+    assert!(found.contains(&"messages wait here 7d, and then go to queue `end`".to_owned()), "{found:?}");
 }
 
 #[test]
@@ -194,11 +200,11 @@ queues:
   later: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
   odd: {type: classic, messageTtl: 1h, deadLetter: {exchange: e, routingKey: w}}
 ";
-    let found = of(&applied(queues, &dialect(VERSION)), &[]);
-    let waits = "messages wait here 1h, and then go on to exchange `e` with the key `w`";
+    let found = of(&applied(queues, &profile(VERSION)), &[]);
+    let waits = "messages wait here 1h, and then go to exchange `e` with the key `w`";
     assert!(found.contains(&format!("\n{waits}\n")), "{found}");
     // The other may just as well hold work that goes out of date.
-    assert!(found.contains("\nwhat nobody takes within 1h"), "{found}");
+    assert!(found.contains("\nmessages that are not consumed within 1h"), "{found}");
     assert_eq!(found.matches("\nunbound-queue: ").count(), 1, "{found}");
 }
 
@@ -208,13 +214,13 @@ fn what_reaches_nothing_does_not_go_on() {
 exchanges: {e: {type: topic}, old: {type: direct}}
 queues: {later: {type: classic, messageTtl: 1h, bindings: [{exchange: e, routingKey: w}], deadLetter: {exchange: old, routingKey: w}}}
 ";
-    let topology = applied(queues, &dialect(VERSION));
+    let topology = applied(queues, &profile(VERSION));
     for queue in ["later", "work"] {
         let named = queues.replace("later", queue);
-        let found = of(&applied(&named, &dialect(VERSION)), &[]);
+        let found = of(&applied(&named, &profile(VERSION)), &[]);
         assert!(found.contains("dead-letters-reach-nothing: ") && !found.contains("1h"), "{found}");
     }
     // A queue that is in no file may take them.
-    let found = comments(&without_passing(&topology, &dialect(VERSION)).text);
+    let found = comments(&without_passing(&topology, &profile(VERSION)).text);
     assert!(found.contains("dead-letters-reach-nothing: ") && found.contains("messages wait here 1h"), "{found}");
 }

@@ -1,4 +1,4 @@
-//! Arguments that a policy could say instead. A matter of taste: an argument stands beside its queue, a policy can change.
+//! Arguments that a policy could set instead. A matter of style: an argument is written with its queue, a policy can change.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: true,
-    summary: "the argument is fixed for the life of the queue, and a policy's key would not be",
+    summary: "the argument cannot change on an existing queue, but a policy can set it",
     check,
     page: include_str!("argument_has_policy_key.md"),
 };
@@ -22,11 +22,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for (argument, known) in queue.arguments.keys().filter_map(|it| Some((it, KnownArgument::named(it)?))) {
             let Some(key) = known.policy_key else { continue };
             let text = format!(
-                "to change `{}` later, the queue has to be recreated; in a policy it can be changed",
+                "changing `{}` later requires recreating the queue; a policy can change it in place",
                 known.key
             );
             let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), argument, text);
-            findings.push(finding.hint(format!("a policy for the queue with `{key}`")));
+            findings.push(finding.hint(format!("set `{key}` in a policy for the queue")));
         }
     }
     findings

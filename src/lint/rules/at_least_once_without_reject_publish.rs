@@ -1,9 +1,9 @@
 //! `at-least-once` dead-lettering that silently is `at-most-once`: `rabbit_quorum_queue:dlh/5` falls back to it, with a
 //! line in the broker's log, unless the queue rejects what it has no room for (3.10 to 4.3).
 
-use crate::behaviour::{Governed, Policies};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, ObjectId, QueueType};
+use crate::rabbitmq::{Governed, Policies};
 use crate::spec::{PolicySpec, Severity};
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "dead letters are said to go at least once, and go at most once",
+    summary: "at-least-once dead-lettering falls back to at-most-once without `overflow: reject-publish`",
     check,
     page: include_str!("at_least_once_without_reject_publish.md"),
 };
 
 const TEXT: &str = "dead letters go at most once, not at least once: \
                     that needs `overflow: reject-publish`, and without it the broker falls back silently";
-const HINT: &str = "add `overflow: reject-publish`, and a `maxLength`, or drop the strategy";
+const HINT: &str = "add `overflow: reject-publish` and a `maxLength`, or remove the strategy";
 
 fn is(value: Option<&ArgumentValue>, word: &str) -> bool {
     value.and_then(ArgumentValue::as_text) == Some(word)
@@ -58,7 +58,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 impl Subject<'_> {
     /// The policies of the spec that govern a declared quorum queue, or may.
     fn governing(&self) -> BTreeSet<ObjectId> {
-        let policies = Policies::new(&self.expansion.topology.policies, self.dialect.version);
+        let policies = Policies::new(&self.expansion.topology.policies, self.profile.version);
         let mut found = BTreeSet::new();
         for (id, queue) in self.queues_of(QueueType::Quorum) {
             let governing = policies.governing(id.name().unwrap_or_default(), Governed::from(queue));

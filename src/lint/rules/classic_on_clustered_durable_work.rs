@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: true,
-    summary: "the work in a classic queue is gone with its node",
+    summary: "the messages of a classic queue are lost with its node",
     check,
     page: include_str!("classic_on_clustered_durable_work.md"),
 };
@@ -18,10 +18,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let durable = subject.queues_of(QueueType::Classic).filter(|(_, queue)| queue.durable && !queue.auto_delete);
     let is_work = |id: &ObjectId| subject.retries_of(id).is_none();
     let finding = |id: ObjectId| {
-        let text =
-            "a classic queue is on one node: while that is down nobody reaches the work in it, and it can be lost";
+        let text = "a classic queue is on one node: while that node is down its messages are unavailable, and they can be lost";
         let finding = RULE.finding(subject, &id, "type", text);
-        finding.hint("`type: quorum` is on several nodes; a live queue has to be recreated: `onConflict: migrate`")
+        finding.hint(
+            "use `type: quorum`, which replicates messages; to recreate an existing queue, set `onConflict: migrate`",
+        )
     };
     durable.map(|(id, _)| id).filter(is_work).map(finding).collect()
 }

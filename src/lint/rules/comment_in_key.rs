@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the rest of a routing key may be a comment to YAML",
+    summary: "YAML may read the rest of a routing key as a comment",
     check,
     page: include_str!("comment_in_key.md"),
 };
@@ -19,8 +19,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn finding(subject: &Subject<'_>, at: Location, comment: &str) -> Finding {
-    let text = format!("the key ends before `{comment}`, which is a comment to YAML");
-    let hint = "put the key in quotes, if that belongs to it; in a comment, put a blank behind the `#`";
+    let text = format!("the key ends before `{comment}`, which YAML reads as a comment");
+    let hint = "put the key in quotes if this is part of it; in a comment, add a space after the `#`";
     let binding = subject.spec.bindings.iter().find(|(_, written)| written.key_at == at);
     let objects = binding.map(|(binding, _)| ObjectId::Binding(binding.clone())).into_iter().collect();
     Finding { objects, ..RULE.found(ObjectId::Vhost, at, text) }.hint(hint)

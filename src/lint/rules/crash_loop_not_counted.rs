@@ -1,4 +1,5 @@
-//! Retries that only count what a worker says: a worker that crashes says nothing, and its message comes back for ever.
+//! Retries that only count rejected or republished messages: a worker that crashes does neither, and its message is
+//! redelivered without limit.
 
 use crate::expand::Retry;
 use crate::lint::{Finding, Rule, Subject};
@@ -9,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "a message that crashes its worker is delivered again for ever",
+    summary: "a message that crashes its worker is redelivered without limit",
     check,
     page: include_str!("crash_loop_not_counted.md"),
 };
@@ -27,16 +28,18 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let (why, hint) = if !queue.is_quorum() {
-            ("a classic queue does not count deliveries", "use `type: quorum`, which lets go of it in the end")
+            ("a classic queue does not count deliveries", "use `type: quorum`, which has a delivery limit")
         } else if subject.is_at_least(4, 0) {
-            ("this queue has no delivery limit", "take `deliveryLimit: -1` away")
+            ("this queue has no delivery limit", "remove `deliveryLimit: -1`")
         } else {
             (
-                "quorum queues have no delivery limit by themselves before RabbitMQ 4.0",
-                "set a `deliveryLimit`, where the strategy can stand beside one",
+                "quorum queues have no default delivery limit before RabbitMQ 4.0",
+                "set a `deliveryLimit`, if the strategy supports it",
             )
         };
-        let text = format!("a message that crashes its worker comes back for ever, uncounted by `{strategy}`: {why}");
+        let text = format!(
+            "a message that crashes its worker is redelivered without limit and not counted by `{strategy}`: {why}"
+        );
         let at = queue.written.and_then(|it| it.retry.as_ref()).map(|retry| retry.at());
         findings.extend(at.map(|at| RULE.at(subject, queue, at, text).hint(hint)));
     }

@@ -1,9 +1,9 @@
 //! Alternate exchanges that lead to no queue: what was to be saved is dropped all the same.
 
-use crate::behaviour::routing::{Answer, Keys, Message};
 use crate::lint::ruled::{Kind, Ruled};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
+use crate::rabbitmq::routing::{Answer, Keys, Message};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the alternate exchange leads to no queue",
+    summary: "the alternate exchange does not route to any queue",
     check,
     page: include_str!("dangling_alternate_exchange.md"),
 };
@@ -30,13 +30,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let text = if alternate.as_str() == it.name {
-            "it is its own alternate exchange: what it cannot route is dropped".to_owned()
+            "it is its own alternate exchange: messages that it cannot route are dropped".to_owned()
         } else if routing.route(alternate, &any).answer() == Answer::ReachesNothing {
-            format!("what it cannot route goes to `{alternate}`, which leads to no queue: it is dropped all the same")
+            format!(
+                "messages that it cannot route go to `{alternate}`, which does not route them to any queue: they are dropped"
+            )
         } else {
             continue;
         };
-        let hint = "bind a queue to the alternate exchange that takes every key, and look at what comes there";
+        let hint = "bind a queue to the alternate exchange for all keys, and monitor that queue";
         findings.push(finding(subject, it, text).hint(hint));
     }
     findings
@@ -49,7 +51,7 @@ fn finding(subject: &Subject<'_>, it: &Ruled<'_>, text: String) -> Finding {
     match it.governing().filter(|_| !is_own) {
         Some(policy) => {
             let at = subject.place(&ObjectId::Policy(policy.clone()), KEY).at;
-            Finding { at, also: vec![(own.at, "it governs this exchange".to_owned())], ..own }
+            Finding { at, also: vec![(own.at, "the policy applies here".to_owned())], ..own }
         }
         None => own,
     }

@@ -1,11 +1,11 @@
 //! Dead letters that would come back to the queue where they died, without a rejection in between: the broker drops them
 //! (`rabbit_dead_letter:detect_cycles`). Simulated, by TTLs alone; what cannot be told is not said.
 
-use crate::behaviour::routing::{Deaths, Message, Reason};
-use crate::behaviour::{Routing, Source};
-use crate::lint::settled::Settled;
+use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, QueueName};
+use crate::rabbitmq::routing::{Deaths, Message, Reason};
+use crate::rabbitmq::{Routing, Source};
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "dead letters that come back without a rejection are dropped by the broker",
+    summary: "the broker drops messages that return to a queue without a rejection",
     check,
     page: include_str!("dead_letter_cycle_dropped.md"),
 };
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let settled = subject.settled();
-    let by_name: BTreeMap<&QueueName, &Settled<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
+    let by_name: BTreeMap<&QueueName, &EffectiveQueue<'_>> = settled.iter().map(|queue| (queue.name, queue)).collect();
     let mut findings = Vec::new();
     let mut ways: BTreeMap<&ExchangeName, Way> = BTreeMap::new();
     // A circle of several queues is found from each of them, and told once.
@@ -49,7 +49,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// How messages die in a queue with nobody's help, and the key that says so. The delivery limit that a broker has by
 /// itself is left out: every retry by hand would be one finding more.
-fn deaths(queue: &Settled<'_>) -> Vec<(Reason, &'static str)> {
+fn deaths(queue: &EffectiveQueue<'_>) -> Vec<(Reason, &'static str)> {
     let expired = queue.get("message-ttl").map(|_| (Reason::Expired, "message-ttl"));
     let dropped = queue.limit().filter(|_| !queue.rejects()).map(|key| (Reason::Maxlen, key));
     let limited = queue.delivery_limit().filter(|(_, limit)| limit.source != Source::Default);
@@ -65,7 +65,7 @@ struct Way {
 }
 
 impl Way {
-    fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &Settled<'_>>) -> Self {
+    fn of(exchange: &ExchangeName, routing: &Routing<'_>, by_name: &BTreeMap<&QueueName, &EffectiveQueue<'_>>) -> Self {
         let queues = routing.within_reach(exchange);
         let goes_on = queues.iter().flatten().any(|queue| by_name.get(queue).is_some_and(|it| goes_on_from(it)));
         Self { queues, goes_on }
@@ -77,7 +77,7 @@ impl Way {
 }
 
 /// Whether messages leave a queue with nobody's help: when their time is up.
-fn goes_on_from(queue: &Settled<'_>) -> bool {
+fn goes_on_from(queue: &EffectiveQueue<'_>) -> bool {
     queue.get("message-ttl").is_some()
 }
 
@@ -85,7 +85,7 @@ fn goes_on_from(queue: &Settled<'_>) -> bool {
 struct Walk<'w, 'a> {
     subject: &'w Subject<'a>,
     routing: &'w Routing<'a>,
-    by_name: &'w BTreeMap<&'a QueueName, &'w Settled<'a>>,
+    by_name: &'w BTreeMap<&'a QueueName, &'w EffectiveQueue<'a>>,
     home: &'w QueueName,
 }
 
@@ -102,7 +102,7 @@ impl Walk<'_, '_> {
         let [Some(to)] = self.routing.dead_lettering(queue) else { return None };
         let letter = self.routing.as_dead_letter(message, queue, reason, to);
         let mut deaths = deaths.clone();
-        deaths.record(queue, reason, self.subject.dialect.version);
+        deaths.record(queue, reason, self.subject.profile.version);
         for target in self.routing.route(&to.exchange, &letter).surely {
             if target == *self.home && deaths.is_cycle(&target) {
                 return Some(path.clone());
@@ -121,22 +121,25 @@ impl Walk<'_, '_> {
     }
 }
 
-fn finding(subject: &Subject<'_>, queue: &Settled<'_>, reason: Reason, key: &str, path: &[QueueName]) -> Finding {
+fn finding(
+    subject: &Subject<'_>,
+    queue: &EffectiveQueue<'_>,
+    reason: Reason,
+    key: &str,
+    path: &[QueueName],
+) -> Finding {
     let dies = match reason {
         Reason::Expired => "expires here",
-        Reason::Maxlen => "is too much here",
-        Reason::DeliveryLimit => "is delivered too often here",
+        Reason::Maxlen => "overflows here",
+        Reason::DeliveryLimit => "exceeds the delivery limit here",
         Reason::Rejected => "is rejected here",
     };
     let way: Vec<String> = path.iter().map(|queue| format!("`{queue}`")).collect();
-    let comes_back = if way.is_empty() {
-        "comes straight back".to_owned()
-    } else {
-        format!("comes back by way of {}", way.join(", "))
-    };
-    let text =
-        format!("a message that {dies} {comes_back}, and the broker drops it then: nobody rejected it on the way");
-    let hint = "only what a consumer rejects may come back; let what dies otherwise go to a dead-letter queue, or take the \
-                setting away";
+    let comes_back =
+        if way.is_empty() { "returns immediately".to_owned() } else { format!("returns through {}", way.join(", ")) };
+    let text = format!(
+        "a message that {dies} {comes_back}, and the broker drops it as a cycle, because no consumer rejected it in between"
+    );
+    let hint = "route only rejected messages back; send the others to a dead-letter queue, or remove the setting";
     RULE.about(subject, queue, key, text).hint(hint)
 }

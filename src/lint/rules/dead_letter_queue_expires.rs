@@ -2,7 +2,7 @@
 //! passes there.
 
 use super::policy_on_generated_queue::beyond_dead_letters;
-use crate::lint::settled::Settled;
+use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
 use crate::spec::Severity;
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "dead letters are deleted by time alone",
+    summary: "time alone deletes dead-lettered messages",
     check,
     page: include_str!("dead_letter_queue_expires.md"),
 };
@@ -22,24 +22,20 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let settled = subject.settled();
     let beyond = beyond_dead_letters(settled);
     // Of a policy that reaches too far, its own rule speaks.
-    let holds = |queue: &Settled<'_>, key: &str| {
+    let holds = |queue: &EffectiveQueue<'_>, key: &str| {
         queue.get(key).is_some() && !queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name))
     };
     for queue in settled.iter().filter(|queue| queue.is_dead_letter_queue) {
         let shown = |key| queue.integer(key).and_then(duration).unwrap_or_else(|| "that time".to_owned());
         if holds(queue, "expires") {
             let text =
-                format!("the queue is deleted with all dead letters when nobody consumes it for {}", shown("expires"));
-            let hint = "take `expires` away: nobody consumes a dead-letter queue";
+                format!("the queue is deleted with all its messages after {} without consumers", shown("expires"));
+            let hint = "remove `expires`: a dead-letter queue usually has no consumers";
             findings.push(RULE.about(subject, queue, "expires", text).hint(hint));
         }
         if holds(queue, "message-ttl") && queue.loses_in_silence() {
-            let text = format!(
-                "dead letters are deleted after {}, whether somebody has seen them or not",
-                shown("message-ttl")
-            );
-            let hint =
-                "if that is meant, say `deadLetter: none` here; else take the TTL away, or name another place for them";
+            let text = format!("dead-lettered messages are deleted after {}, inspected or not", shown("message-ttl"));
+            let hint = "if this is intended, set `deadLetter: none` here; otherwise remove the TTL, or set a dead-letter target";
             findings.push(RULE.about(subject, queue, "message-ttl", text).hint(hint));
         }
     }

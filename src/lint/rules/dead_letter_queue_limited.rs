@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "a dead-letter queue loses letters when it is full",
+    summary: "a dead-letter queue loses messages when it is full",
     check,
     page: include_str!("dead_letter_queue_limited.md"),
 };
@@ -23,13 +23,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let is_too_far = |key: &&str| queue.by_policy(key).is_some_and(|(name, _)| beyond.contains(name));
         let Some(key) = queue.limit().filter(|key| !is_too_far(key)) else { continue };
         let (severity, text) = if queue.rejects() {
-            let text =
-                "when the queue is full it refuses new dead letters, and the queues that they come from drop them";
+            let text = "when the queue is full it rejects new messages, and their source queues drop them";
             (Severity::Warning, text)
         } else {
-            (Severity::Info, "when the queue is full it drops the oldest dead letter for each new one")
+            (Severity::Info, "when the queue is full it drops the oldest message for each new one")
         };
-        let hint = "if that is meant, say `deadLetter: none` here; else watch its length instead";
+        let hint = "if this is intended, set `deadLetter: none` here; otherwise monitor its length instead";
         findings.push(RULE.about(subject, queue, key, text).severity(severity).hint(hint));
     }
     findings

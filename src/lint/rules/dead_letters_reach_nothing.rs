@@ -1,10 +1,10 @@
 //! Dead letters that the broker drops because their exchange leads them to no queue: simulated, for every key with which
 //! messages come to the queue. What cannot be told is not said.
 
-use crate::behaviour::routing::{DeadLettering, Keys};
-use crate::lint::settled::Settled;
+use crate::lint::effective::EffectiveQueue;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::routing::{DeadLettering, Keys};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the dead-letter exchange leads to no queue",
+    summary: "the dead-letter exchange does not route to any queue",
     check,
     page: include_str!("dead_letters_reach_nothing.md"),
 };
@@ -41,27 +41,38 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// A generated exchange leads on to where its retries end: that is what nothing is bound to, and where to bind. What is
 /// bound to a generated one would take messages away that are to be tried again.
-fn of_retries(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost: &[&Keys]) -> Option<Finding> {
+fn of_retries(
+    subject: &Subject<'_>,
+    queue: &EffectiveQueue<'_>,
+    to: &DeadLettering,
+    lost: &[&Keys],
+) -> Option<Finding> {
     let of = subject.retries_of(&ObjectId::Exchange(to.exchange.clone()))?;
     let end = &subject.expansion.retries.get(of)?.end()?.exchange;
     let text = format!(
-        "messages that are out of retries come to exchange `{end}` with the key {}, which it leads to no queue: {}",
+        "messages without retries left reach exchange `{end}` with the key {}, which it does not route to any queue: {}",
         listed(lost),
         fate(queue)
     );
-    let hint = format!("bind a queue to `{end}` that takes every key; or name an entry of `deadLetterQueues`");
+    let hint = format!("bind a queue to `{end}` for all keys; or use an entry of `deadLetterQueues`");
     Some(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint))
 }
 
 /// What becomes of dead letters that reach no queue.
-fn fate(queue: &Settled<'_>) -> &'static str {
+fn fate(queue: &EffectiveQueue<'_>) -> &'static str {
     match queue.text("dead-letter-strategy") {
         Some("at-least-once") if queue.rejects() => "they stay in the queue and are never delivered again",
         Some(_) | None => "the broker drops them",
     }
 }
 
-fn finding(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost: &[&Keys], is_all: bool) -> Finding {
+fn finding(
+    subject: &Subject<'_>,
+    queue: &EffectiveQueue<'_>,
+    to: &DeadLettering,
+    lost: &[&Keys],
+    is_all: bool,
+) -> Finding {
     if let Some(finding) = of_retries(subject, queue, to, lost) {
         return finding;
     }
@@ -71,24 +82,24 @@ fn finding(subject: &Subject<'_>, queue: &Settled<'_>, to: &DeadLettering, lost:
     };
     let fate = fate(queue);
     let which = match &to.routing_key {
-        Some(key) => format!("dead letters get the key {key:?}, which"),
-        None if is_all && lost == [&Keys::any()] => "dead letters keep their own keys, which".to_owned(),
-        None => format!("dead letters keep their own key {}, which", listed(lost)),
+        Some(key) => format!("dead-lettered messages get the key {key:?}, which"),
+        None if is_all && lost == [&Keys::any()] => "dead-lettered messages keep their own keys, which".to_owned(),
+        None => format!("dead-lettered messages keep their own key {}, which", listed(lost)),
     };
-    let text = format!("{which} {exchange} leads to no queue: {fate}");
+    let text = format!("{which} {exchange} does not route to any queue: {fate}");
     let kind = subject.expansion.topology.exchanges.get(&to.exchange).map(|it| it.kind.as_str());
     let is_wildcard = |key: &str| key.split('.').any(|word| word == "#" || word == "*");
     let bindings = &subject.expansion.topology.bindings;
     let has_wildcard = bindings.iter().any(|it| it.source == to.exchange && is_wildcard(&it.routing_key));
     let hint = match (kind, to.exchange.as_str()) {
         (Some("direct"), _) if has_wildcard => {
-            "`#` and `*` are plain keys to a direct exchange: let it be a fanout, or a topic exchange".to_owned()
+            "use a fanout or topic exchange: `#` and `*` are literal in a direct exchange".to_owned()
         }
-        (_, "") => "the default exchange takes the name of a queue as the key: say it with `routingKey`, or name an entry of \
+        (_, "") => "set `routingKey` to the name of a queue, which the default exchange needs as the key; or use an entry of \
                     `deadLetterQueues`"
             .to_owned(),
-        _ => "bind a queue to it that takes these keys; or name an entry of `deadLetterQueues`; or say `deadLetter: none`, \
-              if they may be lost"
+        _ => "bind a queue to it for these keys; or use an entry of `deadLetterQueues`; or set `deadLetter: none` if they \
+              can be lost"
             .to_owned(),
     };
     RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint)

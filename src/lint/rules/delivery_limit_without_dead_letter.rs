@@ -1,7 +1,7 @@
 //! Poison messages that a quorum queue drops, because nothing takes what was delivered too often.
 
-use crate::behaviour::Source;
 use crate::lint::{Finding, Rule, Subject};
+use crate::rabbitmq::Source;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "messages that are delivered too often are deleted",
+    summary: "messages that exceed the delivery limit are deleted",
     check,
     page: include_str!("delivery_limit_without_dead_letter.md"),
 };
 
-const HINT: &str = "name an entry of `deadLetterQueues`; or say `deadLetter: none`, if they may be lost";
+const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if they can be lost";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -28,7 +28,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             (Severity::Info, text)
         } else {
             let text =
-                format!("a message that was redelivered {limit} times is deleted: there is no dead-letter exchange");
+                format!("a message is deleted after {limit} redeliveries: the queue has no dead-letter exchange");
             (Severity::Warning, text)
         };
         let finding = match from.source {

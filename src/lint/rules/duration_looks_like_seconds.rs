@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "a duration of less than a second that is written without a unit",
+    summary: "a duration of less than a second without a unit",
     check,
     page: include_str!("duration_looks_like_seconds.md"),
 };
@@ -22,8 +22,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for said in said(subject.spec).filter(|said| bare.contains(&said.at)) {
         let Some(number) = said.value.as_integer() else { continue };
-        let text = format!("`{}: {number}` is {number} milliseconds: that is what a bare number means", said.known.key);
-        let hint = format!("write `{number}s` for seconds; or `{number}ms`, if that is meant");
+        let text = format!("`{}: {number}` means {number} milliseconds, because it has no unit", said.known.key);
+        let hint = format!("write `{number}s` for seconds, or `{number}ms` if this is intended");
         findings.push(RULE.finding(subject, &said.id, said.setting, text).hint(hint));
     }
     findings

@@ -1,4 +1,4 @@
-//! Queues that are deleted when nobody consumes them, while their messages wait for the next try.
+//! Queues that are deleted without consumers, while their messages wait for the next retry.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::duration;
@@ -23,12 +23,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let after = queue.integer("expires").and_then(duration).unwrap_or_else(|| "that time".to_owned());
-        let what = match retry.map(|retry| retry.objects(subject.dialect).queues.is_empty()) {
-            Some(false) => "what waits in its tiers comes back to nothing",
-            Some(true) | None => "what waits in it for a retry goes with it",
+        let what = match retry.map(|retry| retry.objects(subject.profile).queues.is_empty()) {
+            Some(false) => "the messages in its delayed retry queues are dropped when they return",
+            Some(true) | None => "its messages that wait for a retry are deleted with it",
         };
-        let text = format!("when no worker is there for {after} the queue is deleted, and {what}");
-        findings.push(RULE.about(subject, queue, "expires", text).hint("take `expires` away"));
+        let text = format!("after {after} without a consumer the queue is deleted, and {what}");
+        findings.push(RULE.about(subject, queue, "expires", text).hint("remove `expires`"));
     }
     findings
 }

@@ -22,14 +22,20 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let shown = |milliseconds: i64| duration(milliseconds).unwrap_or_else(|| format!("{milliseconds}ms"));
-        let fate =
-            if queue.has_dead_letter_exchange() { "none of them is a dead letter then" } else { "they go with it" };
-        let text =
-            format!("unused for {} it is deleted, and its messages live for {}: {fate}", shown(expires), shown(ttl));
+        let fate = if queue.has_dead_letter_exchange() {
+            "they are not dead-lettered then"
+        } else {
+            "they are deleted with it"
+        };
+        let text = format!(
+            "it is deleted after {} without use, but its messages expire after {}: {fate}",
+            shown(expires),
+            shown(ttl)
+        );
         // Without a place for dead letters the one is as good as the other.
         let severity = if queue.has_dead_letter_exchange() { Severity::Warning } else { Severity::Info };
         let finding = RULE.about(subject, queue, "expires", text).severity(severity);
-        findings.push(finding.hint(format!("let `expires` be longer than {}", shown(ttl))));
+        findings.push(finding.hint(format!("set `expires` to more than {}", shown(ttl))));
     }
     findings
 }

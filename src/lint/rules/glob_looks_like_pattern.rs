@@ -11,14 +11,15 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the name is a glob, and looks like a regular expression or a topic pattern",
+    summary: "the glob looks like a regular expression or a topic pattern",
     check,
     page: include_str!("glob_looks_like_pattern.md"),
 };
 
 /// What only regular expressions have, or the globs of shells.
 const SIGNS: [char; 11] = ['^', '$', '\\', '(', ')', '[', ']', '{', '}', '|', '+'];
-const GLOBS: &str = "a glob has `*` for any text and `?` for one character, and all else is itself";
+const GLOBS: &str =
+    "in a glob, `*` matches any string, `?` matches one character, and any other character matches itself";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let spec = subject.spec;
@@ -27,24 +28,24 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (key, glob) in lists.into_iter().flat_map(|(key, globs)| globs.iter().map(move |glob| (key, glob))) {
         let text = glob.value.as_str();
         let Some(names_with) = problem(text) else { continue };
-        // Somebody has such names.
+        // Such names exist.
         if names(subject).into_iter().any(|name| glob.value.matches(name)) {
             continue;
         }
-        let what = format!("`{key}: [{text:?}]` is a glob: it is for {names_with} alone");
+        let what = format!("`{key}: [{text:?}]` is a glob that only matches {names_with}");
         findings.push(RULE.found(ObjectId::Vhost, glob.at, what).hint(hint(key, text)));
     }
     findings
 }
 
-/// The names that it matches, where nobody has such names.
+/// Describes the names that it matches, if such names are unlikely.
 fn problem(text: &str) -> Option<String> {
     let is_between = |edge: char| text.len() > 2 && text.starts_with(edge) && text.ends_with(edge);
     if text.is_empty() {
         return Some("the empty name".to_owned());
     }
     if is_between('/') {
-        return Some("names between two `/`".to_owned());
+        return Some("names enclosed in `/`".to_owned());
     }
     if text.starts_with(".*") {
         return Some("names that begin with a dot".to_owned());
@@ -52,19 +53,19 @@ fn problem(text: &str) -> Option<String> {
     if text == "#" || text.ends_with(".#") {
         return Some("names that end with a `#`".to_owned());
     }
-    text.chars().find(|c| SIGNS.contains(c)).map(|sign| format!("names with a `{sign}` in them"))
+    text.chars().find(|c| SIGNS.contains(c)).map(|sign| format!("names that contain `{sign}`"))
 }
 
 fn hint(key: &str, text: &str) -> String {
     if text.is_empty() {
-        return format!("take it out; {GLOBS}");
+        return format!("remove it; {GLOBS}");
     }
     let meant = meant(text);
     if meant.is_empty() || meant.iter().any(|glob| glob.is_empty() || glob.contains(SIGNS)) {
         return GLOBS.to_owned();
     }
     let globs: Vec<String> = meant.iter().map(|glob| format!("{glob:?}")).collect();
-    format!("as a glob that is `{key}: [{}]`", globs.join(", "))
+    format!("write the glob `{key}: [{}]`", globs.join(", "))
 }
 
 /// The globs that are meant by it, as far as it can be told.

@@ -31,9 +31,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some((_, at)) = queue.max_retries() else { continue };
         let text = format!(
             "{retries} retries and a delivery limit of {limit}: a worker that calls `basic.reject` instead of `basic.nack` uses \
-             the limit up, and then a crash makes a dead letter before its last retry"
+             up the limit, and then a crash dead-letters a message before its last retry"
         );
-        let hint = format!("set `deliveryLimit: {}` or more, or retry less often", retries + 20);
+        let hint = format!("set `deliveryLimit: {}` or more, or use fewer retries", retries + 20);
         findings.push(RULE.at(subject, queue, at, text).hint(hint));
     }
     findings

@@ -17,16 +17,18 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if !subject.is_at_least(3, 12) {
         return Vec::new();
     }
-    let version = subject.dialect.version;
-    let text = format!("`queueMode` has no effect since RabbitMQ 3.12, this is {version}: every classic queue is lazy");
+    let version = subject.profile.version;
+    let text =
+        format!("`queueMode` has no effect since RabbitMQ 3.12, the broker is {version}: every classic queue is lazy");
     let queues = subject.queues().filter(|(_, queue)| queue.arguments.contains_key("x-queue-mode")).map(|(id, _)| {
         // Compared up to 4.3 (`rabbit_classic_queue:capabilities/0`): taking it out of a live queue's spec is a conflict.
-        RULE.finding(subject, &id, "x-queue-mode", text.as_str())
-            .hint("leave it out of new queues; on a queue that has it, a change of it is a conflict, so keep it there")
+        RULE.finding(subject, &id, "x-queue-mode", text.as_str()).hint(
+            "remove it from new queues; keep it on an existing queue that has it, because removing it is a conflict",
+        )
     });
     let policies = subject
         .policies()
         .filter(|(_, policy)| policy.definition.contains_key("queue-mode"))
-        .map(|(id, _)| RULE.finding(subject, &id, "queue-mode", text.as_str()).hint("take it out of the policy"));
+        .map(|(id, _)| RULE.finding(subject, &id, "queue-mode", text.as_str()).hint("remove it from the policy"));
     queues.chain(policies).collect()
 }

@@ -1,4 +1,4 @@
-//! Limits that nobody can have meant: a queue of no messages, a handful of bytes, and `7m`, which is no seven months.
+//! Limits that are probably mistakes: a queue without messages, a few bytes, and `7m`, which does not mean seven months.
 
 use crate::lint::said::{Said, said};
 use crate::lint::{Finding, Rule, Subject};
@@ -10,14 +10,14 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the limit is so small that hardly a message is kept",
+    summary: "the limit is so small that the queue keeps hardly any message",
     check,
     page: include_str!("limit_too_small.md"),
 };
 
 /// So many bytes are a message or two.
 const FEW_BYTES: i64 = 1024;
-/// Twelve minutes, and whoever writes up to `12m` may mean months.
+/// Twelve minutes, because values up to `12m` may be meant as months.
 const SHORT_AGE: i128 = 12 * 60 * 1000;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -32,19 +32,19 @@ fn problem(said: &Said<'_>) -> Option<(String, String)> {
     let key = said.known.key;
     match (said.known.name, said.value.as_integer(), said.value.as_text()) {
         ("x-max-length" | "x-max-length-bytes", Some(0), _) => {
-            let text = format!("`{key}: 0` is a limit, and not none: the queue is too full with its first message");
-            Some((text, format!("leave `{key}` out, if there is to be no limit")))
+            let text = format!("`{key}: 0` is a limit: the first message already exceeds it");
+            Some((text, format!("remove `{key}` for no limit")))
         }
         ("x-max-length-bytes", Some(bytes), _) if bytes <= FEW_BYTES => {
-            let text = format!("`{key}` is no more than {bytes} bytes, which a message or two can be alone");
+            let text = format!("`{key}` is only {bytes} bytes, which one or two messages can exceed");
             Some((text, "write the unit: `64MiB`, `1GiB`".to_owned()))
         }
         ("x-max-age", _, Some(text)) if age(text).is_some_and(|age| age <= SHORT_AGE) => {
             let hint = match text.strip_suffix('m') {
-                Some(number) => format!("`{number}M` is months, `{number}D` is days"),
-                None => "`7D` is days, `1M` is a month".to_owned(),
+                Some(number) => format!("write `{number}M` for months, or `{number}D` for days"),
+                None => "write `7D` for days, or `1M` for a month".to_owned(),
             };
-            let text = format!("`{key}: {text}` is minutes at most: `m` is minutes, and `s` is seconds");
+            let text = format!("`{key}: {text}` is only minutes or seconds: `m` means minutes, `s` means seconds");
             Some((text, hint))
         }
         (_, _, _) => None,

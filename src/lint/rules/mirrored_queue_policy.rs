@@ -9,13 +9,13 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Error,
     sometimes: &[Severity::Warning],
     is_optional: false,
-    summary: "the policy mirrors queues, which RabbitMQ 4.0 and later do not do",
+    summary: "the policy mirrors queues, which RabbitMQ 4.0 and later do not support",
     check,
     page: include_str!("mirrored_queue_policy.md"),
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let version = subject.dialect.version;
+    let version = subject.profile.version;
     let is_gone = subject.is_at_least(4, 0);
     let mut findings = Vec::new();
     for (id, policy) in subject.policies() {
@@ -30,9 +30,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 (Severity::Warning, format!("mirrored queues are deprecated, and RabbitMQ 4.0 refuses `{key}`"))
             };
             let finding = RULE.finding(subject, &id, key, text).severity(severity);
-            findings.push(
-                finding.hint("take the `ha-` keys out, and use `type: quorum` for queues that must be replicated"),
-            );
+            findings
+                .push(finding.hint("remove the `ha-` keys, and use `type: quorum` for queues that must be replicated"));
         }
     }
     findings

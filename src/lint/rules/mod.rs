@@ -61,7 +61,7 @@ pub(super) use unused_allow::{RULE as UNUSED_ALLOW, unused};
 
 use super::Rule;
 
-/// The rule that repeats what [`behaviour::refusals`](crate::behaviour::refusals) says; others explain some of it better.
+/// The rule that repeats what [`rabbitmq::refusals`](crate::rabbitmq::refusals) says; others explain some of it better.
 pub(super) const REFUSED_BY_BROKER: &str = refused_by_broker::RULE.name;
 
 /// The rules that say of all queues what a binding to a queue that is not known makes untrue.

@@ -1,4 +1,4 @@
-//! Blanks in names, and in keys, that nobody sees.
+//! Whitespace in names and keys that is easy to overlook.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "a blank in a name that is hard to see",
+    summary: "a name contains whitespace that is easy to overlook",
     check,
     page: include_str!("name_with_whitespace.md"),
 };
@@ -34,26 +34,26 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         if let Some((what, Severity::Warning)) = problem(&binding.routing_key) {
             let id = ObjectId::Binding(binding.clone());
             let finding = RULE.finding(subject, &id, "routing_key", format!("its key {what}"));
-            findings.push(finding.hint("take it out, unless publishers write the very same key"));
+            findings.push(finding.hint("remove it, unless publishers use exactly this key"));
         }
     }
     findings
 }
 
-const HINT: &str = "take it out; what is live under that name has to be declared anew, or taken over";
+const HINT: &str = "remove it; an existing object with this name must be declared again or adopted";
 
 fn problem(name: &str) -> Option<(String, Severity)> {
     if name.starts_with(char::is_whitespace) {
-        return Some(("begins with a blank".to_owned(), Severity::Warning));
+        return Some(("begins with a space".to_owned(), Severity::Warning));
     }
     if name.ends_with(char::is_whitespace) {
-        return Some(("ends with a blank".to_owned(), Severity::Warning));
+        return Some(("ends with a space".to_owned(), Severity::Warning));
     }
     if let Some(hidden) = name.chars().find(|c| is_hidden(*c)) {
-        return Some((format!("has a character that is not seen (U+{:04X})", u32::from(hidden)), Severity::Warning));
+        return Some((format!("contains an invisible character (U+{:04X})", u32::from(hidden)), Severity::Warning));
     }
     name.contains(' ')
-        .then(|| ("has a blank in it, which shells and `rabbitmqctl` want in quotes".to_owned(), Severity::Info))
+        .then(|| ("contains a space, which shells and `rabbitmqctl` need in quotes".to_owned(), Severity::Info))
 }
 
 /// A blank that is none, or is not there at all.

@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "messages can fail for good, and nothing says what becomes of them",
+    summary: "messages can fail permanently without a dead-letter target",
     check,
     page: include_str!("no_dead_letter.md"),
 };
 
-const HINT: &str = "name an entry of `deadLetterQueues`; or say `deadLetter: none`, if they may be lost";
+const HINT: &str = "use an entry of `deadLetterQueues`, or set `deadLetter: none` if they can be lost";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         } else if let Some(key) = queue.limit().filter(|_| !queue.rejects()) {
             let text = "when the queue is full, its oldest messages are lost";
             let finding = RULE.about(subject, queue, key, text).severity(Severity::Info);
-            findings.push(finding.hint(format!("{HINT}; or let it refuse new ones: `overflow: reject-publish`")));
+            findings.push(finding.hint(format!("{HINT}; or reject new messages: `overflow: reject-publish`")));
         }
     }
     findings

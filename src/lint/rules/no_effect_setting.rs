@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the broker takes the setting and does nothing with it",
+    summary: "the broker accepts the setting but ignores it",
     check,
     page: include_str!("no_effect_setting.md"),
 };
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
 /// Why it does nothing, and what to do about it.
 type Reason = (String, String);
 
-const OUT: &str = "take it out; on a live queue that has it as an argument, keep it";
+const OUT: &str = "remove it; keep it on an existing queue that has it as an argument";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let topology = &subject.expansion.topology;
@@ -34,14 +34,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for known in exchange.arguments.keys().filter_map(|name| KnownExchangeArgument::named(name)) {
             if !known.is_read_by(&exchange.kind) {
                 let text = format!("exchanges of type {} do not read `{}`", exchange.kind, known.name);
-                let hint = format!("only those of type {} do; take it out", known.exchange_types.join(", "));
+                let hint = format!("remove it: only exchanges of type {} read it", known.exchange_types.join(", "));
                 findings.push(RULE.finding(subject, &id, known.name, text).hint(hint));
             }
         }
     }
     for (id, policy) in subject.policies() {
         for (key, it) in &policy.definition {
-            let nobody_reads = || of_key(key, &it.value, subject.dialect.version);
+            let nobody_reads = || of_key(key, &it.value, subject.profile.version);
             if let Some((text, hint)) = of_others(key, policy.apply_to.value).or_else(nobody_reads) {
                 findings.push(RULE.finding(subject, &id, key, text).hint(hint));
             }
@@ -71,7 +71,7 @@ fn of_argument(
     value: &ArgumentValue,
     queue: &Queue,
 ) -> Option<Reason> {
-    let version = subject.dialect.version;
+    let version = subject.profile.version;
     let known = KnownArgument::named(argument)?;
     match argument {
         // A rule of its own.
@@ -80,18 +80,18 @@ fn of_argument(
         _ if known.is_idle(kind, version) => Some(idle(known, kind, version)),
         // `rabbit_quorum_queue:overflow/3` warns in its log, and drops from the head (3.8 to 4.3).
         "x-overflow" if kind == QueueType::Quorum && value.as_text() == Some("reject-publish-dlx") => Some((
-            "quorum queues do not know `reject-publish-dlx`, and silently drop the oldest message instead".to_owned(),
-            "use `overflow: reject-publish`, or `drop-head` to say what happens".to_owned(),
+            "quorum queues do not support `reject-publish-dlx` and silently drop the oldest message instead".to_owned(),
+            "use `overflow: reject-publish`, or `drop-head` to make this explicit".to_owned(),
         )),
         // `disabled` is the type that holds when none is said.
         "x-delayed-retry-min" | "x-delayed-retry-max" if !has(subject, queue, "delayed-retry-type") => Some((
-            format!("`{argument}` has no effect without a type of delayed retry"),
-            "say which messages wait: `delayedRetryType: failed`".to_owned(),
+            format!("`{argument}` has no effect without `delayedRetryType`"),
+            "add a type: `delayedRetryType: failed`".to_owned(),
         )),
         // `rabbit_quorum_queue:dlh/5` says so in the broker's log.
         "x-dead-letter-strategy" if !has(subject, queue, "dead-letter-exchange") => Some((
             "the strategy has no effect: the queue has no dead-letter exchange".to_owned(),
-            "say where its dead letters go: `deadLetter: …`".to_owned(),
+            "add a dead-letter target: `deadLetter: …`".to_owned(),
         )),
         _ => None,
     }
@@ -101,20 +101,21 @@ fn of_argument(
 fn idle(known: &KnownArgument, kind: QueueType, version: BrokerVersion) -> Reason {
     let (name, key) = (known.name, known.key);
     let Some(support) = known.support_for(kind) else {
-        let text = format!("{kind} queues do not read `{name}`: RabbitMQ {version} keeps it and does nothing");
-        return (text, format!("take `{key}` out"));
+        let text = format!("{kind} queues do not read `{name}`: RabbitMQ {version} stores it and ignores it");
+        return (text, format!("remove `{key}`"));
     };
     match support.no_effect_since.filter(|since| version >= *since) {
-        Some(since) => {
-            (format!("`{name}` has no effect since RabbitMQ {}, this is {version}", since.series()), OUT.to_owned())
-        }
+        Some(since) => (
+            format!("`{name}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
+            OUT.to_owned(),
+        ),
         None if version < support.taken.since => {
             let since = support.taken.since.series();
             let text =
-                format!("{kind} queues read `{name}` since RabbitMQ {since}: {version} keeps it and does nothing");
-            (text, format!("take `{key}` out until the broker is {since}"))
+                format!("{kind} queues read `{name}` since RabbitMQ {since}: {version} stores it and ignores it");
+            (text, format!("remove `{key}` until the broker is {since}"))
         }
-        None => (format!("RabbitMQ {version} does not read `{name}` any more"), OUT.to_owned()),
+        None => (format!("RabbitMQ {version} no longer reads `{name}`"), OUT.to_owned()),
     }
 }
 
@@ -133,8 +134,8 @@ fn of_others(key: &str, apply_to: ApplyTo) -> Option<Reason> {
             return None;
         }
     };
-    let text = format!("{not_read_by} do not read `{key}`, and the policy is for {not_read_by} alone");
-    Some((text, format!("put it into a policy with `applyTo: {read_by}`")))
+    let text = format!("{not_read_by} do not read `{key}`, and the policy applies only to {not_read_by}");
+    Some((text, format!("move it to a policy with `applyTo: {read_by}`")))
 }
 
 /// Of a policy's key, which may be for several types of queues.
@@ -142,8 +143,9 @@ fn of_key(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Re
     match key {
         // `rabbit_variable_queue:set_queue_version/2`: "Queue version now ignored; only v2 is available".
         "queue-version" if version.is_at_least(4, 0) => (value.as_integer() == Some(1)).then(|| {
-            let text =
-                format!("version 1 of classic queues is gone since RabbitMQ 4.0, this is {version}: it is version 2");
+            let text = format!(
+                "RabbitMQ 4.0 removed version 1 of classic queues, the broker is {version}: the queue uses version 2"
+            );
             (text, OUT.to_owned())
         }),
         // Lazy mode has a rule of its own.
@@ -157,8 +159,8 @@ fn of_key(key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Re
             let known = of_key.filter(gone).find(|known| !known.support.is_empty())?;
             let since = known.support.iter().filter_map(|it| it.no_effect_since).max()?;
             Some((
-                format!("`{key}` has no effect since RabbitMQ {}, this is {version}", since.series()),
-                "take it out of the policy".to_owned(),
+                format!("`{key}` has no effect since RabbitMQ {}, the broker is {version}", since.series()),
+                "remove it from the policy".to_owned(),
             ))
         }
     }

@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "`owns` covers every name in the vhost",
+    summary: "`owns` matches every name in the vhost",
     check,
     page: include_str!("owns_everything.md"),
 };
 
-/// Nobody has such names.
+/// Names that no vhost has.
 const PROBES: [&str; 3] = ["a", "zzz.qqq/7", "~"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -26,9 +26,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let text = format!(
-        "`owns: [\"{}\"]` covers what anybody ever declares here: `--prune` deletes all of it",
+        "`owns: [\"{}\"]` matches everything that anyone declares here: `--prune` deletes all of it",
         all.value.as_str()
     );
-    let hint = "name what is yours: `owns: [\"orders.*\"]`; or leave out what is not: `ignore: [\"celery*\"]`";
+    let hint = "list your names: `owns: [\"orders.*\"]`; or exclude others: `ignore: [\"celery*\"]`";
     vec![RULE.found(ObjectId::Vhost, all.at, text).hint(hint)]
 }

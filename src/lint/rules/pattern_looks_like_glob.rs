@@ -1,9 +1,9 @@
 //! Patterns that were written as globs or as topic patterns, and are regular expressions to the broker.
 
-use crate::behaviour::Pattern;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
 use crate::model::{Glob, ObjectId};
+use crate::rabbitmq::Pattern;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Error],
     is_optional: false,
-    summary: "the pattern is a regular expression, and looks like a glob",
+    summary: "the pattern is a regular expression but looks like a glob",
     check,
     page: include_str!("pattern_looks_like_glob.md"),
 };
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
         if let Some((what, severity)) = problem(text, &names) {
             let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", what).severity(severity);
-            findings.push(finding.hint(format!("as a regular expression that is `pattern: '{}'`", meant(text))));
+            findings.push(finding.hint(format!("write the regular expression `pattern: '{}'`", meant(text))));
         }
     }
     findings
@@ -45,11 +45,14 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     }
     let stars = text.match_indices('*').map(|(at, _)| text[..at].chars().next_back());
     if let Some(repeated) = stars.flatten().find(|c| *c != '.' && *c != '^') {
-        let what = format!("`{repeated}*` is any number of `{repeated}`, also none; any text is `.*`");
+        let what = format!("`{repeated}*` matches zero or more `{repeated}`; `.*` matches any string");
         return Some((what, Severity::Warning));
     }
     if text.ends_with(".#") {
-        return Some(("`#` is itself here, and no wildcard as in a topic".to_owned(), Severity::Warning));
+        return Some((
+            "`#` is literal in a pattern, not a wildcard as in a topic binding".to_owned(),
+            Severity::Warning,
+        ));
     }
     // `orders.*` is both: only where it makes a difference it is a mistake.
     let is_both =
@@ -60,7 +63,7 @@ fn problem(text: &str, names: &[&str]) -> Option<(String, Severity)> {
     names.iter().any(|name| glob.matches(name)).then(|| {
         (
             format!(
-                "it also matches `{more}`, which it would not as a glob: `.` is any character, and nothing is anchored"
+                "it also matches `{more}`, which the glob would not: `.` matches any character, and the pattern is not anchored"
             ),
             Severity::Warning,
         )

@@ -1,8 +1,8 @@
 //! Patterns that are not anchored at the beginning, and match names that merely contain what was meant.
 
-use crate::behaviour::Pattern;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::Pattern;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -32,16 +32,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             // What ends so, or contains it, is meant; or nothing is matched at all.
             (None, _) => continue,
             (Some(begin), Some(inside)) => {
-                let text = format!("it matches `{}`, and `{}`, too, which only contains it", begin.name, inside.name);
+                let text = format!("it matches `{}`, and also `{}`, which only contains it", begin.name, inside.name);
                 let finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", text);
-                finding.also(subject.place(&inside.id, "name").at, "matched, too")
+                finding.also(subject.place(&inside.id, "name").at, "also matched")
             }
             (Some(_), None) => {
-                let text = "its pattern matches anywhere in a name, not at the beginning alone";
+                let text = "its pattern matches anywhere in a name, not only at the beginning";
                 RULE.finding(subject, &ObjectId::Policy(name.clone()), "pattern", text).severity(Severity::Info)
             }
         };
-        findings.push(finding.hint(format!("begin it with `^`: `pattern: '^{text}'`")));
+        findings.push(finding.hint(format!("start it with `^`: `pattern: '^{text}'`")));
     }
     findings
 }

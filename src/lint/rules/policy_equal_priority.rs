@@ -39,12 +39,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             if first_spec.at < spec.at { (spec, first_spec, second, first) } else { (first_spec, spec, first, second) };
         let matched = first_of(names);
         let text = format!(
-            "`{above}` has the same priority and matches {matched}, too: which of the two governs there is not defined"
+            "`{above}` has the same priority and also matches {matched}: which of the two applies there is undefined"
         );
         let finding = RULE.found(ObjectId::Policy(about.clone()), at.at, text).also(other.at, "the other one");
         let priority = at.priority.above();
         findings
-            .push(finding.hint(format!("give the one that shall govern a higher priority: `priority: {priority}`")));
+            .push(finding.hint(format!("give the one that should apply a higher priority: `priority: {priority}`")));
     }
     findings
 }

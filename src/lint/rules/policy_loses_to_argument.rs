@@ -1,13 +1,13 @@
 //! Keys of policies that hold nowhere, because every queue or exchange that the policy governs says otherwise itself, and
 //! there the argument wins.
 
-use crate::behaviour::effective::effective_alternate;
-use crate::behaviour::governing::chosen;
-use crate::behaviour::{Effective, Precedence, precedence};
 use crate::lint::ruled::{Kind, Ruled, first_of, is_own};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::units::with_unit;
 use crate::model::{ArgumentValue, ObjectId, PolicyName};
+use crate::rabbitmq::effective::effective_alternate;
+use crate::rabbitmq::governing::chosen;
+use crate::rabbitmq::{Effective, Precedence, precedence};
 use crate::spec::Severity;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "what the policy says holds nowhere, because arguments win",
+    summary: "the policy has no effect because arguments take precedence",
     check,
     page: include_str!("policy_loses_to_argument.md"),
 };
@@ -63,7 +63,7 @@ fn finding(
 ) -> Finding {
     let wins = |(it, _): &(&Ruled<'_>, Effective)| match it.kind {
         Kind::Queue(queue) => {
-            queue.queue_type().and_then(|kind| precedence(key, kind, subject.dialect)) == Some(Precedence::Argument)
+            queue.queue_type().and_then(|kind| precedence(key, kind, subject.profile)) == Some(Precedence::Argument)
         }
         Kind::Exchange(_) => true,
     };
@@ -75,8 +75,8 @@ fn finding(
     let value = held.first().map_or_else(String::new, |(it, own)| with_unit(&argument(&it.id), &own.value));
     let shown = with_unit(&format!("x-{key}"), said);
     let is_by_argument = held.iter().all(wins);
-    let why = if is_by_argument { "arguments win" } else { "the smaller value wins" };
-    let text = format!("its `{key}` ({shown}) holds nowhere: {names} has {value} as an argument, and {why}");
+    let why = if is_by_argument { "arguments take precedence" } else { "the lower value is effective" };
+    let text = format!("its `{key}` ({shown}) is never effective: {names} has {value} as an argument, and {why}");
     let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), key, text);
     if let Some((it, _)) = held.first() {
         finding = finding.also(subject.place(&it.id, &argument(&it.id)).at, "the argument");
@@ -85,5 +85,5 @@ fn finding(
     let severity = if is_by_argument { Severity::Warning } else { Severity::Info };
     finding
         .severity(severity)
-        .hint(format!("say `{key}` in one of the two places; an argument cannot change on a live queue"))
+        .hint(format!("set `{key}` in one of the two places; an argument cannot change on an existing queue"))
 }

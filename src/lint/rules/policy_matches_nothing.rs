@@ -1,11 +1,11 @@
 //! Policies whose patterns match nothing that the spec names. That can be meant: clients make queues, too. A pattern that
 //! nearly matches, or matches what the policy is not for, is a mistake.
 
-use crate::behaviour::Pattern;
-use crate::behaviour::pattern::mistake;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::names::pattern_of;
 use crate::model::{ObjectId, ObjectKind, PolicyName};
+use crate::rabbitmq::Pattern;
+use crate::rabbitmq::pattern::mistake;
 use crate::spec::{PolicySpec, Severity, closest};
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "the policy matches nothing that the spec declares",
+    summary: "the policy matches no object of the spec",
     check,
     page: include_str!("policy_matches_nothing.md"),
 };
@@ -76,17 +76,14 @@ fn finding(
             }
             (other, _) => format!("{} {}", article(other.kind()), other.kind()),
         };
-        let text =
-            format!("it is for {kind}, and all that its pattern matches is of another kind: `{matched}` is {what}");
-        return RULE.finding(subject, &id, "apply-to", text).hint("change `applyTo`, or the pattern");
+        let text = format!("it applies to {kind}, but its pattern only matches other kinds: `{matched}` is {what}");
+        return RULE.finding(subject, &id, "apply-to", text).hint("change `applyTo` or the pattern");
     }
     let text = "its pattern matches nothing that the spec declares";
     let finding = RULE.finding(subject, &id, "pattern", text);
     match near(&policy.pattern.value, pattern, names) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => finding
-            .severity(Severity::Info)
-            .hint("if it is for what others declare, that is fine; else mend the pattern"),
+        None => finding.severity(Severity::Info).hint("correct the pattern, unless others declare the objects"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Policies that reach further than they were meant to: onto tiers, which keep a message for their own time and no other,
 //! and onto dead-letter queues.
 
-use crate::behaviour::{Effective, Governed};
+use crate::lint::effective::EffectiveQueue;
 use crate::lint::narrower::narrower;
-use crate::lint::settled::Settled;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
+use crate::rabbitmq::{Effective, Governed};
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "a policy changes what a tier or a dead-letter queue does",
+    summary: "a policy changes the behavior of a delayed retry queue or dead-letter queue",
     check,
     page: include_str!("policy_on_generated_queue.md"),
 };
@@ -46,7 +46,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// The policies that also hold for queues which are neither tiers nor dead-letter queues.
-pub(super) fn beyond_dead_letters(settled: &[Settled<'_>]) -> BTreeSet<PolicyName> {
+pub(super) fn beyond_dead_letters(settled: &[EffectiveQueue<'_>]) -> BTreeSet<PolicyName> {
     let mut names = BTreeSet::new();
     for queue in settled.iter().filter(|queue| !queue.is_dead_letter_queue && queue.retries_of.is_none()) {
         names.extend(KEYS.iter().filter_map(|key| queue.by_policy(key)).map(|(name, _)| name.clone()));
@@ -54,43 +54,45 @@ pub(super) fn beyond_dead_letters(settled: &[Settled<'_>]) -> BTreeSet<PolicyNam
     names
 }
 
-fn on_tier(queue: &Settled<'_>, key: &str, holds: &Effective) -> Option<&'static str> {
+fn on_tier(queue: &EffectiveQueue<'_>, key: &str, holds: &Effective) -> Option<&'static str> {
     match key {
-        "message-ttl" => Some("it cuts the wait short"),
-        "expires" => Some("it deletes the tier with all that waits there, for nobody consumes it"),
-        "max-length" | "max-length-bytes" => Some("a full tier hands messages back too early, or takes no more"),
+        "message-ttl" => Some("it shortens the delay"),
+        "expires" => Some("it deletes the queue with all waiting messages, because it has no consumers"),
+        "max-length" | "max-length-bytes" => Some("a full retry queue returns messages too early or rejects them"),
         // A quorum tier refuses so that nothing is lost on the way back; without a limit it is never full.
         "overflow" if queue.is_quorum() && holds.value.as_text() != Some("reject-publish") => {
-            Some("what comes back can be lost on the way then")
+            Some("returning messages can then be lost")
         }
         _ => None,
     }
 }
 
-fn on_dead_letter_queue(queue: &Settled<'_>, key: &str) -> Option<&'static str> {
+fn on_dead_letter_queue(queue: &EffectiveQueue<'_>, key: &str) -> Option<&'static str> {
     match key {
-        "message-ttl" => Some("dead letters are deleted after that time"),
-        "expires" => Some("the queue is deleted with all dead letters, for nobody consumes it"),
-        "max-length" | "max-length-bytes" => Some("dead letters are lost when it is full"),
-        "delivery-limit" if queue.delivery_limit().is_some() => Some("to look at a dead letter too often deletes it"),
+        "message-ttl" => Some("messages are deleted after that time"),
+        "expires" => Some("the queue is deleted with all its messages, because it usually has no consumers"),
+        "max-length" | "max-length-bytes" => Some("messages are lost when it is full"),
+        "delivery-limit" if queue.delivery_limit().is_some() => {
+            Some("a message that is inspected too often is deleted")
+        }
         _ => None,
     }
 }
 
 fn finding(
     subject: &Subject<'_>,
-    queue: &Settled<'_>,
+    queue: &EffectiveQueue<'_>,
     policy: &PolicyName,
     key: &str,
     is_tier: bool,
     what: &str,
 ) -> Finding {
-    let kind = if is_tier { "tier" } else { "dead-letter queue" };
+    let kind = if is_tier { "delayed retry queue" } else { "dead-letter queue" };
     let text = format!("policy `{policy}` sets `{key}` on this {kind}: {what}");
     let mut finding = RULE.about(subject, queue, key, text);
     if is_tier && queue.written.is_none() {
         let retries = subject.place(&queue.id, key);
-        finding.also = vec![(retries.at, "the tiers of these retries".to_owned())];
+        finding.also = vec![(retries.at, "the retries that use it".to_owned())];
     }
     finding
 }
@@ -116,7 +118,7 @@ fn hint(subject: &Subject<'_>, policy: &PolicyName) -> String {
     }
     let pattern = subject.spec.policies.get(policy).map_or("", |it| it.pattern.value.as_str());
     match narrower(pattern, &kept, &avoided).filter(|_| !pattern.is_empty()) {
-        Some(better) => format!("give policy `{policy}` a pattern that leaves it out: `{better}`"),
-        None => format!("{} needs a pattern that does not match it", ObjectId::Policy(policy.clone())),
+        Some(better) => format!("give policy `{policy}` a pattern that excludes it: `{better}`"),
+        None => format!("use a pattern for {} that does not match it", ObjectId::Policy(policy.clone())),
     }
 }

@@ -1,9 +1,9 @@
 //! Policies that govern nothing of what they match, because one of a higher priority does: policies are not merged.
 
-use crate::behaviour::Pattern;
 use crate::lint::ruled::{Ruled, first_of};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, PolicyName};
+use crate::rabbitmq::Pattern;
 use crate::spec::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "another policy governs all that this one matches",
+    summary: "another policy applies to everything that this one matches",
     check,
     page: include_str!("policy_shadowed.md"),
 };
@@ -48,15 +48,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             });
         let winners = first_of(instead.iter().map(|name| name.as_str()));
         let verb = if instead.len() == 1 { "has" } else { "have" };
-        let text = format!("it governs nothing that the spec declares: {winners} {verb} a higher priority");
+        let text = format!("it applies to no object of the spec: {winners} {verb} a higher priority");
         let mut finding = RULE.finding(subject, &ObjectId::Policy(name.clone()), "name", text);
         for other in instead.iter().filter_map(|other| subject.spec.policies.get(*other)).take(2) {
-            finding = finding.also(other.at, "this one governs instead");
+            finding = finding.also(other.at, "this policy applies instead");
         }
         let finding = finding.severity(if is_whole { Severity::Warning } else { Severity::Info });
         findings.push(finding.hint(format!(
-            "only one policy holds for an object, and they are not merged: put its keys into {winners}, raise its \
-             `priority`, or take it out"
+            "only one policy applies to an object, and policies are not merged: add its keys to {winners}, raise its \
+             `priority`, or remove it"
         )));
     }
     findings

@@ -1,10 +1,10 @@
 //! Policies that the broker skips as a whole for a queue, because its type does not take one of their keys
 //! (`rabbit_queue_type:is_policy_applicable`).
 
-use crate::behaviour::precedence;
 use crate::lint::ruled::Kind;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ObjectId, QueueName, QueueType};
+use crate::rabbitmq::precedence;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the policy is skipped for a queue whose type does not take one of its keys",
+    summary: "the broker skips the policy for a queue type that does not support one of its keys",
     check,
     page: include_str!("policy_skipped_by_unsupported_key.md"),
 };
@@ -26,16 +26,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         for fit in it.fits.iter().take_while(|fit| fit.is_certain && is_written) {
             // The first that is not skipped governs; what is below it is no matter.
             let Some(obstacle) = fit.obstacle else { break };
-            let does_something = |key: &String| precedence(key, kind, subject.dialect).is_some();
+            let does_something = |key: &String| precedence(key, kind, subject.profile).is_some();
             let Some(lost) = fit.named.policy.definition.keys().find(|key| does_something(key)) else { continue };
             let policy = ObjectId::Policy(fit.named.name.clone());
             let text = format!(
-                "policy `{}` is skipped as a whole, with its `{lost}`: {kind} queues do not take `{obstacle}` in a policy",
+                "policy `{}` is skipped as a whole, with its `{lost}`: {kind} queues do not support `{obstacle}` in a policy",
                 fit.named.name
             );
             let at = subject.place(&policy, obstacle).at;
             let own = subject.place(&it.id, "name").at;
-            let finding = RULE.found(it.id.clone(), at, text).also(own, "it matches this queue");
+            let finding = RULE.found(it.id.clone(), at, text).also(own, "matches this queue");
             findings.push(finding.hint(hint(subject, kind, obstacle)));
         }
     }
@@ -51,7 +51,7 @@ fn hint(subject: &Subject<'_>, kind: QueueType, obstacle: &str) -> String {
         };
         format!("with {words}")
     } else {
-        "with a pattern of their own".to_owned()
+        "with its own pattern".to_owned()
     };
-    format!("a policy without `{obstacle}` for {kind} queues, {by_type} and a higher priority")
+    format!("add a policy without `{obstacle}` for {kind} queues, {by_type} and a higher priority")
 }

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "`protect` names nothing that is declared, and nearly something that is",
+    summary: "`protect` names an object that is not declared but resembles one that is",
     check,
     page: include_str!("protect_misspelt.md"),
 };

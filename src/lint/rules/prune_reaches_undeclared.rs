@@ -2,9 +2,9 @@
 //! delete them.
 
 use super::policy_matches_nothing::MADE_BY_CLIENTS;
-use crate::behaviour::Pattern;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Glob, ObjectId};
+use crate::rabbitmq::Pattern;
 use crate::spec::{Severity, Sourced};
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "`--prune` would delete queues that the spec itself counts on",
+    summary: "`--prune` would delete queues that the spec relies on",
     check,
     page: include_str!("prune_reaches_undeclared.md"),
 };
@@ -31,12 +31,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let Some(example) = example(&pattern) else { continue };
         let Some(owns) = owning(subject, &example) else { continue };
         let text = format!(
-            "policy `{name}` is for queues that are not declared here, such as `{example}`, and `owns: [\"{}\"]` covers them: \
+            "policy `{name}` is for queues that are not declared here, such as `{example}`, but `owns: [\"{}\"]` matches them: \
              `--prune` deletes them",
             owns.value.as_str()
         );
-        let finding = RULE.found(ObjectId::Vhost, owns.at, text).also(policy.pattern.at, "what the policy is for");
-        let hint = format!("leave them out: `ignore: [\"{}\"]`", ignoring(&example));
+        let finding = RULE.found(ObjectId::Vhost, owns.at, text).also(policy.pattern.at, "the policy's pattern");
+        let hint = format!("exclude them: `ignore: [\"{}\"]`", ignoring(&example));
         findings.push(finding.hint(hint));
     }
     findings

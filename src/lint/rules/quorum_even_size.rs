@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "an even number of replicas survives no more than one less",
+    summary: "an even number of replicas tolerates no more failures than one replica less",
     check,
     page: include_str!("quorum_even_size.md"),
 };
@@ -23,13 +23,14 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let size = value.and_then(ArgumentValue::as_integer);
         if let Some(size) = size.filter(|size| *size > 0 && size % 2 == 0) {
             let failing = match (size - 1) / 2 {
-                0 => "none may fail".to_owned(),
-                1 => "one may fail".to_owned(),
-                many => format!("{many} may fail"),
+                0 => "none can fail".to_owned(),
+                1 => "one can fail".to_owned(),
+                many => format!("{many} can fail"),
             };
-            let text = format!("of {size} replicas {failing}, as of {}: more than half of them must be up", size - 1);
+            let text =
+                format!("of {size} replicas {failing}, the same as of {}: more than half of them must be up", size - 1);
             let finding = RULE.finding(subject, id, setting, text);
-            findings.push(finding.hint(format!("{} survive one more", size + 1)));
+            findings.push(finding.hint(format!("use {}, which tolerate one more failure", size + 1)));
         }
     };
     for (id, queue) in subject.queues() {

@@ -1,8 +1,8 @@
-//! What a broker of that version refuses when it is declared, as `behaviour` predicts it.
+//! What a broker of that version refuses when it is declared, as `rabbitmq` predicts it.
 
-use crate::behaviour::{Refusal, binding_refusals, refusals};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::{Refusal, binding_refusals, refusals};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Error,
     sometimes: &[],
     is_optional: false,
-    summary: "the broker refuses to declare it",
+    summary: "the broker refuses to declare the object",
     check,
     page: include_str!("refused_by_broker.md"),
 };
@@ -25,7 +25,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     };
     for object in subject.objects() {
-        find(&object.id(), &refusals(&object, subject.dialect));
+        find(&object.id(), &refusals(&object, subject.profile));
     }
     for name in topology.queues.keys() {
         let refused = subject.refusals_of(name);
@@ -35,7 +35,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     for binding in &topology.bindings {
         // Which arguments a binding may have depends on the type of its exchange.
-        let refused = binding_refusals(binding, subject.ends(binding), subject.dialect);
+        let refused = binding_refusals(binding, subject.ends(binding), subject.profile);
         if !refused.is_empty() {
             find(&ObjectId::Binding(binding.clone()), &refused);
         }

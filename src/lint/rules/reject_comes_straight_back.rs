@@ -1,8 +1,8 @@
 //! Dead letters that come back to the queue where a consumer rejected them, without a queue in between in which they wait: as
-//! fast as the consumer rejects them, for ever. The broker drops circles only in which nobody rejects.
+//! fast as the consumer rejects them, endlessly. The broker only drops messages in cycles without a rejection.
 
-use crate::behaviour::routing::{Message, Reason};
 use crate::lint::{Finding, Rule, Subject};
+use crate::rabbitmq::routing::{Message, Reason};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "what a consumer rejects comes back to the same queue at once",
+    summary: "rejected messages return to the same queue immediately",
     check,
     page: include_str!("reject_comes_straight_back.md"),
 };
@@ -29,9 +29,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "" => "the default exchange".to_owned(),
                 name => format!("exchange `{name}`"),
             };
-            let text = format!(
-                "what a consumer rejects comes straight back from {by}, without a wait, for as long as it is rejected"
-            );
+            let text = format!("{by} returns rejected messages immediately, as long as consumers reject them");
             let hint = "let it wait: `retry: {delays: [5s, 30s]}`; or send it to another queue: `deadLetter: NAME`, with an \
                         entry of `deadLetterQueues`";
             findings.push(RULE.about(subject, queue, "dead-letter-exchange", text).hint(hint));

@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "a retry that comes back to a full queue waits up to three minutes",
+    summary: "a retry that returns to a full queue waits up to three minutes",
     check,
     page: include_str!("reject_publish_with_tiers.md"),
 };
@@ -18,11 +18,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for queue in subject.settled().iter().filter(|queue| queue.is_quorum() && queue.rejects()) {
         let Some(retry) = subject.expansion.retries.get(queue.name) else { continue };
-        let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.dialect).queues.is_empty()) else { continue };
+        let Some(limit) = queue.limit().filter(|_| !retry.objects(subject.profile).queues.is_empty()) else { continue };
         let text = format!(
-            "a retry that comes back while the queue is full (`{limit}`) waits up to 3 minutes more, even when there is room again"
+            "a retry that returns while the queue is full (`{limit}`) waits up to 3 minutes more, even if there is room earlier"
         );
-        let hint = "make the limit large enough, or take it away";
+        let hint = "increase the limit, or remove it";
         findings.push(RULE.about(subject, queue, "overflow", text).hint(hint));
     }
     findings

@@ -9,12 +9,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "a value looks like a password, and everybody can read it",
+    summary: "a value looks like a password that others can read",
     check,
     page: include_str!("secret_in_spec.md"),
 };
 
-/// Words in the name of an argument that say that its value is nobody's business.
+/// Words in the name of an argument that suggest a secret value.
 const WORDS: [&str; 7] = ["password", "passwd", "secret", "api-key", "apikey", "private-key", "credential"];
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -22,8 +22,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut look = |id: &ObjectId, name: Option<&str>, value: &ArgumentValue, at: Location| {
         if let Some(what) = secret(name.unwrap_or_default(), value) {
-            let text = format!("{what}: it is in the repository, in plans, and in what the broker shows to every user");
-            let hint = "give it to the client that needs it, and change it where it is in use: it has been seen";
+            let text = format!("{what}: it is visible in the repository, in plans, and to every user of the broker");
+            let hint =
+                "configure it in the client that needs it, and change it wherever it is used: it has been exposed";
             findings.push(RULE.found(id.clone(), at, text).hint(hint));
         }
     };
@@ -58,7 +59,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// What it looks like; the value itself is not repeated.
 fn secret(name: &str, value: &ArgumentValue) -> Option<String> {
     match value {
-        ArgumentValue::Text(text) if has_password(text) => Some("this URI has a password in it".to_owned()),
+        ArgumentValue::Text(text) if has_password(text) => Some("this URI contains a password".to_owned()),
         ArgumentValue::Text(text) => {
             let plain = name.to_lowercase().replace('_', "-");
             let word = WORDS.iter().find(|word| plain.contains(*word)).filter(|_| !text.is_empty());

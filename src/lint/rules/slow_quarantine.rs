@@ -24,15 +24,15 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let (severity, text) = if waits {
             (
                 Severity::Info,
-                format!("a message that always fails is tried {retries} times more before it is put aside"),
+                format!("a message that always fails is retried {retries} times before it is dead-lettered or dropped"),
             )
         } else {
             let text = format!(
-                "a message that always fails is tried {retries} times more at once, and takes the workers' time from others"
+                "a message that always fails is retried {retries} times immediately and takes worker time from other messages"
             );
             (Severity::Warning, text)
         };
-        let hint = "3 to 5 retries tell a poison message from bad luck; longer waits outlast longer outages";
+        let hint = "use 3 to 5 retries, which suffice to detect a poison message; longer delays outlast longer outages";
         findings.push(RULE.at(subject, queue, at, text).severity(severity).hint(hint));
     }
     findings

@@ -1,8 +1,8 @@
 //! Topic bindings that another one of the same queue covers: whatever fits the narrow one fits the wide one, too.
 
-use crate::behaviour::routing::{Certainty, Keys, Kind, TopicIndex};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{Binding, Destination, ExchangeName, ObjectId};
+use crate::rabbitmq::routing::{Certainty, Keys, Kind, TopicIndex};
 use crate::spec::{BindingSpec, Severity};
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ fn finding(subject: &Subject<'_>, binding: &Binding, (wide, written): Written<'_
         Destination::Exchange(_) => "exchange",
     };
     let key = &wide.routing_key;
-    let text = format!("it adds nothing: the {to} gets all that fits it by `{key}` already");
+    let text = format!("it has no effect: the {to} already gets these messages through `{key}`");
     let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
-    let hint = format!("take it out; or take `{key}` out, if it was to be replaced");
-    finding.also(written.key_at, "the wider one").hint(hint)
+    let hint = format!("remove it; or remove `{key}`, if this one should replace it");
+    finding.also(written.key_at, "the wider binding").hint(hint)
 }

@@ -1,8 +1,8 @@
 //! Queues that are neither durable nor exclusive: the deprecated feature `transient_nonexcl_queues`, permitted by default
 //! from 3.13 to 4.2, denied by default from 4.3 on (`rabbit_amqqueue`, 3.13.7 to 4.3.5; Debian's 4.3.6 permits it).
 
-use crate::behaviour::dialect::TRANSIENT_QUEUES;
 use crate::lint::{Finding, Rule, Subject};
+use crate::rabbitmq::profile::TRANSIENT_QUEUES;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,14 +10,14 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Error, Severity::Info],
     is_optional: false,
-    summary: "the queue is neither durable nor exclusive, which RabbitMQ is giving up",
+    summary: "the queue is neither durable nor exclusive, which RabbitMQ deprecates",
     check,
     page: include_str!("transient_queue.md"),
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let version = subject.dialect.version;
-    let (severity, text) = match subject.dialect.permits(TRANSIENT_QUEUES) {
+    let version = subject.profile.version;
+    let (severity, text) = match subject.profile.permits(TRANSIENT_QUEUES) {
         Some(false) => (
             Severity::Error,
             format!("this broker ({version}) does not permit queues that are neither durable nor exclusive"),
@@ -46,8 +46,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 .to_owned(),
         ),
     };
-    let mut hint = "make it durable, with `expires` if it shall go by itself".to_owned();
-    if subject.dialect.permits(TRANSIENT_QUEUES) != Some(true) && subject.is_at_least(4, 3) {
+    let mut hint = "make it durable, with `expires` to delete it automatically".to_owned();
+    if subject.profile.permits(TRANSIENT_QUEUES) != Some(true) && subject.is_at_least(4, 3) {
         hint += &format!("; or permit it on the broker: `deprecated_features.permit.{TRANSIENT_QUEUES} = true`");
     }
     let transient = subject.queues().filter(|(_, queue)| !queue.durable && !queue.exclusive);

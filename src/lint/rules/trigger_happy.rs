@@ -8,12 +8,12 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[Severity::Warning],
     is_optional: false,
-    summary: "the first failure makes a dead letter of a message",
+    summary: "a message is dead-lettered after its first failure",
     check,
     page: include_str!("trigger_happy.md"),
 };
 
-const HINT: &str = "a few retries outlast a short outage: `retry: {delays: [5s, 30s, 5m]}`";
+const HINT: &str = "add retries that outlast a short outage: `retry: {delays: [5s, 30s, 5m]}`";
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -23,16 +23,16 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             // A connection that is lost counts, too.
             (Some((0, at)), Some(0)) => {
                 let text =
-                    "a message is a dead letter after one delivery, even when only its consumer's connection is lost";
+                    "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
                 RULE.at(subject, queue, at, text).severity(Severity::Warning)
             }
             (None, Some(0)) => {
                 let text =
-                    "a message is a dead letter after one delivery, even when only its consumer's connection is lost";
+                    "a message is dead-lettered after one delivery, even if only its consumer's connection is lost";
                 RULE.about(subject, queue, "delivery-limit", text).severity(Severity::Warning)
             }
             (Some((0, at)), _) => {
-                RULE.at(subject, queue, at, "a message is a dead letter as soon as a worker fails at it once")
+                RULE.at(subject, queue, at, "a message is dead-lettered after the first failure of a worker")
             }
             (Some(_) | None, _) => continue,
         };

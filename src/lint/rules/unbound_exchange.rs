@@ -1,8 +1,8 @@
 //! Exchanges that lead to no queue: what is published to them is dropped.
 
-use crate::behaviour::routing::{Answer, Keys, Message};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ExchangeName, ObjectId};
+use crate::rabbitmq::routing::{Answer, Keys, Message};
 use crate::spec::Severity;
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "the exchange leads to no queue",
+    summary: "the exchange does not route to any queue",
     check,
     page: include_str!("unbound_exchange.md"),
 };
@@ -38,12 +38,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let mut bindings = topology.bindings.iter().chain(subject.other_bindings());
         let is_bound = bindings.any(|binding| binding.source == *name);
         let text = if is_bound {
-            "its bindings lead to no queue: what is published to it is dropped"
+            "its bindings do not route to any queue: messages published to it are dropped"
         } else {
-            "nothing is bound to it: what is published to it is dropped"
+            "nothing is bound to it: messages published to it are dropped"
         };
         let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
-        finding.hint("bind a queue to it, or give it an `alternateExchange`; if others bind it, that is fine")
+        finding.hint("bind a queue to it, or add an `alternateExchange`, unless others bind it")
     };
     declared.filter(|name| !others.contains(*name)).filter(leads_nowhere).map(finding).collect()
 }

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "nothing is bound to the queue, though other queues are",
+    summary: "the queue has no bindings, although other queues have",
     check,
     page: include_str!("unbound_queue.md"),
 };
@@ -27,9 +27,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         queue.is_some() && !is_stream && !bound.contains(*name) && !named.contains(*name)
     };
     let finding = |name: &QueueName| {
-        let text = "nothing is bound to it: only what is published to the default exchange with its name comes here";
+        let text = "it has no bindings: it only gets messages that are published to the default exchange with its name";
         let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
-        finding.hint("bind it: `bindings: [{exchange: …, routingKey: …}]`; if publishers use its name, that is fine")
+        finding.hint("bind it, unless publishers use its name: `bindings: [{exchange: …, routingKey: …}]`")
     };
     let forgotten: Vec<&QueueName> = spec.queues.keys().filter(is_forgotten).collect();
     // Who binds no queue, or few, publishes to queues by name.

@@ -21,9 +21,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         let is_stream = queue.kind == Some(QueueType::Stream);
         if !is_stream && queue.limit().is_none() && queue.get("message-ttl").is_none() {
             let text =
-                "without consumers it grows until the broker has no memory or disk left, and blocks all publishers";
+                "without consumers it grows until the broker runs out of memory or disk and blocks all publishers";
             let finding = RULE.finding(subject, &queue.id, "name", text);
-            findings.push(finding.hint("a limit that is reached in an outage only: `maxLengthBytes: 1GiB`"));
+            findings.push(finding.hint("add a limit that only an outage reaches: `maxLengthBytes: 1GiB`"));
         }
     }
     findings

@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the stream grows for ever",
+    summary: "the stream grows without limit",
     check,
     page: include_str!("unbounded_stream.md"),
 };
@@ -19,9 +19,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for queue in subject.settled() {
         let is_stream = queue.kind == Some(QueueType::Stream);
         if is_stream && queue.get("max-age").is_none() && queue.get("max-length-bytes").is_none() {
-            let text = "nothing is ever deleted from this stream: it grows until the disk is full";
+            let text = "this stream has no retention: it grows until the disk is full";
             let finding = RULE.finding(subject, &queue.id, "name", text);
-            findings.push(finding.hint("say how much is kept: `maxAge: 7D`, or `maxLengthBytes: 20GiB`, or both"));
+            findings.push(finding.hint("add a retention: `maxAge: 7D`, `maxLengthBytes: 20GiB`, or both"));
         }
     }
     findings

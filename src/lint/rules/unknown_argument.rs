@@ -1,11 +1,11 @@
 //! Arguments of queues and exchanges, and keys of policies, that no broker knows: typing errors, as a rule. The broker keeps
 //! such an argument and does nothing with it; a policy with such a key it refuses.
 
-use crate::behaviour::policy_keys;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
 use crate::model::known_arguments::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::names::OWN_ARGUMENT_PREFIX;
+use crate::rabbitmq::policy_keys;
 use crate::spec::{Severity, closest};
 
 pub(super) static RULE: Rule = Rule {
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Error],
     is_optional: false,
-    summary: "no broker knows the argument, or the policy's key",
+    summary: "no broker supports the argument or the policy key",
     check,
     page: include_str!("unknown_argument.md"),
 };
@@ -79,17 +79,17 @@ fn argument(
     if near.is_none() && !name.starts_with("x-") {
         return None;
     }
-    let text = format!("no broker knows the argument `{name}`: it is kept, and does nothing");
+    let text = format!("no broker supports the argument `{name}`: it is stored and has no effect");
     let hint = match (near, near.and_then(KnownArgument::named)) {
-        (_, Some(known)) => format!("did you mean `{}`? In a spec it is `{}`", known.name, known.key),
+        (_, Some(known)) => format!("did you mean `{}`? In a spec, write `{}`", known.name, known.key),
         (Some("alternate-exchange"), None) => {
-            "did you mean `alternate-exchange`? In a spec it is `alternateExchange`".to_owned()
+            "did you mean `alternate-exchange`? In a spec, write `alternateExchange`".to_owned()
         }
         (Some(near), None) => format!("did you mean `{near}`?"),
         (None, None) if name == "x-ha-policy" => {
-            "mirroring was an argument before RabbitMQ 3.0; use `type: quorum`".to_owned()
+            "use `type: quorum`; mirroring was an argument before RabbitMQ 3.0".to_owned()
         }
-        (None, None) => "take it out, or write a mark of your own without `x-`".to_owned(),
+        (None, None) => "remove it, or use a name without `x-` for your own argument".to_owned(),
     };
     Some(RULE.finding(subject, object, name, text).hint(hint))
 }
@@ -98,10 +98,11 @@ fn policy_key(subject: &Subject<'_>, object: &ObjectId, key: &str) -> Option<Fin
     if policy_keys().any(|known| known == key) {
         return None;
     }
-    let text = format!("no broker knows the policy key `{key}`: unless a plugin brings it, the policy is refused");
+    let text =
+        format!("no broker supports the policy key `{key}`: the policy is refused unless a plugin registers the key");
     let finding = RULE.finding(subject, object, key, text).severity(Severity::Error);
     Some(match closest(key, policy_keys()) {
         Some(near) => finding.hint(format!("did you mean `{near}`?")),
-        None => finding.hint("take it out, or enable the plugin"),
+        None => finding.hint("remove it, or enable the plugin"),
     })
 }

@@ -1,4 +1,4 @@
-//! Internal exchanges that nothing leads to: publishers may not use them, and nobody else does.
+//! Internal exchanges that no exchange or queue routes to: publishers cannot use them, so they get no messages.
 
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::{ArgumentValue, Destination, ObjectId};
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "the exchange is internal, and nothing leads to it",
+    summary: "the exchange is internal, and no other exchange or queue routes to it",
     check,
     page: include_str!("unreachable_exchange.md"),
 };
@@ -20,10 +20,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, exchange) in &subject.spec.exchanges {
         if exchange.internal && !led_to.contains(name.as_str()) {
-            let text = "it is internal, and no exchange and no queue leads to it: no message can come";
+            let text = "it is internal, and no exchange or queue routes to it: it cannot get any message";
             let finding = RULE.finding(subject, &ObjectId::Exchange(name.clone()), "name", text);
             findings.push(finding.hint(
-                "bind it to another exchange, or name it as an alternate or dead-letter exchange; or leave `internal` out",
+                "bind it to another exchange, use it as an alternate or dead-letter exchange, or remove `internal`",
             ));
         }
     }

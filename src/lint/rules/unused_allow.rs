@@ -9,7 +9,7 @@ pub(in crate::lint) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "a comment allows what is not found",
+    summary: "a comment allows a finding that does not occur",
     check: |_| Vec::new(),
     page: include_str!("unused_allow.md"),
 };
@@ -20,10 +20,10 @@ pub(in crate::lint) fn unused<'a>(subject: &Subject<'_>, allows: impl Iterator<I
         rule: RULE.name,
         severity: RULE.severity,
         objects: Vec::new(),
-        text: format!("`{}` finds nothing here for RabbitMQ {}", allow.rule, subject.dialect.version),
+        text: format!("`{}` finds nothing here for RabbitMQ {}", allow.rule, subject.profile.version),
         at: allow.at,
         also: Vec::new(),
-        hint: Some("take the comment out, or put it at the line that the finding points at".to_owned()),
+        hint: Some("remove the comment, or move it to the line of the finding".to_owned()),
     };
     allows.map(finding).collect()
 }

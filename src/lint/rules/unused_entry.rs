@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "an entry of `deadLetterQueues` or `retryPolicies` that no queue uses",
+    summary: "no queue uses an entry of `deadLetterQueues` or `retryPolicies`",
     check,
     page: include_str!("unused_entry.md"),
 };
@@ -27,18 +27,18 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, it) in &spec.dead_letter_queues {
         if !it.queue.is_external && !used.contains(name.as_str()) {
-            let text = "no queue sends dead letters to it";
+            let text = "no queue dead-letters messages to it";
             let finding = RULE.finding(subject, &ObjectId::Queue(name.clone()), "name", text);
-            findings.push(finding.hint(format!(
-                "name it where it is meant: `deadLetter: {name}`; or take it out, if nobody else sends to it"
-            )));
+            findings.push(
+                finding.hint(format!("use it with `deadLetter: {name}`, or remove it if no other queue uses it")),
+            );
         }
     }
     let named: BTreeSet<&str> = spec.retry_uses.iter().map(|used| used.value.as_str()).collect();
     for (name, policy) in spec.retry_policies.iter().filter(|(name, _)| !named.contains(name.as_str())) {
-        let text = format!("retry policy `{name}`: no queue uses it");
+        let text = format!("retry policy `{name}` is not used by any queue");
         let finding = RULE.found(ObjectId::Vhost, policy.at, text);
-        let hint = format!("name it where it is meant: `retry: {name}`; or take it out");
+        let hint = format!("use it with `retry: {name}`, or remove it");
         findings.push(Finding { objects: Vec::new(), ..finding }.hint(hint));
     }
     findings

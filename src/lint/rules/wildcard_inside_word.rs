@@ -1,8 +1,8 @@
 //! Keys of topic bindings in which a wildcard is part of a word, or which are written for something else than AMQP.
 
-use crate::behaviour::routing::Kind;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::routing::Kind;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[Severity::Info],
     is_optional: false,
-    summary: "a wildcard that is not a whole word of the key, which is plain text there",
+    summary: "a wildcard is only part of a word of the key, so it is literal",
     check,
     page: include_str!("wildcard_inside_word.md"),
 };
@@ -34,22 +34,22 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn problem(key: &str) -> Option<(Severity, String, String)> {
     let is_partial = |word: &&str| word.contains(['*', '#']) && !["*", "#"].contains(word) && !LANGUAGES.contains(word);
     if let Some(word) = key.split('.').find(is_partial) {
-        let text = format!("`{word}` is plain text: `*` and `#` are wildcards only as whole words, between dots");
+        let text = format!("`{word}` is literal: `*` and `#` are wildcards only as whole words, between dots");
         let hint = if word.contains('/') {
-            format!("the words of a key are parted by dots: `{}`", key.replace('/', "."))
+            format!("separate the words of a key with dots: `{}`", key.replace('/', "."))
         } else {
-            "no wildcard is for part of a word: let publishers put a dot there, as in `order.#`, or bind every key"
+            "publish with a dot there, as in `order.#`, or bind every key: a wildcard cannot match part of a word"
                 .to_owned()
         };
         return Some((Severity::Warning, text, hint));
     }
     if key.split('.').any(|word| word == "+") {
-        let text = "`+` is plain text: it is a wildcard to MQTT alone".to_owned();
-        return Some((Severity::Warning, text, "write `*` for one word, and `#` for any number of them".to_owned()));
+        let text = "`+` is literal: it is a wildcard only in MQTT".to_owned();
+        return Some((Severity::Warning, text, "use `*` for one word, or `#` for zero or more words".to_owned()));
     }
     (!key.is_empty() && key.split('.').any(str::is_empty)).then(|| {
-        let text = "it has an empty word: only keys with a dot in that very place fit".to_owned();
-        (Severity::Info, text, "take the dot out that is too much".to_owned())
+        let text = "it contains an empty word: it only matches keys with a dot in this position".to_owned();
+        (Severity::Info, text, "remove the extra dot".to_owned())
     })
 }
 

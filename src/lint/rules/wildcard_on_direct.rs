@@ -1,8 +1,8 @@
 //! Wildcards in the keys of direct exchanges, to which they are plain text.
 
-use crate::behaviour::routing::{Certainty, Keys, Kind};
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::routing::{Certainty, Keys, Kind};
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Warning,
     sometimes: &[],
     is_optional: false,
-    summary: "the key of a direct exchange has a wildcard, which is plain text there",
+    summary: "the key of a direct exchange contains a wildcard, which is literal there",
     check,
     page: include_str!("wildcard_on_direct.md"),
 };
@@ -19,13 +19,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let routing = subject.routing();
     let mut findings = Vec::new();
     for binding in subject.spec.bindings.keys().filter(|it| routing.kind(&it.source) == Some(Kind::Direct)) {
-        // Nobody publishes with such a key.
+        // Publishers do not use such a key.
         if Keys::any().are(&binding.routing_key) != Certainty::Never {
             continue;
         }
-        let text = format!("`{}` is plain text to a direct exchange: no message fits it", binding.routing_key);
+        let text = format!("`{}` is literal in a direct exchange: no message matches it", binding.routing_key);
         let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
-        findings.push(finding.hint("let the exchange be a topic exchange, or a fanout if every message is meant"));
+        findings.push(finding.hint("use a topic exchange, or a fanout exchange to get every message"));
     }
     findings
 }

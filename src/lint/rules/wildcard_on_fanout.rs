@@ -1,8 +1,8 @@
 //! Keys of fanout exchanges that look as if they chose among the messages.
 
-use crate::behaviour::routing::Kind;
 use crate::lint::{Finding, Rule, Subject};
 use crate::model::ObjectId;
+use crate::rabbitmq::routing::Kind;
 use crate::spec::Severity;
 
 pub(super) static RULE: Rule = Rule {
@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Info,
     sometimes: &[],
     is_optional: false,
-    summary: "the key of a fanout exchange looks like a filter, and is not looked at",
+    summary: "the key of a fanout exchange looks like a filter but is ignored",
     check,
     page: include_str!("wildcard_on_fanout.md"),
 };
@@ -23,11 +23,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for binding in subject.spec.bindings.keys().filter(|it| is_filter(&it.routing_key)) {
         if routing.kind(&binding.source) == Some(Kind::Fanout) {
             let key = &binding.routing_key;
-            let text = format!(
-                "a fanout exchange does not look at the key: every message comes, and not those of `{key}` alone"
-            );
+            let text =
+                format!("a fanout exchange ignores the key: the queue gets every message, not only those for `{key}`");
             let finding = RULE.finding(subject, &ObjectId::Binding(binding.clone()), "routing_key", text);
-            findings.push(finding.hint("let the exchange be a topic exchange; or leave the key out, if all are meant"));
+            findings.push(finding.hint("use a topic exchange, or remove the key to get all messages"));
         }
     }
     findings

@@ -24,7 +24,7 @@ pub(super) const EXPIRES: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: Some("expires"),
-    doc: "The queue is deleted, with its messages, when nobody has used it for so long.",
+    doc: "The broker deletes the queue, with its messages, after this time without use.",
 };
 
 pub(super) const MESSAGE_TTL: KnownArgument = KnownArgument {
@@ -39,7 +39,7 @@ pub(super) const MESSAGE_TTL: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: Some("message-ttl"),
-    doc: "A message that waits longer than this is dead-lettered, or dropped where there is no dead-letter exchange.",
+    doc: "A message that waits longer than this is dead-lettered, or dropped if there is no dead-letter exchange.",
 };
 
 pub(super) const DEAD_LETTER_EXCHANGE: KnownArgument = KnownArgument {
@@ -64,7 +64,7 @@ pub(super) const DEAD_LETTER_ROUTING_KEY: KnownArgument = KnownArgument {
     idle: STREAM_OF_3_9,
     known_to_3_8: true,
     policy_key: Some("dead-letter-routing-key"),
-    doc: "The routing key of dead letters; without it they keep their own.",
+    doc: "The routing key of dead-lettered messages. Without it they keep their own.",
 };
 
 pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
@@ -76,7 +76,7 @@ pub(super) const MAX_LENGTH: KnownArgument = KnownArgument {
     idle: STREAM_OF_3_9,
     known_to_3_8: true,
     policy_key: Some("max-length"),
-    doc: "How many ready messages the queue holds before it overflows.",
+    doc: "The number of ready messages at which the queue overflows.",
 };
 
 pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
@@ -88,7 +88,7 @@ pub(super) const MAX_LENGTH_BYTES: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: Some("max-length-bytes"),
-    doc: "How many bytes of message bodies the queue holds before it overflows.",
+    doc: "The size of all message bodies at which the queue overflows.",
 };
 
 pub(super) const OVERFLOW: KnownArgument = KnownArgument {
@@ -100,7 +100,7 @@ pub(super) const OVERFLOW: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: Some("overflow"),
-    doc: "What happens when the queue is full: the oldest message is dropped, or the newest is refused.",
+    doc: "What the queue does when it is full: drop the oldest message, or reject the newest.",
 };
 
 pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
@@ -112,7 +112,7 @@ pub(super) const SINGLE_ACTIVE_CONSUMER: KnownArgument = KnownArgument {
     idle: STREAM_OF_3_9,
     known_to_3_8: true,
     policy_key: None,
-    doc: "Only one consumer gets messages at a time; the others wait to take over.",
+    doc: "Only one consumer gets messages at a time; the others are on standby.",
 };
 
 /// Classic queues list it from 4.0 on (in 4.0 to 4.2 with the feature flag `rabbitmq_4.0.0`, which new clusters have).
@@ -139,7 +139,7 @@ pub(super) const QUEUE_LEADER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("queue-leader-locator"),
-    doc: "On which node the queue's leader is created: `client-local` or `balanced`; other words are old names of the latter.",
+    doc: "The node on which the queue's leader is created: `client-local` or `balanced`; the other values are old names of `balanced`.",
 };
 
 /// Read by channels from 3.12 on, whatever the type of queue (`rabbit_channel:get_queue_consumer_timeout`), and from 4.3 on
@@ -157,5 +157,5 @@ pub(super) const CONSUMER_TIMEOUT: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("consumer-timeout"),
-    doc: "How long a consumer may hold a message without acknowledging it.",
+    doc: "How long a consumer can hold a message without acknowledging it.",
 };

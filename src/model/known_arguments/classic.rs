@@ -12,7 +12,7 @@ pub(super) const MAX_PRIORITY: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: None,
-    doc: "Makes a priority queue with priorities from 0 to this; 1 to 10 is plenty.",
+    doc: "Creates a priority queue with priorities from 0 to this value; 1 to 10 is enough.",
 };
 
 /// 4.3 compares it still, and checks it no more.
@@ -43,7 +43,7 @@ pub(super) const QUEUE_VERSION: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("queue-version"),
-    doc: "The storage format of a classic queue; no effect since 4.0, which has only 2, and only 2 is taken since 4.3.",
+    doc: "The storage format of a classic queue; no effect since 4.0, which only has version 2. Since 4.3 only 2 is accepted.",
 };
 
 /// Checked by nobody: up to 3.13 the broker crashes on other words. Listed to this day, but 4.3 refuses it unless the deprecated feature `queue_master_locator` is
@@ -57,5 +57,5 @@ pub(super) const QUEUE_MASTER_LOCATOR: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("queue-master-locator"),
-    doc: "On which node a classic queue is created; refused by 4.3, where `queueLeaderLocator` says it.",
+    doc: "The node on which a classic queue is created; 4.3 refuses it, use `queueLeaderLocator` there.",
 };

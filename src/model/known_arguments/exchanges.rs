@@ -44,7 +44,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: true,
         is_checked: true,
         policy_key: Some("alternate-exchange"),
-        doc: "The exchange that takes what this one cannot route; it need not exist.",
+        doc: "The exchange that receives messages that this one cannot route; it need not exist.",
     },
     KnownExchangeArgument {
         name: "hash-header",
@@ -77,7 +77,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: false,
         is_checked: true,
         policy_key: None,
-        doc: "How many messages a queue gets that is bound to it; 20 without it.",
+        doc: "The number of messages that a newly bound queue gets; 20 by default.",
     },
     KnownExchangeArgument {
         name: "x-super-stream",
@@ -88,7 +88,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: false,
         is_checked: false,
         policy_key: None,
-        doc: "A mark that rabbitmq_stream puts on the exchange of a super stream.",
+        doc: "Set by rabbitmq_stream on the exchange of a super stream.",
     },
     // `rabbit_federation_upstream_exchange`, all versions.
     KnownExchangeArgument {
@@ -100,7 +100,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: true,
         is_checked: false,
         policy_key: None,
-        doc: "How often a message is passed on; federation sets it on an exchange of its own.",
+        doc: "The maximum number of hops; federation sets it on its internal exchanges.",
     },
     // Not bundled, and by far the most used of those that are not (rabbitmq-delayed-message-exchange).
     KnownExchangeArgument {
@@ -112,7 +112,7 @@ pub const EXCHANGE_ARGUMENTS: &[KnownExchangeArgument] = &[
         is_compared: false,
         is_checked: true,
         policy_key: None,
-        doc: "The type of exchange by which it routes a message whose delay is over.",
+        doc: "The exchange type that routes a message after its delay.",
     },
 ];
 

@@ -141,7 +141,7 @@ const QUEUE_TYPE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: None,
-    doc: "What kind of queue it is; it can never change on a live queue.",
+    doc: "The queue type. It cannot change on an existing queue.",
 };
 
 /// Every argument. [`compared`] and [`checked`] have the orders in which brokers look at them.

@@ -19,7 +19,7 @@ pub(super) const DEAD_LETTER_STRATEGY: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("dead-letter-strategy"),
-    doc: "Whether a dead letter may be lost on its way; `at-least-once` needs `overflow: reject-publish`.",
+    doc: "Whether a message can be lost while it is dead-lettered; `at-least-once` needs `overflow: reject-publish`.",
 };
 
 /// Never checked: `"five"` is taken, and means no limit.
@@ -44,7 +44,7 @@ pub(super) const MAX_IN_MEMORY_LENGTH: KnownArgument = KnownArgument {
     idle: CLASSIC_OF_3_9,
     known_to_3_8: true,
     policy_key: Some("max-in-memory-length"),
-    doc: "How many messages are kept in memory; no effect since 3.10.",
+    doc: "The maximum number of messages in memory; no effect since 3.10.",
 };
 
 pub(super) const MAX_IN_MEMORY_BYTES: KnownArgument = KnownArgument {
@@ -56,7 +56,7 @@ pub(super) const MAX_IN_MEMORY_BYTES: KnownArgument = KnownArgument {
     idle: CLASSIC_OF_3_9,
     known_to_3_8: true,
     policy_key: Some("max-in-memory-bytes"),
-    doc: "How many bytes are kept in memory; no effect since 3.10.",
+    doc: "The maximum number of bytes in memory; no effect since 3.10.",
 };
 
 const IN_MEMORY: &[Support] = &[Support {
@@ -75,7 +75,7 @@ pub(super) const INITIAL_GROUP_SIZE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: true,
     policy_key: None,
-    doc: "How many replicas a quorum queue starts with.",
+    doc: "The initial number of replicas of a quorum queue.",
 };
 
 /// Read since 3.13, listed by nobody (`rabbit_quorum_queue_periodic_membership_reconciliation:get_target_size`, 3.13.0 to
@@ -89,7 +89,7 @@ pub(super) const TARGET_GROUP_SIZE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("target-group-size"),
-    doc: "To how many replicas the queue grows by itself, where the broker is told to see to that; any number means as many as there are nodes, but not in a policy.",
+    doc: "The number of replicas that the broker adds automatically, if this is enabled. As an argument, any number means all nodes; in a policy, the number counts.",
 };
 
 /// Listed since 4.3.0, checked since 4.3.2.
@@ -102,7 +102,7 @@ pub(super) const CONSUMER_DISCONNECTED_TIMEOUT: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("consumer-disconnected-timeout"),
-    doc: "How long the messages of a disconnected consumer are kept for it.",
+    doc: "How long the broker reserves the messages of a disconnected consumer.",
 };
 
 /// Never checked, unlike the policy's key: with a word that is none of these the feature is silently off.
@@ -115,7 +115,7 @@ pub(super) const DELAYED_RETRY_TYPE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("delayed-retry-type"),
-    doc: "Which returned messages wait before they are delivered again.",
+    doc: "Which returned messages are delayed before they are redelivered.",
 };
 
 pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {
@@ -127,7 +127,7 @@ pub(super) const DELAYED_RETRY_MIN: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("delayed-retry-min"),
-    doc: "The first delay; the N-th is N times as long.",
+    doc: "The first delay; the N-th delay is N times as long.",
 };
 
 pub(super) const DELAYED_RETRY_MAX: KnownArgument = KnownArgument {

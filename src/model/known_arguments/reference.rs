@@ -47,7 +47,7 @@ pub fn reference() -> String {
         };
         let _ = write!(
             page,
-            "\n## {title}\n\n| argument | key | value | taken | compared | policy | what it is |\n|---|---|---|---|---|---|---|\n"
+            "\n## {title}\n\n| argument | key | value | accepted | compared | policy | description |\n|---|---|---|---|---|---|---|\n"
         );
         for known in KNOWN_ARGUMENTS {
             if let Some(support) = known.support_for(queue_type) {
@@ -60,7 +60,7 @@ pub fn reference() -> String {
             .map(|name| format!("`{name}`"))
             .collect();
         if !idle.is_empty() {
-            let _ = write!(page, "\nTaken and compared by 3.9 alone, and of no effect: {}.\n", idle.join(", "));
+            let _ = write!(page, "\nAccepted and compared only by 3.9, without effect: {}.\n", idle.join(", "));
         }
     }
     page.push('\n');

@@ -16,7 +16,7 @@ pub(super) const MAX_AGE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("max-age"),
-    doc: "Segments of the stream that are older are deleted.",
+    doc: "The broker deletes segments of the stream that are older.",
 };
 
 pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
@@ -28,7 +28,7 @@ pub(super) const MAX_SEGMENT_SIZE_BYTES: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("stream-max-segment-size-bytes"),
-    doc: "How large one file of the stream becomes.",
+    doc: "The maximum size of a segment file of the stream.",
 };
 
 /// Looked at last, by streams themselves (`rabbit_stream_queue:check_max_segment_size_bytes`).
@@ -61,5 +61,5 @@ pub(super) const INITIAL_CLUSTER_SIZE: KnownArgument = KnownArgument {
     idle: &[],
     known_to_3_8: false,
     policy_key: Some("initial-cluster-size"),
-    doc: "How many replicas a stream starts with.",
+    doc: "The initial number of replicas of a stream.",
 };

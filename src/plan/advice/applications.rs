@@ -1,26 +1,26 @@
-//! What applications see that declare the object themselves, once it has been recreated.
+//! Predicts the response to applications that declare the object themselves after it has been recreated.
 
 use crate::diff::fields;
 use crate::model::{Object, Queue, VhostName};
-use crate::plan::situation::Situation;
+use crate::plan::context::PlanContext;
 use crate::plan::verdict::{is_refused_again, rank, sentence};
 
 /// The broker's sentence for an application that still declares what was live, after a recreate; `None` where the broker
 /// takes that, too. A passive declare is not compared.
-pub(in crate::plan) fn afterwards(situation: &Situation<'_>, before: &Object, after: &Object) -> Option<String> {
-    let vhost: &VhostName = &situation.current.vhost;
+pub(in crate::plan) fn afterwards(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
+    let vhost: &VhostName = &context.current.vhost;
     let reversed = fields(after, before);
-    let dialect = situation.dialect;
-    let refused = |field: &&_| is_refused_again(field, after, before, dialect);
-    let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, dialect))?;
-    Some(sentence(vhost, before, first, situation.dialect))
+    let profile = context.profile;
+    let refused = |field: &&_| is_refused_again(field, after, before, profile);
+    let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, profile))?;
+    Some(sentence(vhost, before, first, context.profile))
 }
 
 /// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
 /// already say: the broker puts its default in.
-pub(in crate::plan) fn without_type(situation: &Situation<'_>, before: &Object, after: &Object) -> Option<String> {
+pub(in crate::plan) fn without_type(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
     let (Object::Queue(_, live), Object::Queue(_, wanted)) = (before, after) else { return None };
-    let default = situation.dialect.default_queue_type.as_deref();
+    let default = context.profile.default_queue_type.as_deref();
     let asked = |queue: &Queue| match default {
         // Only classic queues are transient or auto-delete: the broker then leaves its default aside.
         Some(default) if queue.durable && !queue.auto_delete => default,

@@ -1,14 +1,14 @@
-//! Making the spec say what is live, in its own keys and units.
+//! Writes the current settings as spec keys and units.
 
 use super::places::{self, Default};
 use super::{Subject, exchange_named, retries, yaml};
-use crate::behaviour::routing::DeadLettering;
-use crate::behaviour::{Governed, Policies, dead_lettering, own_wiring};
 use crate::model::known_arguments::KnownArgument;
 use crate::model::names::LONGEST_NAME;
 use crate::model::{Arguments, Exchange, ExchangeName, Object, ObjectId, Queue};
 use crate::plan::document::FieldVerdict;
-use crate::plan::way_out::{FieldAdvice, Helps, WayKind, WayOut};
+use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
+use crate::rabbitmq::routing::DeadLettering;
+use crate::rabbitmq::{Governed, Policies, dead_lettering, own_wiring};
 use yaml::Fragment;
 
 /// The key of a queue that says both of its dead-letter arguments.
@@ -49,36 +49,43 @@ impl Said {
 }
 
 /// Keeping all that is live.
-pub(super) fn way(subject: &Subject<'_>) -> WayOut {
+pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     if let Some(queue) = retries::needed_by(subject) {
-        let text = format!("what is live cannot be kept: the retries of queue {queue} need an exchange of that name");
-        return WayOut::new(WayKind::Keep, Helps::No, text);
+        let text = format!(
+            "the current settings cannot be kept: the retries of queue {queue} need an exchange of \
+                            that name"
+        );
+        return Resolution::new(ResolutionKind::Keep, Applicability::No, text);
     }
     let said = live(subject, &subject.hard);
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     let mut parts: Vec<String> = said.keys.iter().map(|(key, yaml)| format!("{key}: {yaml}")).collect();
     if !said.take_out.is_empty() {
-        parts.push(format!("take out {}", said.take_out.join(", ")));
+        parts.push(format!("remove {}", said.take_out.join(", ")));
     }
     parts.extend(said.defaults.iter().map(Default::sentence));
-    let unsayable = format!("a spec has no words for the live {}", said.unsayable.join(", "));
+    let unsayable = format!("a spec cannot represent the current {}", said.unsayable.join(", "));
     let (helps, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
-        (_, true) if said.is_laborious() => (Helps::Partly, format!("keep what is live: {}", parts.join(", "))),
-        (_, true) => (Helps::Yes, format!("keep what is live: {}", parts.join(", "))),
-        (false, false) => (Helps::Partly, format!("keep what is live: {}; {unsayable}", parts.join(", "))),
-        (true, false) => (Helps::No, format!("what is live cannot be kept: {unsayable}")),
+        (_, true) if said.is_laborious() => {
+            (Applicability::Partly, format!("keep the current settings: {}", parts.join(", ")))
+        }
+        (_, true) => (Applicability::Yes, format!("keep the current settings: {}", parts.join(", "))),
+        (false, false) => {
+            (Applicability::Partly, format!("keep the current settings: {}; {unsayable}", parts.join(", ")))
+        }
+        (true, false) => (Applicability::No, format!("the current settings cannot be kept: {unsayable}")),
     };
     let fields = said.unsayable.iter().map(|field| FieldAdvice {
         field: field.clone(),
         helps: false,
-        why: "a spec has no words for its live value".to_owned(),
+        why: "a spec cannot represent its current value".to_owned(),
     });
-    WayOut {
+    Resolution {
         fields: fields.collect(),
         yaml: fragment.text(),
         take_out: said.all_to_take_out(),
-        ..WayOut::new(WayKind::Keep, helps, text)
+        ..Resolution::new(ResolutionKind::Keep, helps, text)
     }
 }
 
@@ -204,15 +211,15 @@ impl ByPolicy {
 
 /// The live policy that wires a queue without dead-letter arguments.
 pub(super) fn by_policy(subject: &Subject<'_>, queue: &Queue) -> Option<ByPolicy> {
-    let situation = subject.situation;
+    let context = subject.context;
     let ObjectId::Queue(name) = subject.before.id() else { return None };
-    match own_wiring(situation.current, &name) {
+    match own_wiring(context.current, &name) {
         Some((_, None)) => None,
         Some((to, Some(_))) => Some(ByPolicy { to, is_own: true }),
         None => {
             let governed = Governed::from(queue);
-            let to = [&situation.current.policies, situation.operator_policies].into_iter().find_map(|policies| {
-                let policies = Policies::new(policies, situation.dialect.version);
+            let to = [&context.current.policies, context.operator_policies].into_iter().find_map(|policies| {
+                let policies = Policies::new(policies, context.profile.version);
                 dead_lettering(&policies.governing(name.as_str(), governed).likely()?.policy.definition, "")
             })?;
             Some(ByPolicy { to, is_own: false })

@@ -1,5 +1,5 @@
-//! The ways out of a conflict, most gentle first: say what is live, use a policy, take another name, recreate. Each with
-//! what to write into the spec, and with what applications see afterwards.
+//! Lists the resolutions of a conflict, least disruptive first: keep the current settings, use a policy, rename,
+//! recreate. Each has the YAML to write, and the response that applications get afterwards.
 
 mod applications;
 mod keep;
@@ -13,15 +13,19 @@ pub(super) mod yaml;
 pub(super) use applications::{afterwards, without_type};
 
 use super::Verdict;
+use super::context::PlanContext;
 use super::document::{FieldVerdict, PlannedChange};
-use super::situation::Situation;
-use super::way_out::{Helps, WayKind, WayOut};
+use super::resolution::{Applicability, Resolution, ResolutionKind};
 use crate::model::{ArgumentValue, ExchangeName, Object, ObjectId};
 use yaml::Fragment;
 
 /// What one can do about a live object that differs. `instead` is what helps where no recreate may be.
-pub(super) fn ways_out(situation: &Situation<'_>, planned: &PlannedChange, instead: Option<String>) -> Vec<WayOut> {
-    let Some(subject) = Subject::of(situation, planned) else { return Vec::new() };
+pub(super) fn resolutions(
+    context: &PlanContext<'_>,
+    planned: &PlannedChange,
+    instead: Option<String>,
+) -> Vec<Resolution> {
+    let Some(subject) = Subject::of(context, planned) else { return Vec::new() };
     let mut ways = Vec::new();
     if !subject.hard.is_empty() {
         ways.push(keep::way(&subject));
@@ -29,16 +33,20 @@ pub(super) fn ways_out(situation: &Situation<'_>, planned: &PlannedChange, inste
     }
     match instead {
         Some(text) => {
-            ways.push(WayOut::new(WayKind::Recreate, Helps::Partly, format!("not as it is: {text}")));
+            ways.push(Resolution::new(
+                ResolutionKind::Recreate,
+                Applicability::Partly,
+                format!("not possible now: {text}"),
+            ));
         }
-        None => ways.extend(recreate::ways(situation, planned)),
+        None => ways.extend(recreate::ways(context, planned)),
     }
     ways
 }
 
 /// The object that advice is about.
 struct Subject<'a> {
-    situation: &'a Situation<'a>,
+    context: &'a PlanContext<'a>,
     planned: &'a PlannedChange,
     before: &'a Object,
     /// The fields that cannot change in place.
@@ -46,11 +54,11 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn of(situation: &'a Situation<'a>, planned: &'a PlannedChange) -> Option<Self> {
+    fn of(context: &'a PlanContext<'a>, planned: &'a PlannedChange) -> Option<Self> {
         let is_hard =
             |field: &&FieldVerdict| matches!(field.verdict, Verdict::Conflict | Verdict::Drift | Verdict::Invalid);
         let hard = planned.fields.iter().filter(is_hard).collect();
-        Some(Self { situation, planned, before: planned.before.as_ref()?, hard })
+        Some(Self { context, planned, before: planned.before.as_ref()?, hard })
     }
 
     /// The dead-letter queue that it is part of in the spec.
@@ -82,10 +90,10 @@ impl<'a> Subject<'a> {
         if !said.take_out.is_empty() {
             let name = self.before.id();
             let name = yaml::scalar(name.name().unwrap_or_default());
-            fragment.remark(format!("take out of {} {name}: {}", self.before.id().kind(), said.take_out.join(", ")));
+            fragment.remark(format!("remove from {} {name}: {}", self.before.id().kind(), said.take_out.join(", ")));
         }
         for default in &said.defaults {
-            fragment.remark(format!("take out {default}"));
+            fragment.remark(format!("remove {default}"));
             for other in default.others.iter().flatten() {
                 fragment.set(&other.path.each_ref().map(String::as_str), other.yaml.clone());
             }
@@ -94,14 +102,14 @@ impl<'a> Subject<'a> {
 
     /// A spec can only refer to exchanges that it knows.
     fn refer(&self, fragment: &mut Fragment, exchange: &ExchangeName) {
-        let wanted = self.situation.wanted;
+        let wanted = self.context.wanted;
         let is_known = exchange.is_predeclared()
             || wanted.topology.exchanges.contains_key(exchange)
             || wanted.scope.external.contains(&ObjectId::Exchange(exchange.clone()));
         if is_known {
             return;
         }
-        if self.situation.current.exchanges.contains_key(exchange) {
+        if self.context.current.exchanges.contains_key(exchange) {
             fragment.set(&["exchanges", exchange.as_str(), "external"], "true");
         } else {
             // Nothing is bound to it, so that what is sent there is dropped, as it is now.

@@ -1,10 +1,10 @@
-//! Where the spec says an argument, so that advice can be followed to the letter: under a key of its own, in `arguments`, or
-//! in the defaults of its document.
+//! Finds where the spec sets an argument, so that advice can be followed literally: under a key of its own, in
+//! `arguments`, or in the defaults of its document.
 
 use super::keep::Said;
 use super::{Subject, yaml};
 use crate::model::known_arguments::KnownArgument;
-use crate::model::{ObjectId, OnConflict, QueueName, SaidIn};
+use crate::model::{ObjectId, OnConflict, QueueName, SetIn};
 use crate::plan::document::Source;
 use std::fmt;
 
@@ -37,9 +37,9 @@ impl Default {
         let names: Option<Vec<String>> =
             self.others.as_ref().map(|others| others.iter().map(|other| yaml::scalar(&other.path[1])).collect());
         match names {
-            None => format!("take out {self}, and say it in the others that have it from there"),
-            Some(names) if names.is_empty() => format!("take out {self}"),
-            Some(names) => format!("take out {self}, and say it in {}", names.join(", ")),
+            None => format!("remove {self}, and set it in the other objects that use this default"),
+            Some(names) if names.is_empty() => format!("remove {self}"),
+            Some(names) => format!("remove {self}, and set it in {}", names.join(", ")),
         }
     }
 }
@@ -51,19 +51,19 @@ impl fmt::Display for Default {
 }
 
 /// The places of an argument; the object's own key where no other is known.
-fn places<'a>(source: Option<&'a Source>, argument: &str) -> &'a [SaidIn] {
-    source.and_then(|source| source.places.get(argument)).map_or(&[SaidIn::Key], Vec::as_slice)
+fn places<'a>(source: Option<&'a Source>, argument: &str) -> &'a [SetIn] {
+    source.and_then(|source| source.places.get(argument)).map_or(&[SetIn::Key], Vec::as_slice)
 }
 
 /// Whether nothing but a default says it.
 pub(super) fn is_default(subject: &Subject<'_>, argument: &str) -> bool {
-    let is_own = |place: &SaidIn| matches!(place, SaidIn::Key | SaidIn::Arguments);
+    let is_own = |place: &SetIn| matches!(place, SetIn::Key | SetIn::Arguments);
     !places(subject.planned.source.as_ref(), argument).iter().any(is_own)
 }
 
 /// Whether a default sets it where the object does not.
 pub(super) fn has_default(subject: &Subject<'_>, argument: &str) -> bool {
-    let is_default = |place: &SaidIn| matches!(place, SaidIn::Defaults(_) | SaidIn::DefaultArguments(_));
+    let is_default = |place: &SetIn| matches!(place, SetIn::Defaults(_) | SetIn::DefaultArguments(_));
     places(subject.planned.source.as_ref(), argument).iter().any(is_default)
 }
 
@@ -77,11 +77,11 @@ pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static K
             others: others(subject, known, *place),
         };
         match place {
-            SaidIn::Key => said.take_out.push(known.key.to_owned()),
-            SaidIn::Arguments => said.take_out.push(format!("arguments.{}", known.name)),
-            SaidIn::Defaults(_) | SaidIn::DefaultArguments(_) if !is_taken => {}
-            SaidIn::Defaults(line) => said.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
-            SaidIn::DefaultArguments(line) => {
+            SetIn::Key => said.take_out.push(known.key.to_owned()),
+            SetIn::Arguments => said.take_out.push(format!("arguments.{}", known.name)),
+            SetIn::Defaults(_) | SetIn::DefaultArguments(_) if !is_taken => {}
+            SetIn::Defaults(line) => said.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
+            SetIn::DefaultArguments(line) => {
                 said.defaults.push(default(format!("defaults.queue.arguments.{}", known.name), *line));
             }
         }
@@ -90,7 +90,7 @@ pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static K
 
 /// A typed key says it from now on, so that `arguments` must not; whether they do.
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, said: &mut Said, argument: &str) -> bool {
-    let is_there = places(subject.planned.source.as_ref(), argument).contains(&SaidIn::Arguments);
+    let is_there = places(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
     if is_there && !said.take_out.contains(&path) {
         said.take_out.push(path);
@@ -105,9 +105,9 @@ pub(super) fn move_dead_letter(subject: &Subject<'_>, said: &mut Said) -> bool {
 }
 
 /// Those that have a default from the same place, and are to keep it: not those that have advice of their own.
-fn others(subject: &Subject<'_>, known: &KnownArgument, place: SaidIn) -> Option<Vec<Other>> {
-    let (situation, own) = (subject.situation, subject.planned.source.as_ref()?);
-    let sharing = situation.wanted.sources.iter().filter_map(|(id, source)| match id {
+fn others(subject: &Subject<'_>, known: &KnownArgument, place: SetIn) -> Option<Vec<Other>> {
+    let (context, own) = (subject.context, subject.planned.source.as_ref()?);
+    let sharing = context.wanted.sources.iter().filter_map(|(id, source)| match id {
         ObjectId::Queue(name) => {
             let shares = source.file == own.file && places(Some(source), known.name) == [place];
             (shares && *id != subject.before.id()).then_some((id, name, source))
@@ -116,12 +116,12 @@ fn others(subject: &Subject<'_>, known: &KnownArgument, place: SaidIn) -> Option
     });
     let sharing: Vec<_> = sharing.take(MOST_LOOKED_AT).collect();
     let is_refused = |id: &ObjectId| {
-        let said = situation.wanted.scope.on_conflict.iter().find(|(known, _)| known == id);
+        let said = context.wanted.scope.on_conflict.iter().find(|(known, _)| known == id);
         said.is_none_or(|(_, how)| *how == OnConflict::Refuse)
     };
     let other = |(id, name, source): &(&ObjectId, &QueueName, &Source)| {
-        let value = situation.wanted.topology.queues.get(*name)?.arguments.get(known.name)?;
-        let live = situation.current.queues.get(*name);
+        let value = context.wanted.topology.queues.get(*name)?.arguments.get(known.name)?;
+        let live = context.current.queues.get(*name);
         let is_kept = live.is_none_or(|live| live.arguments.get(known.name) == Some(value)) || !is_refused(id);
         if !is_kept {
             return None;

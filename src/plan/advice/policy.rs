@@ -3,13 +3,13 @@
 
 use super::keep::{self, DEAD_LETTER, Said, dead_letter_yaml};
 use super::{Subject, exchange_named, places, retries, takeover, yaml};
-use crate::behaviour::{Dialect, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use crate::model::count::count;
 use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority, QueueType};
 use crate::plan::document::FieldVerdict;
-use crate::plan::way_out::{FieldAdvice, Helps, WayKind, WayOut};
+use crate::plan::resolution::{Applicability, FieldAdvice, Resolution, ResolutionKind};
+use crate::rabbitmq::{BrokerProfile, Governed, Named, Policies, Precedence, effective, precedence, refusals};
 use std::collections::BTreeMap;
 use takeover::Takeover;
 use yaml::Fragment;
@@ -23,7 +23,7 @@ struct Decision<'a> {
 }
 
 /// By a policy, as far as that goes.
-pub(super) fn way(subject: &Subject<'_>) -> WayOut {
+pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     let decisions: Vec<Decision<'_>> = subject.hard.iter().map(|field| decide(subject, field)).collect();
     let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
     let fields = decisions.iter().map(|decision| FieldAdvice {
@@ -35,12 +35,12 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     if by.is_empty() {
         let reasons: Vec<String> = grouped(&not).into_iter().map(|(why, names)| format!("{why} ({names})")).collect();
         let text = format!("a policy does not help: {}", reasons.join("; "));
-        return WayOut { fields, ..WayOut::new(WayKind::Policy, Helps::No, text) };
+        return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
     let takeover = Takeover::of(subject, wires(&by));
     if let Some((policy, key)) = takeover.unsayable() {
-        let text = format!("a policy does not help: policy {policy} sets {key}, which a spec has no words for");
-        return WayOut { fields, ..WayOut::new(WayKind::Policy, Helps::No, text) };
+        let text = format!("a policy does not help: policy {policy} sets {key}, which a spec cannot represent");
+        return Resolution { fields, ..Resolution::new(ResolutionKind::Policy, Applicability::No, text) };
     }
     let shown: Vec<String> = by.iter().filter_map(|decision| decision.setting.as_ref()).map(shown).collect();
     let mut text = format!("by a policy, in place: {}", shown.join(", "));
@@ -52,16 +52,16 @@ pub(super) fn way(subject: &Subject<'_>) -> WayOut {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let helps = if not.is_empty() && !said.is_laborious() { Helps::Yes } else { Helps::Partly };
+    let helps = if not.is_empty() && !said.is_laborious() { Applicability::Yes } else { Applicability::Partly };
     let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
-    WayOut {
+    Resolution {
         fields,
         yaml: fragment.text(),
         take_out: said.all_to_take_out(),
         warnings,
-        applications: Some("applications that declare what is live go on unchanged".to_owned()),
-        ..WayOut::new(WayKind::Policy, helps, text)
+        applications: Some("applications that declare the current settings continue to work".to_owned()),
+        ..Resolution::new(ResolutionKind::Policy, helps, text)
     }
 }
 
@@ -85,10 +85,10 @@ fn grouped(decisions: &[&Decision<'_>]) -> Vec<(String, String)> {
 }
 
 fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
-    let dialect = subject.situation.dialect;
+    let profile = subject.context.profile;
     let no = |why: &str| Decision { field, setting: None, why: why.to_owned() };
     if retries::owns(subject, &field.field) {
-        return no("it belongs to the retries, which `retry` and `maxRetries` say");
+        return no("it belongs to the retries, which `retry` and `maxRetries` define");
     }
     let (key, rule) = match subject.before {
         Object::Queue(_, queue) => {
@@ -96,15 +96,15 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
                 return no("no policy sets it");
             };
             let Some(queue_type) = queue.queue_type() else {
-                return no("what a policy does to such a queue is not known");
+                return no("the effect of a policy on such a queue is not known");
             };
             // Read when the queue is made (`rabbit_queue_location`), and never again.
             if key.ends_with("-locator") {
-                return no("it counts only when a queue is made");
+                return no("it has an effect only when a queue is declared");
             }
-            match precedence(key, queue_type, dialect) {
+            match precedence(key, queue_type, profile) {
                 Some(rule) => (key, rule),
-                None => return no(&format!("no policy sets it on a live {queue_type} queue")),
+                None => return no(&format!("no policy sets it on an existing {queue_type} queue")),
             }
         }
         // `rabbit_exchange:get_args_policy`: the argument first.
@@ -117,37 +117,37 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
     };
     let value = match field.after.clone() {
         Some(value) => value,
-        None => match absence(key, dialect) {
+        None => match absence(key, profile) {
             Some(value) if field.before.as_ref() == Some(&value) => {
-                return no("what is live is what saying nothing means");
+                return no("the current value is the default");
             }
             Some(value) if rule != Precedence::Argument => value,
-            Some(_) | None => return no("no policy takes a live argument away"),
+            Some(_) | None => return no("no policy removes an existing argument"),
         },
     };
     if holds(rule, field.before.as_ref(), &value).as_ref() != Some(&value) {
         return no(match rule {
-            Precedence::Argument => "the live argument wins over a policy",
+            Precedence::Argument => "the existing argument overrides a policy",
             Precedence::Smallest | Precedence::SmallestNonNegative => {
-                "a policy can only make it smaller than the live argument"
+                "a policy can only make it smaller than the existing argument"
             }
-            Precedence::Largest => "a policy can only make it larger than the live argument",
-            Precedence::Policy => "no policy says it",
+            Precedence::Largest => "a policy can only make it larger than the existing argument",
+            Precedence::Policy => "no policy sets it",
         });
     }
-    if let Some(why) = refused(key, &value, dialect) {
+    if let Some(why) = refused(key, &value, profile) {
         return no(&why);
     }
     if let Some(why) = bounded(subject, key, &value) {
         return no(&why);
     }
     let why = match (&field.before, rule) {
-        (None, _) => "there is no live argument, so the policy decides",
-        (Some(_), Precedence::Policy) => "the policy wins over the argument, which stays",
+        (None, _) => "no argument sets it, so the policy applies",
+        (Some(_), Precedence::Policy) => "the policy overrides the argument, which stays",
         (Some(_), Precedence::Smallest | Precedence::SmallestNonNegative | Precedence::Argument) => {
-            "the smaller of argument and policy holds"
+            "the smaller of argument and policy applies"
         }
-        (Some(_), Precedence::Largest) => "the larger of argument and policy holds",
+        (Some(_), Precedence::Largest) => "the larger of argument and policy applies",
     };
     Decision { field, setting: Some((key, value)), why: why.to_owned() }
 }
@@ -155,11 +155,11 @@ fn decide<'a>(subject: &Subject<'_>, field: &'a FieldVerdict) -> Decision<'a> {
 /// Why the value would not hold although a policy said it: the operator's says another, and wins.
 fn bounded(subject: &Subject<'_>, key: &str, value: &ArgumentValue) -> Option<String> {
     let Object::Queue(name, queue) = subject.before else { return None };
-    let dialect = subject.situation.dialect;
-    let operators = Policies::new(subject.situation.operator_policies, dialect.version);
+    let profile = subject.context.profile;
+    let operators = Policies::new(subject.context.operator_policies, profile.version);
     let operator = operators.governing(name.as_str(), Governed::from(queue)).likely()?;
     let (advice, policy) = (PolicyName::from("advice"), policy_of(key, value));
-    let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), dialect);
+    let holds = effective(queue, Some(Named { name: &advice, policy: &policy }), Some(operator), profile);
     let held = holds.get(key).filter(|held| held.value != *value)?;
     Some(format!("{} keeps {key} at {}", held.source, with_unit(key, &held.value)))
 }
@@ -190,33 +190,33 @@ fn holds(rule: Precedence, argument: Option<&ArgumentValue>, policy: &ArgumentVa
 }
 
 /// What a policy says instead of saying nothing, where there is a word for it.
-fn absence(key: &str, dialect: &Dialect) -> Option<ArgumentValue> {
+fn absence(key: &str, profile: &BrokerProfile) -> Option<ArgumentValue> {
     match key {
         "overflow" => Some("drop-head".into()),
         "delayed-retry-type" => Some("disabled".into()),
         // `rabbit_quorum_queue`, DEFAULT_DELIVERY_LIMIT.
-        "delivery-limit" if dialect.version.is_at_least(4, 0) => Some(20.into()),
+        "delivery-limit" if profile.version.is_at_least(4, 0) => Some(20.into()),
         _ => None,
     }
 }
 
 /// Why the spec or the broker would not take the policy.
-fn refused(key: &str, value: &ArgumentValue, dialect: &Dialect) -> Option<String> {
+fn refused(key: &str, value: &ArgumentValue, profile: &BrokerProfile) -> Option<String> {
     let is_sayable = match KNOWN_ARGUMENTS.iter().find(|known| known.policy_key == Some(key)) {
         Some(known) => yaml::known(known, value).is_some(),
         None => value.as_text().is_some(),
     };
     if !is_sayable {
-        return Some("a policy has no words for it".to_owned());
+        return Some("a policy cannot represent it".to_owned());
     }
     // As an argument the broker looks at no value of it; as a policy it takes a negative one since 4.0.
     if key == "delivery-limit"
         && value.as_integer().is_some_and(|limit| limit < 0)
-        && !dialect.version.is_at_least(4, 0)
+        && !profile.version.is_at_least(4, 0)
     {
-        return Some("a policy takes no negative limit before RabbitMQ 4.0".to_owned());
+        return Some("a policy accepts no negative limit before RabbitMQ 4.0".to_owned());
     }
-    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy_of(key, value)), dialect);
+    let refusals = refusals(&Object::Policy(PolicyName::from("advice"), policy_of(key, value)), profile);
     refusals.into_iter().next().map(|refusal| refusal.text)
 }
 
@@ -284,20 +284,23 @@ fn risk(subject: &Subject<'_>, (key, value): &(&'static str, ArgumentValue)) -> 
     let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
     let holds = match messages {
         Some(0) if !is_stream && *key != "expires" && *key != "overflow" => return None,
-        Some(messages) => format!("it holds {}", count(messages, "message")),
-        None => "how many messages it holds is not known".to_owned(),
+        Some(messages) => format!("the queue holds {}", count(messages, "message")),
+        None => "its number of messages is not known".to_owned(),
     };
     let said = shown(&(key, value.clone()));
     match *key {
         "max-length" if messages.zip(limit).is_none_or(|(messages, limit)| messages > limit) => {
-            Some(format!("{said}: {holds}, and what is over the limit goes at once"))
+            Some(format!("{said}: {holds}, and messages over the limit are removed at once"))
         }
-        "max-age" | "max-length-bytes" if is_stream => Some(format!("{said}: the oldest beyond that is deleted")),
-        "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can go")),
-        "expires" => Some(format!("{said}: the queue itself goes when nobody uses it for so long")),
-        "dead-letter-strategy" => Some(format!("{said}: what waits to be dead-lettered can go")),
+        "max-age" | "max-length-bytes" if is_stream => Some(format!(
+            "{said}: the oldest messages beyond that are \
+            deleted"
+        )),
+        "max-length-bytes" | "message-ttl" => Some(format!("{said}: {holds}, and some can be removed")),
+        "expires" => Some(format!("{said}: the queue itself is deleted when it is unused for that long")),
+        "dead-letter-strategy" => Some(format!("{said}: messages that wait to be dead-lettered can be dropped")),
         "overflow" if value.as_text() != Some("drop-head") => {
-            Some(format!("{said}: publishers are refused when it is full"))
+            Some(format!("{said}: publishes are rejected when it is full"))
         }
         _ => None,
     }

@@ -1,5 +1,5 @@
-//! Keeping the retries that are live. What they need on a queue is generated, so it is not the arguments that a spec has to
-//! say, but the retries.
+//! Keeps the current retries. Their arguments on a queue are generated, so the spec has to declare the retries and not
+//! the arguments.
 
 use super::keep::{DEAD_LETTER, Said, by_policy, dead_letter_yaml};
 use super::{Subject, exchange_named, places, yaml};
@@ -12,7 +12,7 @@ use crate::plan::retries;
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };
     let id = ObjectId::Exchange(name.clone());
-    let mut families = subject.situation.wanted.scope.families.iter();
+    let mut families = subject.context.wanted.scope.families.iter();
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
 }
 
@@ -20,7 +20,7 @@ pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
 pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
     let is_one = |strategies: &[Strategy]| {
-        let (old, new) = (retries::strategy_of(subject.situation, name), wanted(subject, name));
+        let (old, new) = (retries::strategy_of(subject.context, name), wanted(subject, name));
         // A limit may be there without any retries.
         (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
     };
@@ -33,18 +33,18 @@ pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
 }
 
 fn wanted(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
-    let families = &subject.situation.wanted.scope.families;
+    let families = &subject.context.wanted.scope.families;
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
 /// What the spec has to say so that the queue retries as it does now, and its dead letters go where they go now.
 pub(super) fn live(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, own: &[&FieldVerdict]) {
-    let situation = subject.situation;
-    let old = retries::strategy_of(situation, name);
+    let context = subject.context;
+    let old = retries::strategy_of(context, name);
     let integer = |argument: &str| queue.arguments.get(argument).and_then(ArgumentValue::as_integer);
     let limit = integer("x-delivery-limit");
     let delays = match old {
-        Some(Strategy::Ladder | Strategy::Republish) => retries::live_delays(situation, name),
+        Some(Strategy::Ladder | Strategy::Republish) => retries::live_delays(context, name),
         Some(Strategy::Delayed) => limit.zip(integer("x-delayed-retry-min")).map(|(limit, first)| {
             let longest = integer("x-delayed-retry-max").unwrap_or(i64::MAX);
             (1..=limit).map(|attempt| first.saturating_mul(attempt).min(longest)).collect()
@@ -76,7 +76,7 @@ pub(super) fn live(subject: &Subject<'_>, said: &mut Said, name: &QueueName, que
 
 /// The place of its dead letters, where the spec has another.
 fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, old: Option<Strategy>) {
-    let (situation, topology) = (subject.situation, &subject.situation.wanted.topology);
+    let (context, topology) = (subject.context, &subject.context.wanted.topology);
     let by_argument = |queue: &Queue| {
         let exchange = exchange_named(queue.arguments.get("x-dead-letter-exchange"));
         (exchange, queue.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text).map(str::to_owned))
@@ -87,7 +87,7 @@ fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, 
     };
     let live: (Option<ExchangeName>, Option<String>) = match old {
         Some(Strategy::Ladder) => {
-            (retries::live_end(situation, name).and_then(|binding| exchange(&binding.destination)), None)
+            (retries::live_end(context, name).and_then(|binding| exchange(&binding.destination)), None)
         }
         Some(Strategy::Republish | Strategy::Redeliver | Strategy::Delayed) | None => by_argument(queue),
     };

@@ -2,11 +2,11 @@
 //! a name that is free.
 
 use super::Subject;
-use crate::behaviour::{Governed, Named, Policies};
 use crate::model::known_arguments::KNOWN_ARGUMENTS;
 use crate::model::names::{LONGEST_NAME, is_reserved, pattern_of};
 use crate::model::units::with_unit;
 use crate::model::{ApplyTo, ArgumentValue, Arguments, Object, Policy, PolicyName, Priority};
+use crate::rabbitmq::{Governed, Named, Policies};
 use std::collections::BTreeMap;
 
 /// The frame of a policy for one object.
@@ -32,19 +32,19 @@ pub(super) struct Takeover {
 impl Takeover {
     /// With `is_wired`, the policy that the spec's `wiring: policy` stands for goes above this one by itself.
     pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
-        let situation = subject.situation;
-        let wanted = &situation.wanted.topology.policies;
+        let context = subject.context;
+        let wanted = &context.wanted.topology.policies;
         let object = subject.before;
         let id = object.id();
         let name = id.name().unwrap_or_default();
-        let mut policies = situation.current.policies.clone();
+        let mut policies = context.current.policies.clone();
         policies.extend(wanted.iter().map(|(name, policy)| (name.clone(), policy.clone())));
         // A generated policy is made anew, above whatever the spec says.
         policies.retain(|known, _| {
             let is_own = known.as_str().starts_with(&format!("{name}.topo."));
             !(is_own && (is_wired || wanted.contains_key(known)))
         });
-        let version = situation.dialect.version;
+        let version = context.profile.version;
         let read = Policies::new(&policies, version);
         let governed = match object {
             Object::Queue(_, queue) => Governed::from(queue),
@@ -53,7 +53,7 @@ impl Takeover {
         let found = read.governing(name, governed);
         let governing = found.likely();
         let pattern = pattern_of(name);
-        let operator = Policies::new(situation.operator_policies, version).governing(name, governed).likely();
+        let operator = Policies::new(context.operator_policies, version).governing(name, governed).likely();
         let mut takeover = Self {
             name: PolicyName::from(""),
             pattern: pattern.clone(),
@@ -97,12 +97,17 @@ impl Takeover {
         let mut warnings: Vec<String> = self
             .unread
             .iter()
-            .map(|policy| format!("the pattern of policy {policy} cannot be evaluated here: it may go before this one"))
+            .map(|policy| {
+                format!(
+                    "topo cannot evaluate the pattern of policy {policy}: it may have precedence over \
+                                   this one"
+                )
+            })
             .collect();
         if let (Some(taken), false) = (&self.governing, self.ties.is_empty()) {
             let ties: Vec<&str> = self.ties.iter().map(PolicyName::as_str).collect();
             warnings.push(format!(
-                "{taken} and {} may govern it, and which of them does is not defined: this takes over {taken}",
+                "{taken} and {} may govern it, and RabbitMQ does not define which one: this policy includes {taken}",
                 ties.join(", ")
             ));
         }
@@ -111,7 +116,7 @@ impl Takeover {
                 let Some(other) = definition.get(*key).filter(|other| *other != value) else { continue };
                 // Of two numbers the smaller holds (`rabbit_policy:merge_operator_definitions`).
                 if other.as_integer().zip(value.as_integer()).is_none_or(|(other, value)| other < value) {
-                    warnings.push(format!("operator policy {policy} holds it at {key} {}", with_unit(key, other)));
+                    warnings.push(format!("operator policy {policy} keeps it at {key} {}", with_unit(key, other)));
                 }
             }
         }

@@ -1,15 +1,16 @@
-//! Policies of others that break what this plan makes for retries and dead letters: a tier that hands back too early, or
-//! drops what waits in it; a dead-letter queue that does not keep its letters. (Measured: a TTL by a policy on `^w` cut a
-//! tier of 300 ms to 110 ms; one on `^orders\.` deleted dead letters.) Those of the spec itself are a finding.
+//! Finds unmanaged policies that break objects that this plan generates for retries and dead-lettering: a tier that
+//! returns messages too early or drops them, a dead-letter queue that deletes its messages. (Measured: a TTL by a
+//! policy on `^w` cut a tier of 300 ms to 110 ms; one on `^orders\.` deleted dead-lettered messages.) Policies of the
+//! spec itself are a lint finding.
 
 use super::Sides;
-use crate::behaviour::Effective;
-use crate::behaviour::Governed;
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, Queue, QueueName};
 use crate::plan::HazardKind;
+use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
-use crate::plan::draft::Draft;
+use crate::rabbitmq::Effective;
+use crate::rabbitmq::Governed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a generated queue is for.
@@ -19,9 +20,9 @@ enum Role {
     DeadLetters,
 }
 
-pub(super) fn hazards(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
+pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let members: BTreeSet<&ObjectId> =
-        sides.situation.wanted.scope.families.iter().flat_map(|family| &family.members).collect();
+        sides.context.wanted.scope.families.iter().flat_map(|family| &family.members).collect();
     for (id, change) in changes.iter().filter(|(_, change)| change.kind == ChangeKind::Create) {
         let Some(Object::Queue(name, queue)) = &change.after else { continue };
         let keeps_dead_letters = change.source.as_ref().is_some_and(|source| source.part_of.as_ref() == Some(name));
@@ -31,7 +32,7 @@ pub(super) fn hazards(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<O
             (false, false) => continue,
         };
         for (kind, text) in broken(sides, role, (name, queue)) {
-            draft.hazard(kind, &change.address, text, None);
+            builder.hazard(kind, &change.address, text, None);
         }
     }
 }
@@ -57,14 +58,14 @@ fn sentence(role: Role, key: &str, holds: &Effective, queue: &Queue) -> Option<(
     match (key, role) {
         ("message-ttl", Role::Tier) => {
             let said = queue.arguments.get("x-message-ttl").map(|said| with_unit(key, said)).unwrap_or_default();
-            Some((HazardKind::PolicyShift, format!("ends the wait in this tier after {value} and not {said}")))
+            Some((HazardKind::PolicyShift, format!("ends the wait in this tier after {value} instead of {said}")))
         }
         ("message-ttl", Role::DeadLetters) if !queue.arguments.contains_key("x-dead-letter-exchange") => {
-            Some((HazardKind::MessageDrop, format!("deletes dead letters after {value}")))
+            Some((HazardKind::MessageDrop, format!("deletes dead-lettered messages after {value}")))
         }
         // Nobody consumes from either, so they count as unused, whatever is in them.
         ("expires", _) => {
-            Some((HazardKind::MessageDrop, format!("deletes this queue, with what is in it, after {value}")))
+            Some((HazardKind::MessageDrop, format!("deletes this queue, with its messages, after {value}")))
         }
         ("max-length" | "max-length-bytes", _) => {
             Some((HazardKind::MessageDrop, format!("drops messages from this queue: {key} {value}")))

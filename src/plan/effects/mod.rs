@@ -1,25 +1,26 @@
-//! What changed policies do to live queues and exchanges: who governs, which values hold, and what the broker would drop.
+//! Determines the effects of changed policies on existing queues and exchanges: the governing policy, the effective
+//! settings, and the messages that the broker would drop.
 
 mod generated;
 mod notes;
 mod retried;
-mod threat;
+mod value_hazard;
 mod wiring;
 
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, Options};
-use super::draft::Draft;
 use super::hazard::HazardKind;
-use super::situation::Situation;
 use super::wiring::wired;
 use super::{Migration, PlannedChange};
-use crate::behaviour::effective::{Effective, Source, effective_alternate};
-use crate::behaviour::wiring::WIRING_KEYS;
-use crate::behaviour::{Governed, Governing, Named, Policies, effective};
-use crate::model::naming::Beside;
+use crate::model::naming::MigrationNames;
 use crate::model::units::with_unit;
 use crate::model::{Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, naming};
+use crate::rabbitmq::effective::{Effective, Source, effective_alternate};
+use crate::rabbitmq::wiring::WIRING_KEYS;
+use crate::rabbitmq::{Governed, Governing, Named, Policies, effective};
 use std::collections::{BTreeMap, BTreeSet};
-use threat::Threat;
+use value_hazard::ValueHazard;
 
 /// Exchanges that every vhost has: no topology holds them, and policies govern them all the same.
 const PREDECLARED: [&str; 5] = ["amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.topic"];
@@ -39,18 +40,18 @@ const TOLD: [&str; 10] = [
 ];
 
 /// Adds the hazards of policies that are created, changed or deleted, and of objects that come under policies.
-pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, options: &Options) {
-    let version = situation.dialect.version;
-    let (policies, touched) = policies_after(draft, situation);
-    let wired: BTreeSet<&PolicyName> = wired(&situation.wanted.topology).map(|wired| wired.name).collect();
+pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
+    let version = context.profile.version;
+    let (policies, touched) = policies_after(builder, context);
+    let wired: BTreeSet<&PolicyName> = wired(&context.wanted.topology).map(|wired| wired.name).collect();
     let sides = Sides {
-        situation,
-        before: Policies::new(&situation.current.policies, version),
+        context,
+        before: Policies::new(&context.current.policies, version),
         after: Policies::new(&policies, version),
         beside: Policies::new(policies.iter().filter(|(name, _)| !wired.contains(name)), version),
-        operator: Policies::new(situation.operator_policies, version),
+        operator: Policies::new(context.operator_policies, version),
     };
-    let changes: BTreeMap<ObjectId, PlannedChange> = draft
+    let changes: BTreeMap<ObjectId, PlannedChange> = builder
         .changes
         .iter()
         .filter(|change| {
@@ -58,24 +59,24 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, options: &Op
         })
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
-    notes::foreign(draft, &sides, &changes);
-    generated::hazards(draft, &sides, &changes);
-    retried::hazards(draft, &sides, options);
-    wiring::check(draft, &sides, options);
+    notes::foreign(builder, &sides, &changes);
+    generated::hazards(builder, &sides, &changes);
+    retried::hazards(builder, &sides, options);
+    wiring::check(builder, &sides, options);
     if !touched.is_empty() {
-        notes::touched(draft, &sides, &touched);
+        notes::touched(builder, &sides, &touched);
     }
-    for (name, queue) in &situation.current.queues {
+    for (name, queue) in &context.current.queues {
         let id = ObjectId::Queue(name.clone());
         match changes.get(&id).map(|change| (change.kind, &change.after)) {
             Some((ChangeKind::Delete, _)) => {}
-            Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(draft, name, queue, made),
+            Some((ChangeKind::Recreate, Some(Object::Queue(_, made)))) => sides.recreated(builder, name, queue, made),
             Some(_) | None if touched.is_empty() || queue.is_topos_own() => {}
-            Some(_) | None => sides.live_queue(draft, name, queue),
+            Some(_) | None => sides.live_queue(builder, name, queue),
         }
     }
-    for migration in draft.migrations.clone() {
-        sides.brought_back(draft, &migration);
+    for migration in builder.migrations.clone() {
+        sides.brought_back(builder, &migration);
     }
     if touched.is_empty() {
         return;
@@ -88,19 +89,22 @@ pub(super) fn hazards(draft: &mut Draft, situation: &Situation<'_>, options: &Op
         arguments: crate::model::Arguments::new(),
     };
     let predeclared = PREDECLARED.map(ExchangeName::from);
-    for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&situation.current.exchanges) {
+    for (name, exchange) in predeclared.iter().map(|name| (name, &plain)).chain(&context.current.exchanges) {
         let goes = changes.get(&ObjectId::Exchange(name.clone())).is_some_and(|it| it.kind == ChangeKind::Delete);
         if !goes && !exchange.is_topos_own() {
-            sides.exchange(draft, name, exchange);
+            sides.exchange(builder, name, exchange);
         }
     }
 }
 
 /// The policies that the vhost has after the plan, and which of them the plan creates, changes or deletes.
-fn policies_after(draft: &Draft, situation: &Situation<'_>) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
-    let mut after = situation.current.policies.clone();
+fn policies_after(
+    builder: &PlanBuilder,
+    context: &PlanContext<'_>,
+) -> (BTreeMap<PolicyName, Policy>, BTreeSet<PolicyName>) {
+    let mut after = context.current.policies.clone();
     let mut touched = BTreeSet::new();
-    for change in &draft.changes {
+    for change in &builder.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Create | ChangeKind::Change, _, Some(Object::Policy(name, policy))) => {
                 after.insert(name.clone(), policy.clone());
@@ -118,7 +122,7 @@ fn policies_after(draft: &Draft, situation: &Situation<'_>) -> (BTreeMap<PolicyN
 
 /// The policies before and after the plan; operator policies are not changed by any.
 struct Sides<'a> {
-    situation: &'a Situation<'a>,
+    context: &'a PlanContext<'a>,
     before: Policies<'a>,
     after: Policies<'a>,
     /// Those after it, but for the ones that wire dead letters: what would govern a queue without its own.
@@ -130,13 +134,13 @@ type Values = BTreeMap<String, Effective>;
 
 impl Sides<'_> {
     fn values(&self, queue: &Queue, policy: Option<Named<'_>>, operator: Option<Named<'_>>) -> Values {
-        effective(queue, policy, operator, self.situation.dialect)
+        effective(queue, policy, operator, self.context.profile)
     }
 
     /// Who of others says what holds for a queue, if it is none of the spec's: also where the policy that wires the queue's
     /// dead letters repeats it.
     fn foreigner(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
-        let declared = &self.situation.wanted.topology.policies;
+        let declared = &self.context.wanted.topology.policies;
         match source {
             Source::OperatorPolicy(name) => Some(format!("operator policy {name}")),
             Source::Policy(policy) if !declared.contains_key(policy) => Some(format!("policy {policy}")),
@@ -148,30 +152,30 @@ impl Sides<'_> {
         }
     }
 
-    fn live_queue(&self, draft: &mut Draft, name: &QueueName, queue: &Queue) {
+    fn live_queue(&self, builder: &mut PlanBuilder, name: &QueueName, queue: &Queue) {
         let kind = Governed::from(queue);
         let (was, is) = (self.before.governing(name.as_str(), kind), self.after.governing(name.as_str(), kind));
         if was == is {
             return;
         }
         let id = ObjectId::Queue(name.clone());
-        let address = self.situation.address(&id);
+        let address = self.context.address(&id);
         let operators = self.operator.governing(name.as_str(), kind);
         if was.names() != is.names() {
             let mut text = shift(&was, &is);
             if let (Some(was), Some(is), Some(operator)) = (was.certain(), is.certain(), operators.certain()) {
                 text += &told(&self.values(queue, was, operator), &self.values(queue, is, operator));
             }
-            draft.hazard(HazardKind::PolicyShift, &address, text, None);
+            builder.hazard(HazardKind::PolicyShift, &address, text, None);
         }
-        let live = self.situation.live(&id);
+        let live = self.context.live(&id);
         let pairs = pairs(&was, &is);
         let cases = pairs.len() * operators.possible().len();
-        let mut threats: Vec<(Threat, usize)> = Vec::new();
+        let mut threats: Vec<(ValueHazard, usize)> = Vec::new();
         for (was, is) in pairs {
             for operator in operators.possible() {
                 let (old, new) = (self.values(queue, was, *operator), self.values(queue, is, *operator));
-                for threat in threat::threats(queue, live, self.situation.activity.intervals, &old, &new) {
+                for threat in value_hazard::threats(queue, live, self.context.activity.intervals, &old, &new) {
                     match threats.iter_mut().find(|(known, _)| *known == threat) {
                         Some((_, count)) => *count += 1,
                         None => threats.push((threat, 1)),
@@ -179,34 +183,34 @@ impl Sides<'_> {
                 }
             }
         }
-        for (Threat { kind, text, messages }, count) in threats {
+        for (ValueHazard { kind, text, messages }, count) in threats {
             let text = if count == cases { text } else { format!("possibly: {text}") };
-            draft.hazard(kind, &address, text, messages);
+            builder.hazard(kind, &address, text, messages);
         }
     }
 
     /// Another type of queue can come under another policy.
-    fn recreated(&self, draft: &mut Draft, name: &QueueName, before: &Queue, after: &Queue) {
+    fn recreated(&self, builder: &mut PlanBuilder, name: &QueueName, before: &Queue, after: &Queue) {
         let was = self.before.governing(name.as_str(), before.into());
         let is = self.after.governing(name.as_str(), after.into());
         if was.names() != is.names() {
-            let address = self.situation.address(&ObjectId::Queue(name.clone()));
-            draft.hazard(HazardKind::PolicyShift, &address, shift(&was, &is), None);
+            let address = self.context.address(&ObjectId::Queue(name.clone()));
+            builder.hazard(HazardKind::PolicyShift, &address, shift(&was, &is), None);
         }
     }
 
     /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it. That run may be long
     /// gone, and its queue, too: what comes back is held by what is said now.
-    fn brought_back(&self, draft: &mut Draft, migration: &Migration) {
+    fn brought_back(&self, builder: &mut PlanBuilder, migration: &Migration) {
         let Migration { queue: name, wanted, .. } = migration;
-        let address = self.situation.address(&ObjectId::Queue(name.clone()));
-        let begun = migration.old(self.situation.current);
-        let Some(old) = begun.as_ref().or_else(|| self.situation.current.queues.get(name)) else { return };
-        let held = Beside::of(name);
+        let address = self.context.address(&ObjectId::Queue(name.clone()));
+        let begun = migration.old(self.context.current);
+        let Some(old) = begun.as_ref().or_else(|| self.context.current.queues.get(name)) else { return };
+        let held = MigrationNames::of(name);
         let messages = [name.clone(), QueueName::new(held.hold), QueueName::new(held.drained)]
             .into_iter()
-            .filter(|queue| self.situation.current.queues.contains_key(queue))
-            .map(|queue| self.situation.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
+            .filter(|queue| self.context.current.queues.contains_key(queue))
+            .map(|queue| self.context.live(&ObjectId::Queue(queue)).and_then(|live| live.messages))
             .try_fold(0_u64, |sum, messages| Some(sum + messages?));
         let values = |queue: &Queue, policies: &Policies<'_>| {
             let policy = policies.governing(name.as_str(), queue.into());
@@ -214,28 +218,28 @@ impl Sides<'_> {
             self.values(queue, policy.likely(), operator.likely())
         };
         let new = values(wanted, &self.after);
-        let mut threats = threat::threats_of_return(wanted, messages, &values(old, &self.before), &new);
+        let mut threats = value_hazard::threats_of_return(wanted, messages, &values(old, &self.before), &new);
         if begun.is_some() {
             // Policies may have changed since it began, and what is held beside a queue follows none.
-            for more in threat::threats_of_overflow(wanted, messages, &self.values(old, None, None), &new) {
+            for more in value_hazard::threats_of_overflow(wanted, messages, &self.values(old, None, None), &new) {
                 if !threats.contains(&more) {
                     threats.push(more);
                 }
             }
         }
-        for Threat { kind, text, messages } in threats {
-            draft.hazard(kind, &address, text, messages);
+        for ValueHazard { kind, text, messages } in threats {
+            builder.hazard(kind, &address, text, messages);
         }
     }
 
     /// Of all that a policy can say to an exchange, the alternate exchange alone is the broker's own.
-    fn exchange(&self, draft: &mut Draft, name: &ExchangeName, exchange: &Exchange) {
+    fn exchange(&self, builder: &mut PlanBuilder, name: &ExchangeName, exchange: &Exchange) {
         let was = self.before.governing(name.as_str(), Governed::Exchange);
         let is = self.after.governing(name.as_str(), Governed::Exchange);
         if was == is {
             return;
         }
-        let address = self.situation.address(&ObjectId::Exchange(name.clone()));
+        let address = self.context.address(&ObjectId::Exchange(name.clone()));
         let pairs = pairs(&was, &is);
         let doubt = if pairs.len() == 1 { "" } else { "possibly: " };
         let mut said = BTreeSet::new();
@@ -250,16 +254,16 @@ impl Sides<'_> {
                 // Named after what it does to messages, as where a dead-letter exchange goes.
                 (Some(old), None) => {
                     let text = format!(
-                        "{doubt}its alternate exchange {old} goes: what no binding takes is dropped from then on"
+                        "{doubt}its alternate exchange {old} is removed: unroutable messages are dropped from then on"
                     );
-                    draft.hazard(HazardKind::MessageDrop, &address, text, None);
+                    builder.hazard(HazardKind::MessageDrop, &address, text, None);
                 }
                 (old, Some(new)) => {
                     let old = old.map_or_else(|| "absent".to_owned(), |old| old.to_string());
                     let text = format!(
-                        "{doubt}{names}alternate-exchange {old} → {new}: what no binding takes goes there from then on"
+                        "{doubt}{names}alternate-exchange {old} → {new}: unroutable messages go there from then on"
                     );
-                    draft.hazard(HazardKind::PolicyShift, &address, text, None);
+                    builder.hazard(HazardKind::PolicyShift, &address, text, None);
                 }
                 (None, None) => {}
             }

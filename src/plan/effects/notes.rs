@@ -1,34 +1,36 @@
-//! What is worth saying of policies and costs nothing: those that govern nothing, those that are skipped, those of others
-//! that new queues come under, and those whose patterns nobody here can read.
+//! Adds notes about policies: those that govern nothing, those that do not apply to a queue type, unmanaged ones that
+//! govern new queues, and those whose patterns topo cannot evaluate.
 
 use super::Sides;
-use crate::behaviour::effective::Source;
-use crate::behaviour::governing::chosen;
-use crate::behaviour::{Governed, Named};
 use crate::model::units::with_unit;
 use crate::model::{Object, ObjectId, PolicyName, Queue, QueueName, QueueType};
+use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, PlannedChange};
-use crate::plan::draft::Draft;
+use crate::rabbitmq::effective::Source;
+use crate::rabbitmq::governing::chosen;
+use crate::rabbitmq::{Governed, Named};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many names stand for all.
 const NAMED: usize = 3;
 
 /// Of policies that the plan creates, changes or deletes.
-pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<PolicyName>) {
-    let situation = sides.situation;
-    let address = |name: &PolicyName| situation.address(&ObjectId::Policy(name.clone()));
+pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BTreeSet<PolicyName>) {
+    let context = sides.context;
+    let address = |name: &PolicyName| context.address(&ObjectId::Policy(name.clone()));
     for unreadable in sides.after.unreadable() {
-        let text =
-            format!("pattern {:?} cannot be evaluated here; what it governs is not known", unreadable.policy.pattern);
-        draft.note(&address(unreadable.name), text);
+        let text = format!(
+            "topo cannot evaluate pattern {:?}; the objects that it governs are not known",
+            unreadable.policy.pattern
+        );
+        builder.note(&address(unreadable.name), text);
     }
     // By policy: whether it governs a queue, and what goes before it.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
     let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
     // A wanted queue is what a live one of its name becomes.
     let queues: BTreeMap<&QueueName, &Queue> =
-        situation.current.queues.iter().chain(&situation.wanted.topology.queues).collect();
+        context.current.queues.iter().chain(&context.wanted.topology.queues).collect();
     for (name, queue) in queues {
         let fitting = sides.after.fitting(name.as_str(), Governed::from(queue));
         let governing = chosen(&fitting);
@@ -52,20 +54,20 @@ pub(super) fn touched(draft: &mut Draft, sides: &Sides<'_>, touched: &BTreeSet<P
     // Somebody else's goes before it wherever it matches.
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
-            let text = format!("it governs no queue: policy {winner} goes before it wherever it matches");
-            draft.note(&address(name), text);
+            let text = format!("it governs no queue: policy {winner} has precedence wherever it matches");
+            builder.note(&address(name), text);
         }
     }
     for ((policy, key, kind), names) in skipped {
-        let text = format!("it is skipped for {}: {kind} queues do not take {key} in a policy", some(&names));
-        draft.note(&address(policy), text);
+        let text = format!("it does not apply to {}: {kind} queues do not support {key} in a policy", some(&names));
+        builder.note(&address(policy), text);
     }
 }
 
 /// Of policies that this spec does not declare and that govern queues which are made now.
-pub(super) fn foreign(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
-    let situation = sides.situation;
-    let declared = &situation.wanted.topology.policies;
+pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
+    let context = sides.context;
+    let declared = &context.wanted.topology.policies;
     // Whether it is the operator's, with its name; what it does to which queues.
     let mut found = BTreeMap::<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
     for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {
@@ -97,10 +99,10 @@ pub(super) fn foreign(draft: &mut Draft, sides: &Sides<'_>, changes: &BTreeMap<O
         let (names, settings) = (some(&names), settings.join(", "));
         if is_operators {
             let text = format!("operator policy {name} governs {names}, created by this plan: {settings}");
-            draft.note(&situation.address(&ObjectId::Vhost), text);
+            builder.note(&context.address(&ObjectId::Vhost), text);
         } else {
-            let text = format!("not in this spec, it governs {names}, created by this plan: {settings}");
-            draft.note(&situation.address(&ObjectId::Policy(name.clone())), text);
+            let text = format!("this policy is not in the spec, but governs {names}, created by this plan: {settings}");
+            builder.note(&context.address(&ObjectId::Policy(name.clone())), text);
         }
     }
 }

@@ -2,38 +2,38 @@
 //! of the spec itself are refused when it is expanded (`expand::ladder`, `expand::case`), by the same rules.
 
 use super::{Sides, Values};
-use crate::behaviour::{Governed, WhenFull};
 use crate::model::units::with_unit;
 use crate::model::{Family, Object, ObjectId, Queue, QueueName, QueueType, Strategy, naming};
 use crate::plan::HazardKind;
+use crate::plan::builder::PlanBuilder;
 use crate::plan::document::{ChangeKind, Options};
-use crate::plan::draft::Draft;
+use crate::rabbitmq::{Governed, WhenFull};
 use std::collections::BTreeSet;
 
 /// A hazard where the plan makes or changes such retries, or what wires them; else it has happened, and is a note.
-pub(super) fn hazards(draft: &mut Draft, sides: &Sides<'_>, options: &Options) {
-    for family in sides.situation.wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
-        let is_touched = is_touched(draft, family);
-        let address = sides.situation.address(&ObjectId::Queue(family.queue.clone()));
+pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
+    for family in sides.context.wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
+        let is_touched = is_touched(builder, family);
+        let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
         // With a target, the rest is not looked at.
         if !is_touched && !options.targets.is_empty() {
             continue;
         }
-        let Some(queue) = sides.queue_after(draft, &family.queue) else { continue };
+        let Some(queue) = sides.queue_after(builder, &family.queue) else { continue };
         for text in broken(sides, family, &queue) {
             if is_touched {
-                draft.hazard(HazardKind::MessageDrop, &address, text, None);
+                builder.hazard(HazardKind::MessageDrop, &address, text, None);
             } else {
-                draft.note(&address, text);
+                builder.note(&address, text);
             }
         }
     }
 }
 
-fn is_touched(draft: &Draft, family: &Family) -> bool {
+fn is_touched(builder: &PlanBuilder, family: &Family) -> bool {
     let own = [ObjectId::Queue(family.queue.clone()), ObjectId::Policy(naming::dead_letter_policy(&family.queue))];
     let is_part = |id: &ObjectId| own.contains(id) || family.members.contains(id);
-    draft.changes.iter().any(|it| it.kind != ChangeKind::Delete && it.id().is_some_and(|id| is_part(&id)))
+    builder.changes.iter().any(|it| it.kind != ChangeKind::Delete && it.id().is_some_and(|id| is_part(&id)))
 }
 
 fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String> {
@@ -60,12 +60,10 @@ fn broken(sides: &Sides<'_>, family: &Family, queue: &Queue) -> BTreeSet<String>
 fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, values: &Values, key: &str) -> Option<String> {
     let is_classic = queue.queue_type() == Some(QueueType::Classic);
     let rejects = WhenFull::of(values.get("overflow").map(|it| &it.value), queue.queue_type()).refuses();
-    let version = sides.situation.dialect.version;
+    let version = sides.context.profile.version;
     let is_unguarded = family.strategy == Strategy::Ladder && !version.is_at_least(3, 13);
     match key {
-        "overflow" if rejects && is_classic => {
-            Some("a retry that comes back while the queue is full is lost".to_owned())
-        }
+        "overflow" if rejects && is_classic => Some("a retry that returns while the queue is full is lost".to_owned()),
         "message-ttl" | "delivery-limit" if is_unguarded => Some(cycle(version)),
         "max-length" | "max-length-bytes" if is_unguarded && !rejects => Some(cycle(version)),
         _ => None,
@@ -74,16 +72,17 @@ fn loses(sides: &Sides<'_>, family: &Family, queue: &Queue, values: &Values, key
 
 fn cycle(version: crate::model::BrokerVersion) -> String {
     format!(
-        "RabbitMQ {version} drops a message that dies by it after a retry as a cycle, which is guarded against from 3.13 on"
+        "RabbitMQ {version} treats a message that this setting dead-letters after a retry as a cycle, and drops it; \
+         from 3.13 on, topo prevents this"
     )
 }
 
 impl Sides<'_> {
     /// A wanted queue as the plan leaves it; `None` where it is not there then, or in a conflict, which says enough.
-    pub(super) fn queue_after(&self, draft: &Draft, name: &QueueName) -> Option<Queue> {
+    pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
-        match draft.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {
-            None => self.situation.current.queues.get(name).cloned(),
+        match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {
+            None => self.context.current.queues.get(name).cloned(),
             Some(change) => match (change.kind, &change.after) {
                 (ChangeKind::Create | ChangeKind::Change | ChangeKind::Recreate, Some(Object::Queue(_, after))) => {
                     Some(after.clone())

@@ -1,46 +1,48 @@
-//! Whether the dead letters of a queue with `wiring: policy` really go where the spec says, beside the policies of others
-//! and whatever the live queue says itself; and whose place the policy takes that wires them.
+//! Checks that dead-lettered messages of a queue with `wiring: policy` go where the spec sends them, despite unmanaged
+//! policies and the arguments of the queue; and reports the policies that the generated policy displaces.
 
 use super::{Sides, Values};
-use crate::behaviour::effective::Source;
-use crate::behaviour::wiring::WIRING_KEYS;
-use crate::behaviour::{Governed, Governing};
 use crate::model::units::with_unit;
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
+use crate::plan::builder::PlanBuilder;
 use crate::plan::document::Options;
-use crate::plan::draft::Draft;
 use crate::plan::wiring::{Wired, wired};
+use crate::rabbitmq::effective::Source;
+use crate::rabbitmq::wiring::WIRING_KEYS;
+use crate::rabbitmq::{Governed, Governing};
 
 /// Blocks the plan where they do not, on every plan: what is rejected would be lost, and nothing would say so.
-pub(super) fn check(draft: &mut Draft, sides: &Sides<'_>, options: &Options) {
-    for wired in wired(&sides.situation.wanted.topology) {
-        let address = sides.situation.address(&ObjectId::Policy(wired.name.clone()));
-        let of_queue = sides.situation.address(&ObjectId::Queue(wired.queue_name.clone()));
-        let is_changed = draft.changes.iter().any(|change| change.address == address);
-        let is_queue_changed = || draft.changes.iter().any(|change| change.address == of_queue);
+pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
+    for wired in wired(&sides.context.wanted.topology) {
+        let address = sides.context.address(&ObjectId::Policy(wired.name.clone()));
+        let of_queue = sides.context.address(&ObjectId::Queue(wired.queue_name.clone()));
+        let is_changed = builder.changes.iter().any(|change| change.address == address);
+        let is_queue_changed = || builder.changes.iter().any(|change| change.address == of_queue);
         if !options.targets.is_empty() && !is_changed && !is_queue_changed() {
             continue;
         }
-        let Some(queue) = sides.queue_after(draft, &wired.queue_name) else { continue };
+        let Some(queue) = sides.queue_after(builder, &wired.queue_name) else { continue };
         let displaced = sides.beside.governing(wired.queue_name.as_str(), Governed::from(&queue));
         if let Some(unclear) = unclear(sides, &displaced, &wired.queue_name, &queue) {
             let text = format!(
-                "the pattern of policy {unclear} cannot be evaluated here: it is not known whether it governs queue {}, \
-                 whose dead letters this policy wires, and must be merged with it",
+                "topo cannot evaluate the pattern of policy {unclear}: it may govern queue {}, and would then have to \
+                 be merged with this policy, which wires the dead-lettering of the queue",
                 wired.queue_name
             );
-            let lift = "use `wiring: arguments` for that queue, or a plainer pattern for that policy";
-            draft.block(&address, text, Some(lift.to_owned()));
+            let lift = "use `wiring: arguments` for that queue, or a simpler pattern for that policy";
+            builder.block(&address, text, Some(lift.to_owned()));
             continue;
         }
         if let Some(why) = unwired(sides, &wired, &queue) {
-            let text =
-                format!("the dead letters of queue {} would not go where the spec says: {why}", wired.queue_name);
-            let lift = "let nothing go before this policy; or use `wiring: arguments` for that queue";
-            draft.block(&address, text, Some(lift.to_owned()));
+            let text = format!(
+                "dead-lettered messages of queue {} would not go where the spec sends them: {why}",
+                wired.queue_name
+            );
+            let lift = "give this policy precedence over all others, or use `wiring: arguments` for that queue";
+            builder.block(&address, text, Some(lift.to_owned()));
         }
         if is_changed && let Some(text) = displaces(sides, &displaced, &wired) {
-            draft.note(&address, text);
+            builder.note(&address, text);
         }
     }
 }
@@ -72,11 +74,11 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
                     continue;
                 }
                 return Some(match (is.map(|it| &it.source), policy) {
-                    (Some(Source::Argument), _) => format!("its own argument x-{key} goes before any policy"),
+                    (Some(Source::Argument), _) => format!("its own argument x-{key} overrides every policy"),
                     (_, Some(policy)) if policy.name != wired.name => {
-                        format!("policy {} goes before this one", policy.name)
+                        format!("policy {} has precedence over this one", policy.name)
                     }
-                    (_, Some(_)) => format!("{key} of a policy does not hold for it"),
+                    (_, Some(_)) => format!("{key} of a policy has no effect on it"),
                     (_, None) => "no policy governs it".to_owned(),
                 });
             }
@@ -88,7 +90,7 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
 /// Whose place it takes: `it goes before policy limits (not in this spec), and holds what that says: max-length 100`.
 fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
-    let declared = &sides.situation.wanted.topology.policies;
+    let declared = &sides.context.wanted.topology.policies;
     let names: Vec<String> = displaced
         .possible()
         .iter()
@@ -110,9 +112,9 @@ fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) ->
         .filter(|(key, value)| is_ours(key) && wired.policy.definition.get(*key) != Some(value))
         .map(|(key, _)| key.as_str())
         .collect();
-    let mut text = format!("for queue {} it goes before policy {}", wired.queue_name, names.join(" or "));
+    let mut text = format!("for queue {} it has precedence over policy {}", wired.queue_name, names.join(" or "));
     if !kept.is_empty() {
-        text += &format!(", and holds what that one says, too: {}", kept.join(", "));
+        text += &format!(", and includes its settings: {}", kept.join(", "));
     }
     if !lost.is_empty() {
         text += &format!("; but not its {}", lost.join(" and "));

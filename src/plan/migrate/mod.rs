@@ -14,31 +14,31 @@
 //! Nothing is remembered but on the broker: [`Migration::remaining`] reads off what is live what is left to do, for the
 //! plan that is shown, for each step that is done, and for the run that goes on after one that was killed.
 
-mod around;
-mod before;
-mod eater;
+mod conflicting_policy;
+mod exchange_constraints;
 mod hazards;
-mod holding;
-mod remaining;
+mod interrupted;
+mod names;
+mod next_actions;
+mod original_state;
 #[cfg(test)]
 mod tests;
 mod unexpected;
-mod unfinished;
 
-pub use before::before_migrations;
-pub(super) use before::take_away;
 pub(super) use hazards::hazards;
-pub(super) use holding::{Obstacle, migration};
-pub use remaining::Todo;
+pub use interrupted::left_behind;
+pub(super) use interrupted::{abort, finish, is_any_unfinished, is_unfinished, keep_planned};
+pub(super) use names::{MigrationBlocker, migration};
+pub use next_actions::NextAction;
+pub use original_state::before_migrations;
+pub(super) use original_state::take_away;
 pub use unexpected::Unexpected;
-pub use unfinished::left_behind;
-pub(super) use unfinished::{abort, finish, is_any_unfinished, is_unfinished, keep_planned};
 
-use crate::behaviour::{Dialect, as_stored};
 use crate::diff::fields;
-use crate::model::naming::Beside;
+use crate::model::naming::MigrationNames;
 use crate::model::{ArgumentValue, Arguments, Object, Policy, Queue, QueueName};
 use crate::plan::verdict::{Verdict, verdict};
+use crate::rabbitmq::{BrokerProfile, as_stored};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -108,17 +108,17 @@ impl fmt::Display for Stage {
 
 impl Migration {
     /// The names of what is made beside the queue.
-    pub fn beside(&self) -> Beside {
-        Beside::of(&self.queue)
+    pub fn names(&self) -> MigrationNames {
+        MigrationNames::of(&self.queue)
     }
 
     /// Whether the broker would take a live queue of that name for the wanted one.
-    pub fn is_wanted(&self, live: &Queue, dialect: &Dialect) -> bool {
+    pub fn is_wanted(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
-        let (live, wanted) = (object(live), object(as_stored(&self.wanted, dialect).as_ref()));
+        let (live, wanted) = (object(live), object(as_stored(&self.wanted, profile).as_ref()));
         fields(&live, &wanted)
             .iter()
-            .all(|field| matches!(verdict(field, &live, &wanted, dialect), Verdict::Equal | Verdict::Unknown))
+            .all(|field| matches!(verdict(field, &live, &wanted, profile), Verdict::Equal | Verdict::Unknown))
     }
 
     /// The same, with another goal.

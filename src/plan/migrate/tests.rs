@@ -1,7 +1,7 @@
 //! Wherever a migration stops, what is left leads to the same end.
 
 use super::*;
-use crate::model::naming::Beside;
+use crate::model::naming::MigrationNames;
 use crate::model::{Binding, BrokerVersion, Destination, Exchange, ExchangeName, ObjectId, Topology};
 use crate::plan::action::{Action, Level};
 use crate::plan::simulate::perform;
@@ -58,14 +58,14 @@ fn migration(shield: bool) -> Migration {
     }
 }
 
-fn remaining(migration: &Migration, live: &Topology) -> Vec<Todo> {
-    let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-    let is_wanted = live.queues.get(&migration.queue).is_some_and(|live| migration.is_wanted(live, &dialect));
+fn remaining(migration: &Migration, live: &Topology) -> Vec<NextAction> {
+    let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
+    let is_wanted = live.queues.get(&migration.queue).is_some_and(|live| migration.is_wanted(live, &profile));
     migration.remaining(live, &BTreeMap::new(), is_wanted)
 }
 
 /// What is there when all of it is done. Each step must be possible when its turn comes.
-fn done(mut live: Topology, todo: &[Todo]) -> Topology {
+fn done(mut live: Topology, todo: &[NextAction]) -> Topology {
     for one in todo {
         if let Err(why) = perform(&mut live, &one.action) {
             panic!("{:?}: {why}", one.action);
@@ -119,7 +119,7 @@ fn until_the_old_queue_is_deleted_all_can_be_put_back() {
         let back = remaining(&migration.put_back(), &halfway);
         let mut after = done(halfway, &back);
         // A shield alone is not known from what is live without its holding queue, and is made first.
-        after.policies.remove(&migration.beside().shield);
+        after.policies.remove(&migration.names().shield);
         assert_eq!(after, live(), "stopped before {stop}");
     }
 }
@@ -129,7 +129,7 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
     let migration = migration(true);
     let todo = remaining(&migration, &live());
     let swap = todo.iter().position(|one| matches!(&one.action, Action::DeleteQueue { .. })).unwrap();
-    let Beside { drained, .. } = migration.beside();
+    let MigrationNames { drained, .. } = migration.names();
     for stop in 0..=swap {
         let halfway = done(live(), &todo[..stop]);
         let back = remaining(&migration.put_back(), &halfway);
@@ -168,7 +168,7 @@ fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
 #[test]
 fn messages_that_were_there_come_back_before_those_that_came_later() {
     let migration = migration(false);
-    let Beside { hold, drained, .. } = migration.beside();
+    let MigrationNames { hold, drained, .. } = migration.names();
     let moves: Vec<(String, Level)> = remaining(&migration, &live())
         .into_iter()
         .filter_map(|one| {
@@ -188,7 +188,7 @@ fn messages_that_were_there_come_back_before_those_that_came_later() {
 #[test]
 fn a_long_name_gives_names_that_the_broker_takes() {
     let long = QueueName::new("q".repeat(250));
-    let Beside { hold, drained, probe, tap, back, shield } = Beside::of(&long);
+    let MigrationNames { hold, drained, probe, tap, back, shield } = MigrationNames::of(&long);
     let mut names = vec![hold.as_str(), drained.as_str(), probe.as_str(), tap.as_str(), back.as_str(), shield.as_str()];
     assert!(names.iter().all(|name| name.len() <= 255));
     names.sort_unstable();
@@ -197,40 +197,43 @@ fn a_long_name_gives_names_that_the_broker_takes() {
     let _: (ExchangeName, ObjectId) = (tap, ObjectId::Queue(long));
 }
 
-mod around {
+mod exchange_constraints {
     use super::*;
-    use crate::plan::migrate::around;
-    use crate::plan::situation::Situation;
+    use crate::plan::context::PlanContext;
+    use crate::plan::migrate::exchange_constraints;
     use crate::plan::{Activity, Wanted};
     use std::collections::BTreeSet;
 
-    fn of<T>(live: &Topology, what: impl Fn(&Situation<'_>) -> T) -> T {
-        let dialect = Dialect::of(BrokerVersion::NEWEST_KNOWN);
-        what(&Situation {
+    fn of<T>(live: &Topology, what: impl Fn(&PlanContext<'_>) -> T) -> T {
+        let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
+        what(&PlanContext {
             current: live,
             wanted: &std::sync::Arc::new(Wanted::nothing(live.vhost.clone())),
             activity: &Activity::default(),
             properties_keys: &BTreeMap::new(),
             untouchable: &BTreeSet::new(),
             operator_policies: &BTreeMap::new(),
-            dialect: &dialect,
+            profile: &profile,
         })
     }
 
     #[test]
     fn some_exchanges_cannot_be_put_off() {
         for (kind, said) in [
-            ("x-recent-history", "exchange events is of type x-recent-history: it sends what it remembers"),
-            ("x-local-random", "exchange events is of type x-local-random: it can be bound to queues alone"),
+            (
+                "x-recent-history",
+                "exchange events is of type x-recent-history: it sends the messages that it remembers",
+            ),
+            ("x-local-random", "exchange events is of type x-local-random: it can be bound only to queues"),
         ] {
             let mut live = live();
             live.exchanges.insert("events".into(), exchange(kind));
-            let found = of(&live, |situation| around::obstacle(situation, &"orders".into())).unwrap();
+            let found = of(&live, |context| exchange_constraints::obstacle(context, &"orders".into())).unwrap();
             assert!(found.text.starts_with(said), "{found:?}");
             // It is no matter for a queue to which it is not bound.
-            assert_eq!(of(&live, |situation| around::obstacle(situation, &"nobody".into())), None);
+            assert_eq!(of(&live, |context| exchange_constraints::obstacle(context, &"nobody".into())), None);
         }
-        assert_eq!(of(&live(), |situation| around::obstacle(situation, &"orders".into())), None);
+        assert_eq!(of(&live(), |context| exchange_constraints::obstacle(context, &"orders".into())), None);
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod around {
         let comes_back = |queues: &[(&str, Queue)]| {
             let mut live = live();
             live.queues.extend(queues.iter().map(|(name, queue)| (QueueName::from(*name), queue.clone())));
-            of(&live, |situation| around::comes_back(situation, &"orders".into()))
+            of(&live, |context| exchange_constraints::comes_back(context, &"orders".into()))
         };
         assert!(!comes_back(&[]));
         assert!(comes_back(&[("orders", dead("events"))]));
@@ -265,7 +268,7 @@ mod around {
             live.policies.extend(by_policy.map(|limit| ("p".into(), policy(limit))));
             let mut old = queue(&[("x-queue-type", kind.into())]);
             old.arguments.extend(argument.map(|limit| ("x-delivery-limit".to_owned(), limit.into())));
-            of(&live, |situation| limit_of_deliveries(situation, &"orders".into(), &old))
+            of(&live, |context| limit_of_deliveries(context, &"orders".into(), &old))
         };
         assert_eq!(limit("classic", Some(3), None), None);
         assert_eq!(limit("quorum", None, None), None, "the broker's own 20 is no news");

@@ -1,7 +1,7 @@
 //! Compares existing holding objects of a migration with what topo declares. Anyone who may declare a queue can copy the mark
 //! and the name, with a TTL that drops every message.
 
-use super::remaining::fanout;
+use super::next_actions::fanout;
 use super::{BEFORE, MIGRATES, Migration, migrated};
 use crate::model::{ArgumentValue, Destination, ExchangeName, ObjectId, Queue, QueueName, Topology};
 
@@ -17,21 +17,21 @@ pub struct Unexpected {
 impl Migration {
     /// The first holding object that differs from what topo declares. What bears no mark is not looked at.
     pub fn unexpected(&self, live: &Topology) -> Option<Unexpected> {
-        let beside = self.beside();
-        let [hold, drained] = [&beside.hold, &beside.drained].map(QueueName::new);
+        let names = self.names();
+        let [hold, drained] = [&names.hold, &names.drained].map(QueueName::new);
         let is_begun = live.queues.get(&hold).is_some_and(|queue| migrated(&queue.arguments).is_some());
         let of_queue = |name: &QueueName| {
             let difference = self.queue_difference(live.queues.get(name)?, is_begun)?;
             Some(Unexpected { object: ObjectId::Queue(name.clone()), difference })
         };
         let to_queue = |name: &QueueName| Destination::Queue(name.clone());
-        let (hold_exchange, drained_exchange) = (ExchangeName::new(&beside.hold), ExchangeName::new(&beside.drained));
+        let (hold_exchange, drained_exchange) = (ExchangeName::new(&names.hold), ExchangeName::new(&names.drained));
         // What each leads to, and its alternate exchange.
         let exchanges = [
             (&hold_exchange, to_queue(&hold), &hold_exchange),
             (&drained_exchange, to_queue(&drained), &drained_exchange),
-            (&beside.tap, to_queue(&self.queue), &hold_exchange),
-            (&beside.back, to_queue(&self.queue), &beside.back),
+            (&names.tap, to_queue(&self.queue), &hold_exchange),
+            (&names.back, to_queue(&self.queue), &names.back),
         ];
         let of_exchange = |(name, destination, alternate): &(&ExchangeName, Destination, &ExchangeName)| {
             let exchange = live.exchanges.get(*name)?;
@@ -51,7 +51,7 @@ impl Migration {
     /// accepted that topo can declare; before, only the one that it would declare now.
     fn queue_difference(&self, live: &Queue, is_begun: bool) -> Option<String> {
         if !live.durable || live.auto_delete || live.exclusive {
-            return Some("it is not durable, or goes with its consumers".to_owned());
+            return Some("it is not durable, or it is auto-delete".to_owned());
         }
         let is_mark = |key: &str| key == MIGRATES || key == BEFORE;
         let wanted = &self.holding.arguments;

@@ -1,6 +1,6 @@
-//! What is taken away at the end of a plan: unwanted bindings, and unwanted objects one by one.
+//! Orders the deletions at the end of a plan: unwanted bindings, then unwanted objects one by one.
 
-use super::super::draft::Draft;
+use super::super::builder::PlanBuilder;
 use super::super::{Action, Guard};
 use super::Layout;
 use crate::model::{Binding, Object, ObjectId, QueueName};
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The unwanted bindings that are taken away by themselves. Those of an exchange that is retired go with it, once the
 /// tiers have handed back what is in them; but what leads into a tier goes at once.
-pub(super) fn unbound(draft: &Draft) -> BTreeSet<Binding> {
-    let retired = retiring(draft);
-    let mut unbound = draft.unwanted_bindings();
+pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
+    let retired = retiring(builder);
+    let mut unbound = builder.unwanted_bindings();
     unbound.retain(|binding| {
         let leads_into_tier = retired.contains_key(&binding.destination.id());
         leads_into_tier || !retired.contains_key(&ObjectId::Exchange(binding.source.clone()))
@@ -19,8 +19,8 @@ pub(super) fn unbound(draft: &Draft) -> BTreeSet<Binding> {
 }
 
 /// The queues and exchanges that are retired, by the queue for whose retries they were.
-pub(super) fn retiring(draft: &Draft) -> BTreeMap<ObjectId, QueueName> {
-    let retired = draft.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
+pub(super) fn retiring(builder: &PlanBuilder) -> BTreeMap<ObjectId, QueueName> {
+    let retired = builder.changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     retired.filter(|(id, _)| !matches!(id, ObjectId::Binding(_))).collect()
 }
 

@@ -8,13 +8,13 @@ mod deletions;
 mod migrations;
 mod recreates;
 
+use super::builder::PlanBuilder;
+use super::changes_by_kind::ChangesByKind;
+use super::context::PlanContext;
+use super::dead_letter_exchanges::sinks;
 use super::document::{Options, Step};
-use super::draft::Draft;
 use super::request::{properties_key, request};
 use super::retries::{self, Switch};
-use super::sinks::sinks;
-use super::situation::Situation;
-use super::work::Work;
 use super::{Action, auto_delete, topic_permissions};
 use crate::model::{
     Binding, Destination, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, QueueName, naming,
@@ -22,23 +22,23 @@ use crate::model::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The steps of all changes that are not conflicts.
-pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Options) -> Vec<Step> {
-    let mut work = Work::sort(&draft.changes);
+pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) -> Vec<Step> {
+    let mut work = ChangesByKind::sort(&builder.changes);
     let aborts = !options.abort.is_empty();
     let mut layout = Layout {
-        situation,
-        steps: Vec::with_capacity(draft.changes.len()),
+        context,
+        steps: Vec::with_capacity(builder.changes.len()),
         wave: 0,
         made: BTreeMap::new(),
         bound_to: BTreeMap::new(),
-        bound: situation.current.bindings.clone(),
-        exchanges: situation.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
+        bound: context.current.bindings.clone(),
+        exchanges: context.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
-        queues: situation.current.queues.keys().cloned().collect(),
-        unwanted: deletions::unbound(draft),
+        queues: context.current.queues.keys().cloned().collect(),
+        unwanted: deletions::unbound(builder),
     };
     if aborts {
-        layout.migrate(draft);
+        layout.migrate(builder);
         return layout.steps;
     }
     if let Some(vhost) = work.vhost {
@@ -54,17 +54,17 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
         std::mem::take(&mut work.policies).into_iter().partition(|(name, _)| wires_live(name));
     layout.policies(policies);
     // Where there is none any more, its migration makes it.
-    work.queues.retain(|name, _| !draft.migrations.iter().any(|migration| migration.queue == *name));
+    work.queues.retain(|name, _| !builder.migrations.iter().any(|migration| migration.queue == *name));
     layout.wave(|layout| {
         for (name, queue) in &work.queues {
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
         }
     });
-    layout.unfinished(draft, options);
+    layout.unfinished(builder, options);
     // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
-    let switches = retries::switches(draft);
-    let ends = retries::ends(draft, situation);
-    let sinks = sinks(&situation.wanted.topology, &situation.wanted.scope.families);
+    let switches = retries::switches(builder);
+    let ends = retries::ends(builder, context);
+    let sinks = sinks(&context.wanted.topology, &context.wanted.scope.families);
     layout.wave(|layout| {
         let is_first = |binding: &&Binding| {
             sinks.contains(&binding.source)
@@ -79,9 +79,9 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     layout.switches(&switches);
     layout.wave(|layout| ends.before_wiring.iter().for_each(|binding| layout.unbind_one(binding)));
     layout.policies(rewiring);
-    layout.migrate(draft);
+    layout.migrate(builder);
     let is_migrated = |object: &Object| {
-        draft.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
+        builder.migrations.iter().any(|migration| object.id() == ObjectId::Queue(migration.queue.clone()))
     };
     work.recreates.retain(|object| !is_migrated(object));
     for object in &work.recreates {
@@ -94,14 +94,14 @@ pub(super) fn steps(draft: &mut Draft, situation: &Situation<'_>, options: &Opti
     });
     layout.wave(|layout| ends.instead_of_tiers.iter().for_each(|binding| layout.bind(binding, None)));
     layout.wave(Layout::unbind);
-    layout.deletions(&work.deletions, &deletions::retiring(draft));
+    layout.deletions(&work.deletions, &deletions::retiring(builder));
     layout.fallen();
     layout.steps
 }
 
 /// The steps so far, and what the vhost holds after them.
 struct Layout<'a> {
-    situation: &'a Situation<'a>,
+    context: &'a PlanContext<'a>,
     steps: Vec<Step>,
     wave: usize,
     /// The step that made an object.
@@ -170,8 +170,8 @@ impl Layout<'_> {
             after,
             recreate: recreate.cloned(),
             stage: None,
-            address: self.situation.address(&object),
-            request: request(&self.situation.current.vhost, &action),
+            address: self.context.address(&object),
+            request: request(&self.context.current.vhost, &action),
             action,
         });
     }
@@ -213,14 +213,14 @@ impl Layout<'_> {
     /// Declared exchanges that went with a binding that was not wanted: made again, with what led to them. Nothing that
     /// is wanted leads away from them, or that binding would have held them.
     fn fallen(&mut self) {
-        let declared = &self.situation.wanted.topology.exchanges;
+        let declared = &self.context.wanted.topology.exchanges;
         let mut fallen = std::mem::take(&mut self.fallen);
         fallen.retain(|(name, _)| declared.contains_key(name));
         let exchanges = fallen.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
         self.exchanges(&exchanges);
-        let situation = self.situation;
+        let context = self.context;
         self.wave(|layout| {
-            for permission in fallen.iter().flat_map(|(name, _)| topic_permissions::on(situation, name)) {
+            for permission in fallen.iter().flat_map(|(name, _)| topic_permissions::on(context, name)) {
                 layout.push(Action::PutTopicPermission { permission }, None);
             }
         });
@@ -311,7 +311,7 @@ impl Layout<'_> {
             return;
         }
         // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
-        let known = self.situation.properties_keys.get(binding).cloned();
+        let known = self.context.properties_keys.get(binding).cloned();
         // What these steps made has no arguments.
         for properties_key in known.unwrap_or_else(|| vec![properties_key(&binding.routing_key)]) {
             self.push(Action::Unbind { binding: binding.clone(), properties_key }, None);

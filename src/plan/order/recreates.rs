@@ -4,8 +4,8 @@ use super::Layout;
 use crate::model::count::count;
 use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, TopicPermission};
 use crate::plan::activity::TopicPermissions;
+use crate::plan::builder::PlanBuilder;
 use crate::plan::document::Options;
-use crate::plan::draft::Draft;
 use crate::plan::keeps::{self, Kept};
 use crate::plan::{Action, Guard, topic_permissions};
 use std::collections::BTreeSet;
@@ -13,29 +13,29 @@ use std::fmt::Write;
 
 impl Layout<'_> {
     /// Finishes recreates that a killed run left: what their keeps remember is restored, then the keeps go.
-    pub(super) fn unfinished(&mut self, draft: &mut Draft, options: &Options) {
-        for (name, Kept { id, bindings, topic_permissions }) in keeps::unfinished(self.situation, options) {
-            let address = self.situation.address(&id);
+    pub(super) fn unfinished(&mut self, builder: &mut PlanBuilder, options: &Options) {
+        for (name, Kept { id, bindings, topic_permissions }) in keeps::unfinished(self.context, options) {
+            let address = self.context.address(&id);
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
             let are = if missing == 1 { "is" } else { "are" };
             let mut text =
-                format!("an earlier recreate of {id} was cut short; {missing} of its bindings {are} restored");
-            let lost = topic_permissions::missing(self.situation, topic_permissions.clone());
+                format!("an earlier recreate of {id} was interrupted; {missing} of its bindings {are} restored");
+            let lost = topic_permissions::missing(self.context, topic_permissions.clone());
             if !lost.is_empty() {
                 let _ = write!(text, ", and {}", topic_permissions::described(&lost));
             }
-            draft.note(&address, text);
-            let is_hidden = self.situation.activity.topic_permissions == TopicPermissions::Hidden;
+            builder.note(&address, text);
+            let is_hidden = self.context.activity.topic_permissions == TopicPermissions::Hidden;
             if is_hidden && !topic_permissions.is_empty() {
                 let count = count(topic_permissions.len() as u64, "topic permission");
                 let text = format!(
-                    "an earlier recreate of {id} was cut short, and only an administrator can restore {count} on it"
+                    "an earlier recreate of {id} was interrupted, and only an administrator can restore {count} on it"
                 );
-                draft.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
+                builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }
             self.restrict(&id, lost);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
-            let declared = self.situation.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
+            let declared = self.context.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
                     layout.bind(binding, Some(&id));
@@ -67,14 +67,14 @@ impl Layout<'_> {
             Object::Exchange(name, exchange) => (
                 Action::DeleteExchange { name: name.clone() },
                 Action::declare_exchange(name, exchange),
-                topic_permissions::on(self.situation, name),
+                topic_permissions::on(self.context, name),
             ),
             Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => return,
         };
         let touches = |binding: &&Binding| binding.touches(&id);
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
         let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
-        let declared = &self.situation.wanted.topology.bindings;
+        let declared = &self.context.wanted.topology.bindings;
         let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
         restored.extend(wanted.iter().filter(touches).cloned());
         let lonely = self.sources_that_would_go(&lost);

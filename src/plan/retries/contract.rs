@@ -3,48 +3,48 @@
 //! A worker that does what it always did is wrong then, and the broker does not say so: one that requeues burns all tries
 //! of a ladder's queue in a second, one that rejects gets no redelivery (both measured).
 
+use super::super::builder::PlanBuilder;
+use super::super::context::PlanContext;
 use super::super::document::ChangeKind;
-use super::super::draft::Draft;
 use super::super::hazard::HazardKind;
-use super::super::situation::Situation;
 use super::leftovers::certain;
-use crate::behaviour::{Governed, Policies};
 use crate::model::{ArgumentValue, Family, Object, ObjectId, Queue, QueueName, Strategy, naming};
+use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
 
 /// Adds the hazard for each queue of the spec that the plan makes retry in another way.
-pub(in super::super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
-    let wanted = situation.wanted;
-    let policies = Policies::new(&situation.current.policies, situation.dialect.version);
+pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let wanted = context.wanted;
+    let policies = Policies::new(&context.current.policies, context.profile.version);
     let families: BTreeMap<&QueueName, &Family> =
         wanted.scope.families.iter().map(|family| (&family.queue, family)).collect();
     for (name, queue) in &wanted.topology.queues {
-        let Some(live) = situation.current.queues.get(name) else { continue };
-        let Some(old) = live_strategy(situation, &policies, name, (live, queue)) else { continue };
+        let Some(live) = context.current.queues.get(name) else { continue };
+        let Some(old) = live_strategy(context, &policies, name, (live, queue)) else { continue };
         let new = families.get(name).map(|family| family.strategy).or_else(|| by_arguments(queue));
-        if Some(verb(old)) != new.map(verb) && is_touched(draft, name) {
+        if Some(verb(old)) != new.map(verb) && is_touched(builder, name) {
             let text = sentence(name, old, new);
-            draft.hazard(HazardKind::ContractChange, &situation.address(&ObjectId::Queue(name.clone())), text, None);
+            builder.hazard(HazardKind::ContractChange, &context.address(&ObjectId::Queue(name.clone())), text, None);
         }
     }
 }
 
 /// How a live queue of the spec retries, if it can be seen.
-pub(in super::super) fn strategy_of(situation: &Situation<'_>, name: &QueueName) -> Option<Strategy> {
-    let policies = Policies::new(&situation.current.policies, situation.dialect.version);
-    let (live, wanted) = (situation.current.queues.get(name)?, situation.wanted.topology.queues.get(name)?);
+pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
+    let policies = Policies::new(&context.current.policies, context.profile.version);
+    let (live, wanted) = (context.current.queues.get(name)?, context.wanted.topology.queues.get(name)?);
     // With a spec that retries at all, a limit is a count.
-    live_strategy(situation, &policies, name, (live, wanted)).or_else(|| by_arguments(live))
+    live_strategy(context, &policies, name, (live, wanted)).or_else(|| by_arguments(live))
 }
 
 /// How a live queue retries, as far as that can be seen: a republishing worker that needs no tiers leaves no trace.
 fn live_strategy(
-    situation: &Situation<'_>,
+    context: &PlanContext<'_>,
     policies: &Policies<'_>,
     name: &QueueName,
     (live, wanted): (&Queue, &Queue),
 ) -> Option<Strategy> {
-    let exchanges = &situation.current.exchanges;
+    let exchanges = &context.current.exchanges;
     let is_ours = |exchange| exchanges.get_key_value(exchange).is_some_and(|(name, it)| certain(name, it).is_some());
     let governing = policies.governing(name.as_str(), Governed::from(live)).likely();
     let by_policy = governing.and_then(|it| it.policy.definition.get("dead-letter-exchange"));
@@ -71,9 +71,9 @@ fn by_arguments(queue: &Queue) -> Option<Strategy> {
 }
 
 /// Whether the plan has to do with how this queue retries.
-fn is_touched(draft: &Draft, queue: &QueueName) -> bool {
+fn is_touched(builder: &PlanBuilder, queue: &QueueName) -> bool {
     let policy = ObjectId::Policy(naming::dead_letter_policy(queue));
-    draft.changes.iter().any(|change| {
+    builder.changes.iter().any(|change| {
         let is_queue = matches!(&change.after, Some(Object::Queue(name, _)) if name == queue);
         let is_policy = change.kind != ChangeKind::Delete && change.id().as_ref() == Some(&policy);
         is_queue || is_policy || change.retires.as_ref() == Some(queue)
@@ -92,7 +92,7 @@ fn verb(strategy: Strategy) -> &'static str {
 fn sentence(queue: &QueueName, old: Strategy, new: Option<Strategy>) -> String {
     match new {
         Some(new) => format!(
-            "queue {queue} retries by {new} instead of {old}: workers must call {} when they fail, and no longer {}",
+            "queue {queue} retries by {new} instead of {old}: on failure, workers must call {} instead of {}",
             verb(new),
             verb(old)
         ),
@@ -100,8 +100,8 @@ fn sentence(queue: &QueueName, old: Strategy, new: Option<Strategy>) -> String {
             format!("queue {queue} no longer retries by {old}: the first {} is final", verb(old))
         }
         None => format!(
-            "queue {queue} no longer retries by {old}: workers must call basic.nack with requeue=false when they fail, \
-             which is final, and no longer {}",
+            "queue {queue} no longer retries by {old}: on failure, workers must call basic.nack with requeue=false, \
+             which is final, instead of {}",
             verb(old)
         ),
     }

@@ -1,9 +1,9 @@
 //! The last way of messages whose retries change: there must be one at every moment, and for most of them only one.
 
+use super::super::builder::PlanBuilder;
+use super::super::context::PlanContext;
 use super::super::document::{ChangeKind, PlannedChange};
-use super::super::draft::Draft;
 use super::super::hazard::HazardKind;
-use super::super::situation::Situation;
 use super::leftovers::certain;
 use crate::model::{ArgumentValue, Arguments, Binding, Destination, ExchangeName, Object, ObjectId, QueueName, naming};
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ pub(in super::super) struct Ends {
 }
 
 /// Those of a plan.
-pub(in super::super) fn ends(draft: &Draft, situation: &Situation<'_>) -> Ends {
-    let (live, wanted) = (&situation.current, &situation.wanted.topology);
+pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -> Ends {
+    let (live, wanted) = (&context.current, &context.wanted.topology);
     let mut ends = Ends::default();
     // Every key, the keys of first failures too.
     let takes_all =
         |binding: &Binding| naming::queue_of_over_exchange(&binding.source).filter(|_| binding.routing_key == "#");
-    for change in &draft.changes {
+    for change in &builder.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Delete, Some(Object::Binding(old)), _) => {
                 let is_ladder = |queue: QueueName| wanted.exchanges.contains_key(&naming::first_exchange(&queue));
@@ -43,7 +43,7 @@ pub(in super::super) fn ends(draft: &Draft, situation: &Situation<'_>) -> Ends {
             (ChangeKind::Delete, Some(Object::Exchange(first, _)), _) if change.retires.is_some() => {
                 ends.instead_of_tiers.extend(naming::queue_of_first_exchange(first).and_then(|queue| {
                     let source = naming::switch_of(first);
-                    let destination = live_end(situation, &queue)?.destination.clone();
+                    let destination = live_end(context, &queue)?.destination.clone();
                     let is_there = live.exchanges.contains_key(&source);
                     let (routing_key, arguments) = (String::new(), Arguments::new());
                     is_there.then_some(Binding { source, destination, routing_key, arguments })
@@ -56,10 +56,10 @@ pub(in super::super) fn ends(draft: &Draft, situation: &Situation<'_>) -> Ends {
 }
 
 /// The binding by which a live ladder ends.
-pub(in super::super) fn live_end<'a>(situation: &Situation<'a>, queue: &QueueName) -> Option<&'a Binding> {
+pub(in super::super) fn live_end<'a>(context: &PlanContext<'a>, queue: &QueueName) -> Option<&'a Binding> {
     let (over, key) = (naming::over_exchange(queue), naming::retry_key_pattern(queue)?);
     let is_end = |binding: &&Binding| binding.source == over && binding.routing_key == key;
-    situation
+    context
         .current
         .bindings
         .iter()
@@ -67,35 +67,40 @@ pub(in super::super) fn live_end<'a>(situation: &Situation<'a>, queue: &QueueNam
 }
 
 /// What has to be said of the last way of messages.
-pub(in super::super) fn hazards(draft: &mut Draft, situation: &Situation<'_>) {
-    turned(draft, situation);
-    taken_apart(draft, situation);
+pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    turned(builder, context);
+    taken_apart(builder, context);
 }
 
 /// Dead letters that come while they turn to another exchange: bound to both, and never to none.
-fn turned(draft: &mut Draft, situation: &Situation<'_>) {
-    for family in &situation.wanted.scope.families {
+fn turned(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    for family in &context.wanted.scope.families {
         let queue = &family.queue;
-        let Some(old) = live_end(situation, queue) else { continue };
+        let Some(old) = live_end(context, queue) else { continue };
         let same_way = |new: &&Binding| new.source == old.source && new.routing_key == old.routing_key;
-        let Some(new) = situation.wanted.topology.bindings.iter().find(same_way) else { continue };
+        let Some(new) = context.wanted.topology.bindings.iter().find(same_way) else { continue };
         if new.destination != old.destination {
             let (from, to) = (old.destination.name(), new.destination.name());
             let text = format!(
-                "the dead letters of queue {queue} turn from {from} to {to}: one that comes at that moment goes to both"
+                "the dead-lettered messages of queue {queue} go to {to} instead of {from}: a message that is \
+                 dead-lettered at that moment goes to both"
             );
-            draft.hazard(HazardKind::Duplicates, &situation.address(&ObjectId::Queue(queue.clone())), text, None);
+            builder.hazard(HazardKind::Duplicates, &context.address(&ObjectId::Queue(queue.clone())), text, None);
         }
     }
 }
 
 /// A queue whose dead letters go to a part of retries that are taken apart would lose them: the guard may stay, because
 /// it is said to be somebody else's, but it leads nowhere without the rest.
-fn taken_apart(draft: &mut Draft, situation: &Situation<'_>) {
-    let Situation { current, wanted, .. } = situation;
-    let deleted: BTreeSet<ObjectId> =
-        draft.changes.iter().filter(|change| change.kind == ChangeKind::Delete).filter_map(PlannedChange::id).collect();
-    let going: BTreeSet<QueueName> = draft.changes.iter().filter_map(|change| change.retires.clone()).collect();
+fn taken_apart(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
+    let PlanContext { current, wanted, .. } = context;
+    let deleted: BTreeSet<ObjectId> = builder
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Delete)
+        .filter_map(PlannedChange::id)
+        .collect();
+    let going: BTreeSet<QueueName> = builder.changes.iter().filter_map(|change| change.retires.clone()).collect();
     let goes = |exchange: &ExchangeName| {
         let id = ObjectId::Exchange(exchange.clone());
         let is_wanted = wanted.scope.families.iter().any(|family| family.members.contains(&id));
@@ -110,9 +115,10 @@ fn taken_apart(draft: &mut Draft, situation: &Situation<'_>) {
             continue;
         };
         let text = format!(
-            "the dead letters of {id} go to exchange {exchange}, a part of retries that go: they would be dropped"
+            "the dead-lettered messages of {id} go to exchange {exchange}, which belongs to retired retries: they \
+             would be dropped"
         );
-        let lift = format!("name another exchange for the dead letters of {id}, or keep the retries");
-        draft.block(&situation.address(&id), text, Some(lift));
+        let lift = format!("set another dead-letter exchange for {id}, or keep the retries");
+        builder.block(&context.address(&id), text, Some(lift));
     }
 }

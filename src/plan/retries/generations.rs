@@ -1,13 +1,13 @@
 //! A live tier that would have to change in more than its delay stays as it is and is retired; another generation of it
 //! takes its place: `orders.work.retry.1.5s~2`. So tiers are never in conflict, and never recreated with messages in them.
 
+use super::super::context::PlanContext;
 use super::super::document::Wanted;
-use super::super::situation::Situation;
 use super::super::verdict::{Verdict, verdict};
-use crate::behaviour::as_stored;
 use crate::diff::{Field, fields};
 use crate::model::naming::TierName;
 use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName};
+use crate::rabbitmq::as_stored;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use std::collections::BTreeMap;
 type Generations = BTreeMap<TierName, Vec<u32>>;
 
 /// What is wanted, with the tiers of the generations that fit what is live.
-pub(in super::super) fn adapted<'a>(situation: &Situation<'a>) -> Cow<'a, Wanted> {
-    let wanted = situation.wanted;
+pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Wanted> {
+    let wanted = context.wanted;
     let members = wanted.scope.families.iter().flat_map(|family| &family.members);
     let tiers = members.filter_map(|id| match id {
         ObjectId::Queue(name) => Some(name),
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
     });
     let mut live = Generations::new();
-    for tier in situation.current.queues.keys().filter_map(TierName::parse) {
+    for tier in context.current.queues.keys().filter_map(TierName::parse) {
         live.entry(first_of(&tier)).or_default().push(tier.generation);
     }
     live.values_mut().for_each(|generations| generations.sort_unstable());
     let renamed: BTreeMap<QueueName, QueueName> = tiers
         .filter_map(|name| {
-            let fitting = fitting(situation, &live, name)?;
+            let fitting = fitting(context, &live, name)?;
             (fitting != *name).then(|| (name.clone(), fitting))
         })
         .collect();
@@ -41,25 +41,25 @@ fn first_of(tier: &TierName) -> TierName {
 }
 
 /// The generation that is live and as wanted, or else the first that is not live.
-fn fitting(situation: &Situation<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
-    let wanted = situation.wanted.topology.queues.get(name)?;
+fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
+    let wanted = context.wanted.topology.queues.get(name)?;
     let first = first_of(&TierName::parse(name)?);
     let named = |generation: &u32| TierName { generation: *generation, ..first.clone() }.name();
     let live = live.get(&first).map_or(&[][..], Vec::as_slice);
-    let as_wanted = live.iter().map(named).find(|it| is_equal(situation, it, (name, wanted)));
+    let as_wanted = live.iter().map(named).find(|it| is_equal(context, it, (name, wanted)));
     as_wanted.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
 }
 
 /// Whether the live queue needs no change to be the wanted one, by what the wanted one is called in the spec.
-fn is_equal(situation: &Situation<'_>, name: &QueueName, (called, wanted): (&QueueName, &Queue)) -> bool {
-    let Some(live) = situation.current.queues.get(name) else { return false };
-    let scope = &situation.wanted.scope;
-    let wanted = as_stored(wanted, situation.dialect).into_owned();
+fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, wanted): (&QueueName, &Queue)) -> bool {
+    let Some(live) = context.current.queues.get(name) else { return false };
+    let scope = &context.wanted.scope;
+    let wanted = as_stored(wanted, context.profile).into_owned();
     let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), wanted));
     let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(called, argument));
     fields(&before, &after).iter().all(|change| {
         change.before.is_none() && may_lack(&change.field)
-            || matches!(verdict(change, &before, &after, situation.dialect), Verdict::Equal | Verdict::Unknown)
+            || matches!(verdict(change, &before, &after, context.profile), Verdict::Equal | Verdict::Unknown)
     })
 }
 

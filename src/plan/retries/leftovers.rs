@@ -1,7 +1,7 @@
 //! What is live of retries and not wanted (any more).
 //!
 //! Names alone prove nothing: whoever built retries by hand calls an exchange `orders.retry`, too, and a shop has one for
-//! `orders.return`. So something of the retries must be recognised by what no other has. Only then, or where the spec
+//! `orders.return`. So something of the retries must be recognized by what no other has. Only then, or where the spec
 //! wants the exchange that a binding comes from, the rest is taken as part of them by name.
 
 use super::super::document::Wanted;

@@ -2,7 +2,7 @@
 //!
 //! A tier that is not wanted is taken off the exchange that leads to it, hands back what waits in it, and is deleted when
 //! it has run empty, never before: a retirement that an apply does not finish is shown by the next plan and finished by
-//! the next apply. The exchanges go after the last tier. What is retired is no "undeclared" object, whoever owns it.
+//! the next apply. The exchanges go after the last tier. What is retired is no "unmanaged" object, whoever owns it.
 
 mod contract;
 mod ends;
@@ -11,11 +11,11 @@ mod leftovers;
 mod switches;
 
 use super::QueueActivity;
+use super::builder::PlanBuilder;
+use super::context::PlanContext;
 use super::document::{ChangeKind, Options, Wanted};
-use super::draft::Draft;
 use super::hazard::HazardKind;
 use super::recreate;
-use super::situation::Situation;
 use crate::diff::DeleteReason;
 use crate::model::count::number;
 use crate::model::naming::{self, TierName};
@@ -37,62 +37,64 @@ pub(super) fn is_any_left(current: &Topology, wanted: &Wanted) -> bool {
     !leftovers(&Sides { current, wanted, untouchable: &BTreeSet::new() }).is_empty()
 }
 
-/// Plans to retire what is left over of the retries of queues; takes it out of what is `removed` or undeclared.
+/// Plans to retire what is left over of the retries of queues; takes it out of what is `removed` or unmanaged.
 pub(super) fn retire(
-    draft: &mut Draft,
-    situation: &Situation<'_>,
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
     options: &Options,
     removals: &mut Vec<(Object, DeleteReason)>,
 ) {
-    let Situation { current, wanted, untouchable, .. } = *situation;
+    let PlanContext { current, wanted, untouchable, .. } = *context;
     let foreign = leftovers::of_others(current, wanted);
-    removals.retain(|(object, reason)| *reason != DeleteReason::Undeclared || !foreign.contains(&object.id()));
+    removals.retain(|(object, reason)| *reason != DeleteReason::Unmanaged || !foreign.contains(&object.id()));
     for (queue, left) in leftovers(&Sides { current, wanted, untouchable }) {
         let is_declared = wanted.topology.queues.contains_key(&queue);
         let is_removed = wanted.scope.removed.contains(&ObjectId::Queue(queue.clone()));
         let is_retired = is_declared || is_removed || options.prune.contains(&ObjectKind::Queue);
-        // With a live queue that is undeclared and stays, its retries stay, and the queue stands for them.
+        // With a live queue that is unmanaged and stays, its retries stay, and the queue stands for them.
         if is_retired || current.queues.contains_key(&queue) {
             removals.retain(|(object, _)| !left.contains(&object.id()));
         }
         if is_retired {
-            retire_family(draft, situation, &queue, &left);
+            retire_family(builder, context, &queue, &left);
         }
     }
 }
 
-fn retire_family(draft: &mut Draft, situation: &Situation<'_>, queue: &QueueName, left: &BTreeSet<ObjectId>) {
+fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &QueueName, left: &BTreeSet<ObjectId>) {
     for id in left {
-        let Some(object) = situation.current.object(id) else { continue };
-        let address = situation.address(id);
-        if id.name().is_some_and(|name| situation.wanted.scope.protects(name)) {
-            draft.note(
+        let Some(object) = context.current.object(id) else { continue };
+        let address = context.address(id);
+        if id.name().is_some_and(|name| context.wanted.scope.protects(name)) {
+            builder.note(
                 &address,
-                format!("{id} is no longer needed for the retries of {queue}, and protected: it stays"),
+                format!("{id} is no longer needed for the retries of {queue}, but it is protected: topo keeps it"),
             );
             continue;
         }
         if let ObjectId::Exchange(_) = id {
             let is_foreign = |binding: &&crate::model::Binding| !left.contains(&ObjectId::Binding((*binding).clone()));
-            let foreign = recreate::bindings_of(situation, id).filter(is_foreign).count();
+            let foreign = recreate::bindings_of(context, id).filter(is_foreign).count();
             if foreign > 0 {
                 let bindings = if foreign == 1 { "a binding".to_owned() } else { format!("{foreign} bindings") };
-                let text =
-                    format!("{id} is no longer needed for the retries of {queue}, and {bindings} of others go with it");
-                draft.hazard(HazardKind::RoutingGap, &address, text, None);
+                let text = format!(
+                    "{id} is no longer needed for the retries of {queue}; deleting it also deletes {bindings} \
+                             of other owners"
+                );
+                builder.hazard(HazardKind::RoutingGap, &address, text, None);
             }
         }
-        let live = situation.live(id);
+        let live = context.live(id);
         if let ObjectId::Queue(name) = id
             && let Some(text) = what_waits(name, live)
         {
-            draft.note(&address, text);
+            builder.note(&address, text);
         }
-        let mut planned = situation.change(ChangeKind::Delete, Some(object), None);
+        let mut planned = context.change(ChangeKind::Delete, Some(object), None);
         planned.live = live.cloned();
         planned.reason = Some(DeleteReason::Retired);
         planned.retires = Some(queue.clone());
-        draft.changes.push(planned);
+        builder.changes.push(planned);
     }
 }
 
@@ -105,27 +107,25 @@ fn what_waits(name: &QueueName, live: Option<&QueueActivity>) -> Option<String> 
         Some(0) => return None,
         Some(1) => "1 message waits in it, and comes back".to_owned(),
         Some(messages) => format!("{} messages wait in it, and come back", number(messages)),
-        None => "what waits in it comes back".to_owned(),
+        None => "the messages in it come back".to_owned(),
     };
     Some(format!("{held}{within}; it is deleted when it is empty, by this apply or the next"))
 }
 
 /// How many messages wait in the tiers of a live queue; `None` where the broker does not say.
-pub(super) fn waiting(situation: &Situation<'_>, queue: &QueueName) -> Option<u64> {
-    let tiers =
-        situation.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
-    tiers.map(|(name, _)| situation.live(&ObjectId::Queue(name.clone()))?.messages).sum()
+pub(super) fn waiting(context: &PlanContext<'_>, queue: &QueueName) -> Option<u64> {
+    let tiers = context.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
+    tiers.map(|(name, _)| context.live(&ObjectId::Queue(name.clone()))?.messages).sum()
 }
 
 /// What a message waits in the live tiers of a queue, in milliseconds, one a retry; `None` where one is missing.
-pub(super) fn live_delays(situation: &Situation<'_>, queue: &QueueName) -> Option<Vec<i64>> {
+pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Option<Vec<i64>> {
     let is_bound = |name: &&QueueName| {
         let into =
             |binding: &crate::model::Binding| matches!(&binding.destination, Destination::Queue(it) if it == *name);
-        situation.current.bindings.iter().any(into)
+        context.current.bindings.iter().any(into)
     };
-    let tiers =
-        situation.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
+    let tiers = context.current.queues.iter().filter(|(name, live)| queue_of_tier(name, live).as_ref() == Some(queue));
     let tiers = tiers.map(|(name, _)| name).filter(is_bound).filter_map(TierName::parse);
     let delays: BTreeMap<u32, i64> = tiers.map(|tier| (tier.number, tier.delay)).collect();
     let is_whole = !delays.is_empty() && delays.keys().zip(1..).all(|(number, expected)| *number == expected);
@@ -134,12 +134,12 @@ pub(super) fn live_delays(situation: &Situation<'_>, queue: &QueueName) -> Optio
 
 /// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue
 /// and its policy. Half of it would lose messages, or send them two ways.
-pub(super) fn families(draft: &Draft, wanted: &Wanted) -> Vec<BTreeSet<ObjectId>> {
+pub(super) fn families(builder: &PlanBuilder, wanted: &Wanted) -> Vec<BTreeSet<ObjectId>> {
     let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for family in wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
         families.entry(&family.queue).or_default().extend(family.members.iter().cloned());
     }
-    for change in &draft.changes {
+    for change in &builder.changes {
         if let Some(queue) = &change.retires {
             families.entry(queue).or_default().extend(change.id());
         }

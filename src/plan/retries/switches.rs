@@ -5,8 +5,8 @@
 //! that does not know. Unbinding the old tier then is the moment. Then the new tier is bound to the exchange itself, and
 //! taken off the switch: as both lead to the same queue, nothing is in it twice.
 
+use super::super::builder::PlanBuilder;
 use super::super::document::ChangeKind;
-use super::super::draft::Draft;
 use super::leftovers::is_tier;
 use crate::model::{Binding, Object, naming};
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ pub(in super::super) struct Switch {
 }
 
 /// Those of a plan.
-pub(in super::super) fn switches(draft: &Draft) -> Vec<Switch> {
+pub(in super::super) fn switches(builder: &PlanBuilder) -> Vec<Switch> {
     let mut retired: BTreeMap<(_, _), &Binding> = BTreeMap::new();
     let mut made: Vec<&Binding> = Vec::new();
-    for change in &draft.changes {
+    for change in &builder.changes {
         match (change.kind, &change.before, &change.after, &change.retires) {
             (ChangeKind::Delete, Some(Object::Binding(old)), _, Some(queue)) if is_tier(queue, &old.destination) => {
                 retired.insert((&old.source, &old.routing_key), old);

@@ -5,25 +5,25 @@
 //! validates on a fresh declare only: of a live exchange the broker would answer 204 to what it refuses of a new one.
 
 use super::Verdict;
-use crate::behaviour::declare::{holds_null, is_known_type};
-use crate::behaviour::{Dialect, refusals};
 use crate::diff::{Field, FieldChange};
 use crate::model::known_arguments::KnownExchangeArgument;
 use crate::model::{ArgumentValue, Exchange, Object};
+use crate::rabbitmq::declare::{holds_null, is_known_type};
+use crate::rabbitmq::{BrokerProfile, refusals};
 
 /// `object` is the wanted exchange.
 pub(super) fn verdict(
     change: &FieldChange,
     live: &Exchange,
     (wanted, object): (&Exchange, &Object),
-    dialect: &Dialect,
+    profile: &BrokerProfile,
 ) -> Verdict {
     match &change.field {
         // Looked at before anything else: "unknown exchange type".
-        Field::Type if !is_known_type(&wanted.kind, dialect) => Verdict::Invalid,
+        Field::Type if !is_known_type(&wanted.kind, profile) => Verdict::Invalid,
         // The request is refused before it is compared: `null_not_allowed`.
         Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
-        Field::Argument(name) if change.after.is_some() && is_refused(name, object, dialect) => Verdict::Invalid,
+        Field::Argument(name) if change.after.is_some() && is_refused(name, object, profile) => Verdict::Invalid,
         Field::Argument(name) => match KnownExchangeArgument::named(name) {
             Some(_) if is_compared(name, live) => Verdict::Conflict,
             Some(known) if known.is_read_by(&live.kind) || known.is_read_by(&wanted.kind) => Verdict::Drift,
@@ -55,9 +55,9 @@ fn is_compared(name: &str, live: &Exchange) -> bool {
 
 /// Whether a fresh declare of the wanted exchange is refused because of that argument. Two that exclude each other are to
 /// blame alike.
-fn is_refused(name: &str, object: &Object, dialect: &Dialect) -> bool {
+fn is_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);
-    let refused = refusals(object, dialect);
+    let refused = refusals(object, profile);
     refused.iter().any(|refusal| refusal.subject == name)
         || refused.iter().any(|refusal| is_of_pair(&refusal.subject) && has_both(object))
 }

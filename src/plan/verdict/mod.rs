@@ -17,9 +17,9 @@ mod sentence;
 
 pub use sentence::{sentence, unknown_type};
 
-use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
 use crate::model::Object;
+use crate::rabbitmq::BrokerProfile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -56,11 +56,11 @@ impl fmt::Display for Verdict {
 }
 
 /// The verdict on one field that differs between a live object and a wanted one.
-pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> Verdict {
+pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> Verdict {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), dialect),
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), profile),
         (Object::Exchange(_, live), Object::Exchange(_, wanted)) => {
-            exchange::verdict(change, live, (wanted, after), dialect)
+            exchange::verdict(change, live, (wanted, after), profile)
         }
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
             Verdict::InPlace
@@ -70,25 +70,25 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, dialect: &
 
 /// Whether the broker would refuse to declare the existing object as it is wanted because of this field. That is so of
 /// every conflict, and of what is invalid where the broker compares before it checks.
-pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, dialect: &Dialect) -> bool {
+pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, dialect),
+        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, profile),
         (Object::Exchange(_, live), Object::Exchange(..)) => exchange::is_refused_again(change, live),
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
-            verdict(change, before, after, dialect) == Verdict::Conflict
+            verdict(change, before, after, profile) == Verdict::Conflict
         }
     }
 }
 
 /// The order in which the broker looks at the fields of a live object: it names the first mismatch only.
-pub fn rank(field: &Field, before: &Object, dialect: &Dialect) -> (usize, usize) {
+pub fn rank(field: &Field, before: &Object, profile: &BrokerProfile) -> (usize, usize) {
     match field {
         Field::Type => (0, 0),
         Field::Durable => (1, 0),
         Field::AutoDelete => (2, 0),
         Field::Internal => (3, 0),
         Field::Argument(name) => match before {
-            Object::Queue(_, live) => (4, queue::position(name, live, dialect)),
+            Object::Queue(_, live) => (4, queue::position(name, live, profile)),
             Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Binding(_) => (4, 0),
         },
         Field::Pattern => (5, 0),
@@ -115,8 +115,8 @@ mod tests {
 
     fn verdicts(before: &[(&str, ArgumentValue)], after: &[(&str, ArgumentValue)], version: &str) -> Vec<Verdict> {
         let (before, after) = (queue(before), queue(after));
-        let dialect = Dialect::of(version.parse().unwrap());
-        fields(&before, &after).iter().map(|change| verdict(change, &before, &after, &dialect)).collect()
+        let profile = BrokerProfile::of(version.parse().unwrap());
+        fields(&before, &after).iter().map(|change| verdict(change, &before, &after, &profile)).collect()
     }
 
     #[test]
@@ -150,11 +150,11 @@ mod tests {
     #[test]
     fn a_type_that_is_not_said_is_the_default() {
         let (bare, classic) = (queue(&[]), queue(&[("x-queue-type", "classic".into())]));
-        let mut dialect = Dialect::of("4.0.5".parse().unwrap());
+        let mut profile = BrokerProfile::of("4.0.5".parse().unwrap());
         let change = fields(&classic, &bare).remove(0);
-        assert_eq!(verdict(&change, &classic, &bare, &dialect), Verdict::Equal);
-        dialect.default_queue_type = Some("quorum".to_owned());
-        assert_eq!(verdict(&change, &classic, &bare, &dialect), Verdict::Conflict);
+        assert_eq!(verdict(&change, &classic, &bare, &profile), Verdict::Equal);
+        profile.default_queue_type = Some("quorum".to_owned());
+        assert_eq!(verdict(&change, &classic, &bare, &profile), Verdict::Conflict);
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
                 queue(&[name.clone(), ("x-expires", 1.into()), ("x-dead-letter-exchange", "a".into())]),
                 queue(&[name, ("x-expires", 2.into()), ("x-dead-letter-exchange", "b".into())]),
             );
-            let dialect = Dialect::of(version.parse().unwrap());
-            let rank = |field: &Field| rank(field, &before, &dialect);
+            let profile = BrokerProfile::of(version.parse().unwrap());
+            let rank = |field: &Field| rank(field, &before, &profile);
             fields(&before, &after).into_iter().map(|change| change.field).min_by_key(rank).unwrap().to_string()
         };
         assert_eq!(first("classic", "4.0.5"), "x-expires");
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn the_sentence_is_the_brokers() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
-        let dialect = Dialect::of("3.10.8".parse().unwrap());
-        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &dialect);
+        let profile = BrokerProfile::of("3.10.8".parse().unwrap());
+        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &profile);
         assert_eq!(
             text,
             "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"

@@ -3,12 +3,12 @@
 use super::erlang::printed;
 use super::exchange::atom;
 use super::queue::as_compared;
-use crate::behaviour::Dialect;
 use crate::diff::{Field, FieldChange};
 use crate::model::{ArgumentValue, Object, VhostName};
+use crate::rabbitmq::BrokerProfile;
 
 /// The sentence that an application gets which declares the object as `after` says: the broker's own, word for word.
-pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialect: &Dialect) -> String {
+pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, profile: &BrokerProfile) -> String {
     let (kind, name) = match object {
         Object::Queue(name, _) => ("queue", name.as_str()),
         Object::Exchange(name, _) => ("exchange", name.as_str()),
@@ -17,7 +17,7 @@ pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, dialec
     };
     let compared = |value: &Option<ArgumentValue>| {
         value.as_ref().map(|value| match change.field.argument() {
-            Some(name) => as_compared(name, value, dialect).into_owned(),
+            Some(name) => as_compared(name, value, profile).into_owned(),
             None => value.clone(),
         })
     };

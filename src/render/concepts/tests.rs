@@ -4,7 +4,7 @@ use super::*;
 use crate::diff::DeleteReason;
 use crate::lint::RULES;
 use crate::model::OnConflict;
-use crate::plan::{ChangeKind, HazardKind, WayKind};
+use crate::plan::{ChangeKind, HazardKind, ResolutionKind};
 use crate::spec::{code_page, key_page};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -56,11 +56,13 @@ fn every_word_of_a_plan_is_explained() {
     };
     let reason = |reason| match reason {
         DeleteReason::Removed => "removed",
-        DeleteReason::Undeclared => "undeclared",
+        DeleteReason::Unmanaged => "unmanaged",
         DeleteReason::Retired => "retired",
     };
-    let way = |kind: WayKind| match kind {
-        WayKind::Keep | WayKind::Policy | WayKind::Rename | WayKind::Recreate => kind.as_str(),
+    let way = |kind: ResolutionKind| match kind {
+        ResolutionKind::Keep | ResolutionKind::Policy | ResolutionKind::Rename | ResolutionKind::Recreate => {
+            kind.as_str()
+        }
     };
     let how = |how: OnConflict| match how {
         OnConflict::Refuse | OnConflict::IfEmpty | OnConflict::Migrate | OnConflict::Discard => how.as_str(),
@@ -70,8 +72,10 @@ fn every_word_of_a_plan_is_explained() {
     let words = changes
         .map(change)
         .into_iter()
-        .chain([DeleteReason::Removed, DeleteReason::Undeclared, DeleteReason::Retired].map(reason))
-        .chain([WayKind::Keep, WayKind::Policy, WayKind::Rename, WayKind::Recreate].map(way))
+        .chain([DeleteReason::Removed, DeleteReason::Unmanaged, DeleteReason::Retired].map(reason))
+        .chain(
+            [ResolutionKind::Keep, ResolutionKind::Policy, ResolutionKind::Rename, ResolutionKind::Recreate].map(way),
+        )
         .chain([OnConflict::Refuse, OnConflict::IfEmpty, OnConflict::Migrate, OnConflict::Discard].map(how))
         .chain(HazardKind::ALL.map(HazardKind::as_str))
         .chain(RULES.iter().map(|rule| rule.name));

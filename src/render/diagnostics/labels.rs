@@ -1,4 +1,4 @@
-//! The few words beside an underline, where the screen is too narrow for them: they are notes below then.
+//! Places the labels of underlines. Where the terminal is too narrow, they become notes below.
 
 use super::{Part, margin};
 use crate::render::style::columns;

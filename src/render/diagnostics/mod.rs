@@ -209,26 +209,25 @@ mod tests {
                     bindings:\n      - {exchange: ordres, routingKey: x}\n    maxPriority: 5\n";
         assert_eq!(
             rendered(&[text]),
-            r#"error[undeclared]: the source of this binding is exchange `ordres`, which is neither declared nor
-                   external
+            r#"error[undeclared]: the source of this binding, exchange `ordres`, is not declared
  --> a.yaml:9:20
   |
 9 |       - {exchange: ordres, routingKey: x}
   |                    ^^^^^^ no such exchange
   |
-  = help: did you mean `orders`? Otherwise declare it under `exchanges:`, or mark it there with
-          `external: true`
+  = help: did you mean `orders`? Otherwise, declare it under `exchanges:`; add `external: true`
+          there if it is managed elsewhere
 
-error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
+error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
   --> a.yaml:10:5
    |
  7 |     type: quorum
-   |     ---- its type is said here
+   |     ---- the type is set here
 ...
 10 |     maxPriority: 5
    |     ^^^^^^^^^^^
    |
-   = help: only queues of type `classic` take it
+   = help: only queues of type `classic` support it
 "#
         );
     }
@@ -249,8 +248,8 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
 4 |   wörk: {type: quorum}
   |   ---- first here
   |
-  = help: keep one of the two: files that name the same vhost are merged; keep variants in separate
-          folders, or use `${NAME}` variables
+  = help: keep one of the two: topo merges all files of a vhost; keep variants in separate folders,
+          or use `${NAME}` variables
 "#
         );
     }
@@ -279,9 +278,9 @@ error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPrio
     fn an_empty_file_has_a_name() {
         assert_eq!(
             rendered(&[""]),
-            r#"error[empty]: `a.yaml` says nothing
+            r#"error[empty]: `a.yaml` is empty
  --> a.yaml
-  = help: a spec starts with `version: 1` and `vhost: NAME`
+  = help: start the spec with `version: 1` and `vhost: NAME`
 "#
         );
     }

@@ -1,8 +1,8 @@
-//! A picture as DOT, for Graphviz and all that reads its files.
+//! Renders a graph as DOT, for Graphviz and compatible tools.
 
 use super::palette::{self, UNCHANGED};
 use super::words::{below, described, heading, labels, mark_of_turn, name, signed, told, told_of, turn};
-use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::fmt::Write;
 const LONGEST: usize = 40;
 
 /// The picture.
-pub fn dot(picture: &Picture) -> String {
+pub fn dot(picture: &Graph) -> String {
     let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "digraph topology {{");
     writer
@@ -46,7 +46,7 @@ impl Writer {
         format!("n{}", self.ids)
     }
 
-    fn vhost(&mut self, vhost: &VhostPicture) {
+    fn vhost(&mut self, vhost: &VhostGraph) {
         let ids: Vec<String> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };
@@ -101,7 +101,7 @@ impl Writer {
         id
     }
 
-    fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostPicture) {
+    fn arrow(&mut self, from: &str, to: &str, arrow: &Arrow, vhost: &VhostGraph) {
         self.marks.extend(arrow.mark);
         let said = labels(&arrow.labels, LONGEST);
         self.line((from, to), (arrow.kind, false), arrow.mark, &said, &told_of(arrow, vhost));

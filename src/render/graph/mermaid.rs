@@ -1,8 +1,8 @@
-//! A picture as Mermaid, which GitHub and GitLab draw in Markdown.
+//! Renders a graph as Mermaid, which GitHub and GitLab draw in Markdown.
 
 use super::palette::{self, PAINTS};
 use super::words::{below, cells, described, heading, labels, mark_of_turn, name, shortened, signed, turn};
-use crate::picture::{Arrow, ArrowKind, Kind, Mark, Node, Picture, VhostPicture};
+use crate::graph::{Arrow, ArrowKind, Graph, Kind, Mark, Node, VhostGraph};
 use crate::render::style::clean;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub const MOST_ARROWS: usize = 500;
 pub const MOST_CHARACTERS: usize = 50_000;
 
 /// The picture, and how many arrows it has.
-pub fn mermaid(picture: &Picture) -> (String, usize) {
+pub fn mermaid(picture: &Graph) -> (String, usize) {
     let mut writer = Writer { is_plan: picture.is_plan, ..Writer::default() };
     let _ = writeln!(writer.text, "flowchart LR");
     let _ = writeln!(writer.text, "  accTitle: {}", plain("RabbitMQ topology"));
@@ -55,7 +55,7 @@ impl Writer {
         format!("n{}", self.ids)
     }
 
-    fn vhost(&mut self, vhost: &VhostPicture) {
+    fn vhost(&mut self, vhost: &VhostGraph) {
         let ids: Vec<String> = vhost.nodes.iter().map(|node| self.node(node)).collect();
         for arrow in &vhost.arrows {
             let (Some(from), Some(to)) = (ids.get(arrow.from), ids.get(arrow.to)) else { continue };

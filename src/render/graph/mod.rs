@@ -1,5 +1,5 @@
-//! Pictures as text: Mermaid for Markdown, DOT for Graphviz, SVG as it is. One file a format; what they have in common is
-//! here.
+//! Renders graphs as text: Mermaid for Markdown, DOT for Graphviz, and SVG. Each format has one file; this module holds
+//! the common parts.
 
 pub mod dot;
 pub mod json;

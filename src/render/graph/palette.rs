@@ -1,7 +1,7 @@
-//! The colours and the strokes of pictures, the same in each format. What a colour says, a word, a sign or a stroke says,
-//! too.
+//! The colors and strokes of graphs, the same in each format. A word, a sign or a stroke repeats the meaning of each
+//! color.
 
-use crate::picture::{ArrowKind, Kind, Mark, Node};
+use crate::graph::{ArrowKind, Kind, Mark, Node};
 
 /// What a box is filled and drawn with, and what is written in it.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
-//! What is written in pictures: names that fit, what is left out of them, and what a pointer shows.
+//! Words in graphs: shortened names, labels and tooltips.
 
+use crate::graph::{Arrow, Graph, Label, Mark, Node, Retries, Tier, VhostGraph};
 use crate::model::count::number;
-use crate::picture::{Arrow, Label, Mark, Node, Picture, Retries, Tier, VhostPicture};
 use crate::render::style::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -100,13 +100,13 @@ pub(super) fn below(node: &Node) -> String {
 /// All that is known of a box, a line each.
 pub(super) fn told(node: &Node) -> Vec<String> {
     let mut lines = vec![clean(&node.name), below(node)];
-    lines.extend(node.is_copy.then(|| "drawn elsewhere, too".to_owned()));
+    lines.extend(node.is_copy.then(|| "also drawn elsewhere".to_owned()));
     lines.extend(node.mark.map(|mark| mark.as_str().to_owned()));
     if let Some(retries) = &node.retries {
         lines.extend(retries.tiers.iter().map(|tier| signed(tier.mark, &format!("tier {}", clean(&tier.name)))));
     }
     if !node.alike.is_empty() {
-        lines.push(format!("{} that are alike:", node.alike.len()));
+        lines.push(format!("{} similar objects:", node.alike.len()));
         lines.extend(node.alike.iter().map(|name| clean(name)));
     }
     lines.extend(node.at.as_deref().map(clean));
@@ -144,7 +144,7 @@ pub(super) fn labels(labels: &[Label], most: usize) -> Vec<String> {
 }
 
 /// All that is known of an arrow, a line each.
-pub(super) fn told_of(arrow: &Arrow, vhost: &VhostPicture) -> Vec<String> {
+pub(super) fn told_of(arrow: &Arrow, vhost: &VhostGraph) -> Vec<String> {
     let name = |place: usize| vhost.nodes.get(place).map_or_else(String::new, |node| clean(&node.name));
     let mut lines = vec![format!("{} → {}", name(arrow.from), name(arrow.to)), arrow.kind.as_str().to_owned()];
     lines.extend(arrow.mark.map(|mark| mark.as_str().to_owned()));
@@ -153,7 +153,7 @@ pub(super) fn told_of(arrow: &Arrow, vhost: &VhostPicture) -> Vec<String> {
 }
 
 /// `vhost shop: 3 exchanges, 12 queues`: what will be there, and is this spec's.
-pub(super) fn heading(vhost: &VhostPicture) -> String {
+pub(super) fn heading(vhost: &VhostGraph) -> String {
     let (mut exchanges, mut queues) = (0, 0);
     let is_counted = |node: &&Node| !node.is_copy && !node.kind.is_foreign() && node.mark != Some(Mark::Deleted);
     for node in vhost.nodes.iter().filter(is_counted) {
@@ -169,10 +169,10 @@ pub(super) fn heading(vhost: &VhostPicture) -> String {
 }
 
 /// The whole picture in one line, for those who do not see it.
-pub(super) fn described(picture: &Picture) -> String {
+pub(super) fn described(picture: &Graph) -> String {
     let parts: Vec<String> = picture.vhosts.iter().map(heading).collect();
     let what =
-        if picture.is_plan { "What a plan does to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
+        if picture.is_plan { "Changes of a plan to the RabbitMQ topology of" } else { "The RabbitMQ topology of" };
     format!("{what} {}", parts.join("; "))
 }
 

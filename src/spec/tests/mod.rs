@@ -103,9 +103,9 @@ fn the_example_of_the_design_is_read() {
     let work = &spec.queues[&QueueName::new("orders.work")];
     assert_eq!(work.arguments["x-message-ttl"].value, ArgumentValue::Integer(5_400_000));
     let retry = work.retry.as_ref().unwrap();
-    assert_eq!((retry.max_retries.value, retry.max_retries.said_by), (5, SaidBy::Itself));
+    assert_eq!((retry.max_retries.value, retry.max_retries.set_by), (5, SetBy::Itself));
     assert_eq!(retry.delays(), [2000, 4000, 8000, 16_000, 32_000]);
-    assert_eq!(work.queue_type.as_ref().map(|it| (it.value, it.said_by)), Some((QueueType::Quorum, SaidBy::Itself)));
+    assert_eq!(work.queue_type.as_ref().map(|it| (it.value, it.set_by)), Some((QueueType::Quorum, SetBy::Itself)));
     let audit = &spec.queues[&QueueName::new("orders.audit")];
     assert_eq!(audit.arguments["x-max-age"].value, ArgumentValue::Text("7D".to_owned()));
     assert_eq!(audit.dead_letter, None, "a stream takes no default dead letter");
@@ -140,17 +140,17 @@ policies:
 "##;
     let found = parse_one(text).expect_err("ten errors").to_string();
     let expected = "\
-4:18: error[wrong-value]: there are no exchanges of type `topik`
-5:25: error[unknown-key]: an exchange has no key `durabel`
-7:3: error[name]: \"amq.mine\" cannot be the name of an object: names that start with `amq.` are the broker's own
-10:64: error[undeclared]: the source of this binding is exchange `ordres`, which is neither declared nor external
-11:16: error[number-as-text]: `maxLength` is text that holds a number
+4:18: error[wrong-value]: unknown exchange type `topik`
+5:25: error[unknown-key]: unknown key `durabel` in an exchange
+7:3: error[name]: invalid object name \"amq.mine\": names that start with `amq.` are reserved for the broker
+10:64: error[undeclared]: the source of this binding, exchange `ordres`, is not declared
+11:16: error[number-as-text]: expected a number for `maxLength`, found the string \"5\"
 12:17: error[wrong-type]: expected a duration such as `30s` for `messageTtl`, found the string \"30sec\"
-13:5: error[wrong-queue-type]: queue `work` is a quorum queue, which takes no `maxPriority`
-14:17: error[undeclared]: `dead` is no entry of `deadLetterQueues`
-15:12: error[undeclared]: `standard` is no entry of `retryPolicies`
+13:5: error[wrong-queue-type]: quorum queue `work` does not support `maxPriority`
+14:17: error[undeclared]: dead-letter queue `dead` is not declared
+15:12: error[undeclared]: retry policy `standard` is not declared
 16:3: error[missing-key]: queue `idle` has no `type`
-18:32: error[unknown-key]: a policy has no key `maxLenght`
+18:32: error[unknown-key]: unknown key `maxLenght` in a policy
 ";
     assert_eq!(found, expected);
 }
@@ -166,7 +166,7 @@ fn several_documents_and_files_are_merged() {
     let specs = parse(&files, &Variables::new()).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     assert_eq!(specs.iter().map(|spec| spec.vhost.value.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let queue_type = specs[0].queues[&"q".into()].queue_type.clone();
-    assert_eq!(queue_type.map(|it| (it.value, it.said_by)), Some((QueueType::Quorum, SaidBy::Vhost)));
+    assert_eq!(queue_type.map(|it| (it.value, it.set_by)), Some((QueueType::Quorum, SetBy::Vhost)));
 }
 
 #[test]
@@ -193,14 +193,17 @@ fn a_key_and_its_argument_are_one_thing() {
     assert_eq!(read.queues[&"q".into()].arguments["x-message-ttl"].value, 30_000.into());
     assert_eq!(
         errors(&queue("messageTtl: 1s, arguments: {x-message-ttl: 1000}")),
-        "3:56: error[said-twice]: `messageTtl` is said twice: as a key and as the argument `x-message-ttl`\n"
+        "3:56: error[said-twice]: `messageTtl` is set twice: as a key and as the argument `x-message-ttl`\n"
     );
-    assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is said twice"));
+    assert!(errors(&queue("arguments: {x-queue-type: quorum}")).contains("`type` is set twice"));
     assert!(errors(&queue("arguments: {messageTtl: 5}")).contains("`messageTtl` is a key of the queue"));
-    assert!(errors(&queue("arguments: {x-dead-letter-routing-key: a}")).contains("without `x-dead-letter-exchange`"));
+    assert!(
+        errors(&queue("arguments: {x-dead-letter-routing-key: a}"))
+            .contains("refuses `x-dead-letter-routing-key` without")
+    );
     assert!(errors(&queue("arguments: {x-a: ~}")).contains("expected a value for `x-a`, found nothing"));
     assert_eq!(hints(&queue("x-message-ttl: 5")), ["did you mean `messageTtl`?"]);
-    assert!(errors("policies: {p: {pattern: a, definition: {maxLength: 1, max-length: 2}}}\n").contains("said twice"));
+    assert!(errors("policies: {p: {pattern: a, definition: {maxLength: 1, max-length: 2}}}\n").contains("set twice"));
     assert!(errors("policies: {p: {pattern: a, definition: {maxPriority: 1}}}\n").contains("a policy cannot set"));
 }
 
@@ -212,22 +215,22 @@ fn defaults_hold_where_the_type_carries_them() {
          deadLetterQueues: {dead: {}}\n",
     );
     let limit = |name: &str| {
-        read.queues[&name.into()].arguments.get("x-delivery-limit").map(|it| (it.value.clone(), it.said_by))
+        read.queues[&name.into()].arguments.get("x-delivery-limit").map(|it| (it.value.clone(), it.set_by))
     };
-    assert_eq!(limit("a"), Some((3.into(), SaidBy::Defaults)));
+    assert_eq!(limit("a"), Some((3.into(), SetBy::Defaults)));
     assert_eq!((limit("b"), limit("c")), (None, None));
-    assert_eq!(limit("d"), Some((9.into(), SaidBy::Itself)));
+    assert_eq!(limit("d"), Some((9.into(), SetBy::Itself)));
     assert_eq!(read.queues[&"b".into()].dead_letter.as_ref().map(|it| &it.value), Some(&DeadLetter::Nowhere));
     assert_eq!(read.dead_letter_queues[&"dead".into()].queue.dead_letter, None);
     let durable = errors("queues: {q: {type: quorum, durable: false, autoDelete: true}}\n");
-    assert!(durable.contains("which must be durable") && durable.contains("cannot be deleted automatically"));
+    assert!(durable.contains("must be durable") && durable.contains("cannot be auto-delete"));
 }
 
 #[test]
 fn external_objects_say_nothing_else() {
     assert_eq!(
         errors("exchanges: {e: {external: true, type: topic, bindings: [{exchange: amq.topic}]}}\n"),
-        "3:33: error[external]: exchange `e` is external, so `type` cannot be said of it\n"
+        "3:33: error[external]: exchange `e` is external, so `type` cannot be set\n"
     );
     let read = spec("queues: {amq.gen-x: {external: true, bindings: [{exchange: amq.topic}]}}\n");
     let destinations: Vec<_> = read.bindings.keys().map(|binding| &binding.destination).collect();
@@ -238,8 +241,8 @@ fn external_objects_say_nothing_else() {
 fn names_and_keys_have_limits() {
     let long = "a".repeat(256);
     assert!(errors(&format!("exchanges: {{{long}: {{type: topic}}}}\n")).contains("it has 256 bytes"));
-    assert!(errors("exchanges: {topo.lock: {type: topic}}\n").contains("are what topo gives to its own objects"));
-    assert!(errors("exchanges: {\"a\\nb\": {type: topic}}\n").contains("it holds a line break or a NUL"));
+    assert!(errors("exchanges: {topo.lock: {type: topic}}\n").contains("are reserved for topo"));
+    assert!(errors("exchanges: {\"a\\nb\": {type: topic}}\n").contains("it contains a line break or a NUL"));
     assert!(errors("exchanges: {\"\": {type: topic}}\n").contains("it is empty"));
     for key in ["\"null\"", "undefined"] {
         let found = errors(&format!(
@@ -262,7 +265,7 @@ fn references_need_a_declaration() {
     );
     assert!(
         errors("queues: {q: {type: quorum, deadLetter: {exchange: dlx}}}\n")
-            .contains("the dead-letter exchange of queue `q` is exchange `dlx`")
+            .contains("the dead-letter exchange of queue `q`, exchange `dlx`, is not declared")
     );
     assert!(
         hints("queues: {q: {type: quorum, deadLetter: w}, w: {type: quorum}}\n")[0]
@@ -270,7 +273,9 @@ fn references_need_a_declaration() {
     );
     assert_eq!(
         hints("exchanges: {orders: {type: topic}}\nqueues: {q: {type: quorum, bindings: [{exchange: ordres}]}}\n"),
-        ["did you mean `orders`? Otherwise declare it under `exchanges:`, or mark it there with `external: true`"]
+        [
+            "did you mean `orders`? Otherwise, declare it under `exchanges:`; add `external: true` there if it is managed elsewhere"
+        ]
     );
     assert!(
         errors("policies: {p: {pattern: a, definition: {deadLetterExchange: dlx}}}\n")
@@ -289,7 +294,7 @@ fn removed_and_ignored_objects_are_not_declared() {
     let removed = errors(
         "removed: {queues: [q], bindings: [{source: gone, destination: q2}], exchanges: [gone]}\nqueues: {q: {type: quorum}, q2: {type: quorum}}\n",
     );
-    assert_eq!(removed, "3:20: error[removed-and-declared]: queue `q` is both declared and to be removed\n");
+    assert_eq!(removed, "3:20: error[removed-and-declared]: queue `q` is both declared and listed under `removed`\n");
     let ignored = errors("ignore: [\"tmp.*\"]\nqueues: {tmp.q: {type: quorum}, tmp.x: {external: true}}\n");
-    assert_eq!(ignored, "4:10: error[ignored-and-declared]: queue `tmp.q` is declared, and `ignore` matches it\n");
+    assert_eq!(ignored, "4:10: error[ignored-and-declared]: queue `tmp.q` is declared, but `ignore` matches it\n");
 }

@@ -54,7 +54,7 @@ fn the_nearest_setting_holds() {
              queues: {{q: {{{queue}}}}}\n"
         )
     };
-    use SaidBy::{Defaults, Itself, RetryPolicy};
+    use SetBy::{Defaults, Itself, RetryPolicy};
     for (keys, count, delays, schedule_by) in [
         ("", (4, Defaults), &[1000, 2000, 2000, 2000][..], Defaults),
         ("maxRetries: 2", (2, Itself), &[1000, 2000], Defaults),
@@ -65,10 +65,10 @@ fn the_nearest_setting_holds() {
         ("retry: {delays: [9s]}", (4, Defaults), &[9000, 9000, 9000, 9000], Itself),
     ] {
         let retry = retry_of(&text(keys)).unwrap();
-        assert_eq!((retry.max_retries.value, retry.max_retries.said_by), count, "{keys}");
+        assert_eq!((retry.max_retries.value, retry.max_retries.set_by), count, "{keys}");
         assert_eq!(&*retry.delays(), delays, "{keys}");
-        assert_eq!(retry.schedule.unwrap().said_by, schedule_by, "{keys}");
-        assert_eq!(retry.strategy.map(|it| (it.value, it.said_by)), Some((Strategy::Republish, Defaults)), "{keys}");
+        assert_eq!(retry.schedule.unwrap().set_by, schedule_by, "{keys}");
+        assert_eq!(retry.strategy.map(|it| (it.value, it.set_by)), Some((Strategy::Republish, Defaults)), "{keys}");
         assert!(retry.policy.is_some() == keys.contains("payments") || keys.contains("counted"));
     }
     // What is nothing to a nearer strategy was meant for others.
@@ -112,31 +112,31 @@ fn contradictions_are_refused() {
     for (keys, expected) in [
         (
             "maxRetries: 2, retry: {delays: [1s, 2s, 3s]}",
-            "there are more delays (3) than retries (2) (each retry waits once: remove delays, or raise `maxRetries`)",
+            "there are more delays (3) than retries (2) (remove delays, or increase `maxRetries`: each retry has one delay)",
         ),
         ("retry: {maxRetries: 0, delays: [1s]}", "there are more delays (1) than retries (0)"),
-        ("maxRetries: 2, retry: {maxRetries: 2}", "`maxRetries` is said twice (keep one of the two)"),
-        ("retry: {delays: [1s], backoff: {initial: 1s}}", "both `delays` and `backoff` are said"),
+        ("maxRetries: 2, retry: {maxRetries: 2}", "`maxRetries` is set twice (keep one of the two)"),
+        ("retry: {delays: [1s], backoff: {initial: 1s}}", "both `delays` and `backoff` are set"),
         ("retry: none, maxRetries: 3", "`retry: none` and `maxRetries: 3` contradict each other"),
-        ("retry: {backoff: {initial: 2s}}", "queue `q` is to retry, but nothing says how often (add `maxRetries`"),
-        ("retry: {strategy: redeliver}", "nothing says how often"),
+        ("retry: {backoff: {initial: 2s}}", "missing number of retries for queue `q` (add `maxRetries`"),
+        ("retry: {strategy: redeliver}", "missing number of retries"),
         (
             "retry: {maxRetries: 2, backoff: {initial: 9s, max: 5s}}",
             "the longest delay, 5s, is shorter than the first, 9s",
         ),
-        ("retry: {strategy: ladder}, maxRetries: 3", "strategy `ladder` waits, but nothing says how long"),
-        ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` delivers again at once, so it has no delays"),
+        ("retry: {strategy: ladder}, maxRetries: 3", "strategy `ladder` needs delays"),
+        ("retry: {strategy: redeliver, delays: [1s]}", "`redeliver` retries immediately and does not support delays"),
         (
             "retry: {strategy: delayed, delays: [1s, 2s, 4s]}",
-            "strategy `delayed` can only wait longer by the same amount each time, up to a limit, and not 1s 2s 4s",
+            "strategy `delayed` only supports delays that grow by the same amount each time, up to a limit, not 1s 2s 4s",
         ),
-        ("retry: {jitter: 1s, delays: [5s]}", "`jitter` is for strategy `republish`"),
-        ("retry: {strategy: republish, jitter: 5s, delays: [5s, 9s]}", "not shorter than the shortest delay, 5s"),
-        ("retry: {strategy: republish, jitter: 5s}, maxRetries: 2", "`jitter` shortens delays, and there are none"),
+        ("retry: {jitter: 1s, delays: [5s]}", "`jitter` needs strategy `republish`"),
+        ("retry: {strategy: republish, jitter: 5s, delays: [5s, 9s]}", "must be shorter than the shortest delay, 5s"),
+        ("retry: {strategy: republish, jitter: 5s}, maxRetries: 2", "`jitter` shortens delays, but no delays are set"),
         ("retry: [5s]", "expected a name or a mapping for `retry`, found a list"),
         (
             "retry: ladder",
-            "`ladder` is no entry of `retryPolicies` (to choose a strategy, write `retry: {strategy: ladder}`)",
+            "retry policy `ladder` is not declared (to choose a strategy, write `retry: {strategy: ladder}`)",
         ),
     ] {
         let found = wrong(keys);
@@ -158,9 +158,9 @@ fn delays_need_units() {
     assert_eq!(
         found,
         "expected a duration with its unit for an entry of `delays`, found the integer 5 \
-         (a bare number would be milliseconds: write 5s for seconds, or 5ms)\n\
+         (a number without a unit means milliseconds: write 5s for seconds, or 5ms)\n\
          expected a duration with its unit for an entry of `delays`, found the integer 30 \
-         (a bare number would be milliseconds: write 30s for seconds, or 30ms)"
+         (a number without a unit means milliseconds: write 30s for seconds, or 30ms)"
     );
     assert!(
         wrong("maxRetries: 1, retry: {backoff: {initial: 5}}")
@@ -185,14 +185,14 @@ fn mistakes_in_shared_places_are_said_once() {
 fn misplaced_and_misspelt_keys_have_hints() {
     let policies = "retryPolicies: {payments: {delays: [5s]}}\n";
     let misspelt = wrong_spec(&format!("{policies}queues: {{q: {{type: quorum, retry: payment}}}}\n"));
-    assert_eq!(misspelt, "`payment` is no entry of `retryPolicies` (did you mean `payments`?)");
+    assert_eq!(misspelt, "retry policy `payment` is not declared (did you mean `payments`?)");
     let of_defaults = wrong_spec("defaults: {retry: payment}\n");
-    assert!(of_defaults.starts_with("`payment` is no entry of `retryPolicies`"), "also where no queue uses it");
-    assert!(wrong_spec("defaults: {queue: {maxRetries: 5}}\n").contains("under `defaults:`, beside `queue`"));
+    assert!(of_defaults.starts_with("retry policy `payment` is not declared"), "also where no queue uses it");
+    assert!(wrong_spec("defaults: {queue: {maxRetries: 5}}\n").contains("under `defaults:`, next to `queue`"));
     let dead = wrong_spec("deadLetterQueues: {d: {type: quorum, retry: none}}\n");
-    assert!(dead.contains("a dead-letter queue is where the retries end"), "{dead}");
-    assert!(wrong_spec("retryPolicies: {none: {delays: [5s]}}\n").contains("no retry policy can be named `none`"));
+    assert!(dead.contains("messages in a dead-letter queue are not retried"), "{dead}");
+    assert!(wrong_spec("retryPolicies: {none: {delays: [5s]}}\n").contains("a retry policy cannot be named `none`"));
     assert!(wrong("maxRetry: 5").contains("did you mean `maxRetries`?"));
     let stream = wrong_spec("queues: {q: {type: stream, maxRetries: 5}}\n");
-    assert_eq!(stream, "queue `q` is a stream, which retries nothing: reading does not remove (remove the key)");
+    assert_eq!(stream, "stream `q` cannot retry messages: consuming does not remove them (remove the key)");
 }

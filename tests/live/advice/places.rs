@@ -174,6 +174,9 @@ fn a_default_that_many_have_is_half_a_way() {
     assert_eq!(keep["helps"], "partly", "{keep:#}");
     assert_eq!(keep["takeOut"], json!(["defaults.queue.messageTtl"]));
     let text = keep["text"].as_str().unwrap();
-    assert!(text.contains("take out defaults.queue.messageTtl (topology.yaml:3), and say it in the others"), "{text}");
+    assert!(
+        text.contains("remove defaults.queue.messageTtl (topology.yaml:3), and set it in the other objects"),
+        "{text}"
+    );
     assert_eq!(ways(&plan, &address, "policy")[0]["helps"], "partly");
 }

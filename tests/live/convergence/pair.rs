@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use topo::apply::{CONCURRENCY, Interrupt, Means, Report, apply};
-use topo::behaviour::Dialect;
+use topo::apply::{ApplyResources, CONCURRENCY, Interrupt, Report, apply};
 use topo::broker::{BaseUrl, Broker, BrokerError, ConnectionOptions, Holder, Snapshot};
 use topo::diff::{Change, diff};
 use topo::expand::expand;
@@ -15,9 +14,10 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, Situation, Target, Wanted, gate,
+    Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, PlanContext, Target, Wanted, gate,
     needs_activity, obstacles, plan_vhost, seal,
 };
+use topo::rabbitmq::BrokerProfile;
 use topo::spec::{SourceFile, Variables, parse};
 
 use super::case::Case;
@@ -71,7 +71,7 @@ impl Player {
         self.runtime.block_on(async {
             let vhost = &wanted.topology.vhost;
             let snapshot = self.broker.read(std::slice::from_ref(vhost)).await?.remove(0);
-            let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.dialect, options) {
+            let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.profile, options) {
                 self.broker.activity(vhost).await?
             } else {
                 Activity::default()
@@ -102,7 +102,7 @@ impl Player {
                     part,
                     &lock,
                     &Interrupt::default(),
-                    Means { at_once: CONCURRENCY, mover: None, patience: Duration::ZERO },
+                    ApplyResources { at_once: CONCURRENCY, mover: None, patience: Duration::ZERO },
                     |_| {},
                 )))
             }
@@ -174,22 +174,22 @@ impl Player {
 }
 
 fn plan_of(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> Plan {
-    let situation = Situation {
+    let context = PlanContext {
         current: &snapshot.topology,
         wanted,
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        dialect: &snapshot.dialect,
+        profile: &snapshot.profile,
     };
     let target = Target {
         url: String::new(),
         cluster: snapshot.cluster.clone(),
         product: snapshot.product.clone(),
-        version: snapshot.dialect.version.to_string(),
+        version: snapshot.profile.version.to_string(),
     };
-    seal(target, options.clone(), vec![plan_vhost(&situation, options)])
+    seal(target, options.clone(), vec![plan_vhost(&context, options)])
 }
 
 /// JSON is YAML.
@@ -202,8 +202,8 @@ pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
 fn wanted(spec: &Value, vhost: &Vhost<'_>) -> Option<Arc<Wanted>> {
     let file = SourceFile { name: "spec".to_owned(), text: text_of(spec, vhost.name()) };
     let specs = parse(&[file], &Variables::new()).ok()?;
-    let dialect = Dialect::of(vhost.node().version().parse().unwrap());
-    let expansion = expand(specs.first()?, &dialect).ok()?;
+    let profile = BrokerProfile::of(vhost.node().version().parse().unwrap());
+    let expansion = expand(specs.first()?, &profile).ok()?;
     Some(Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }))
 }
 
@@ -428,7 +428,7 @@ fn count_plan(counts: &mut Counts, planned: &Planned, wanted: &Arc<Wanted>) {
     for change in diff(&snapshot.topology, &wanted.topology, &wanted.scope) {
         if let Change::Alter { before, after, fields } = change {
             for field in &fields {
-                let verdict = verdict(field, &before, &after, &snapshot.dialect);
+                let verdict = verdict(field, &before, &after, &snapshot.profile);
                 add(counts, format!("verdict {verdict}"));
             }
         }
@@ -451,7 +451,7 @@ fn count_applied(counts: &mut Counts, planned: &Planned) {
             },
             (kind, id) => add(counts, format!("{kind:?} {}", id.kind()).to_lowercase()),
         }
-        let kept = change.kept.iter().flat_map(|kept| &kept.undeclared);
+        let kept = change.kept.iter().flat_map(|kept| &kept.unmanaged);
         kept.for_each(|_| add(counts, "foreign bindings kept over a recreate"));
     }
     for step in &part.steps {

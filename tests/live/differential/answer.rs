@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use topo::behaviour::refusals;
 use topo::broker::Snapshot;
 use topo::model::known_arguments::KnownArgument;
 use topo::model::{Object, QueueName, Scope, Topology};
-use topo::plan::{Activity, Options, Situation, Verdict, Wanted, plan_vhost};
+use topo::plan::{Activity, Options, PlanContext, Verdict, Wanted, plan_vhost};
+use topo::rabbitmq::refusals;
 
 use super::queues::{Definition, Live};
 use crate::live::disagreement::Wrong;
@@ -100,18 +100,18 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
     let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
     let topology = only(&snapshot.topology, &name, Some(definition.queue()));
     let wanted = Arc::new(Wanted { topology, scope: Scope::default(), sources: Vec::new() });
-    let situation = Situation {
+    let context = PlanContext {
         current: &current,
         wanted: &wanted,
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
-        dialect: &snapshot.dialect,
+        profile: &snapshot.profile,
     };
-    let plan = plan_vhost(&situation, &Options::default());
+    let plan = plan_vhost(&context, &Options::default());
     let object = Object::Queue(name.clone(), definition.queue());
-    let refused = refusals(&object, &snapshot.dialect).into_iter().next().map(|refusal| refusal.subject);
+    let refused = refusals(&object, &snapshot.profile).into_iter().next().map(|refusal| refusal.subject);
     let change = plan.changes.into_iter().find(|change| matches!(&change.after, Some(Object::Queue(..))));
     let fields: Vec<(String, Verdict)> =
         change.iter().flat_map(|change| &change.fields).map(|field| (field.field.clone(), field.verdict)).collect();
@@ -122,7 +122,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         [Verdict::Invalid, Verdict::Conflict, Verdict::Drift, Verdict::InPlace].into_iter().find(|found| has(*found))
     {
         found
-    } else if plan.notes.iter().any(|note| note.text.contains("no broker knows it")) {
+    } else if plan.notes.iter().any(|note| note.text.contains("RabbitMQ does not know it")) {
         Verdict::Unknown
     } else {
         Verdict::Equal

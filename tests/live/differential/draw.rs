@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use topo::behaviour::{Dialect, refusals};
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use topo::model::{Object, QueueName, QueueType};
+use topo::rabbitmq::{BrokerProfile, refusals};
 
 use super::queues::{Definition, Live, Width};
 use crate::support::Random;
@@ -26,8 +26,8 @@ const TEN_YEARS: i64 = 315_360_000_000;
 const UNKNOWN: [&str; 3] = ["x-foo", "x-Message-TTL", "tier"];
 
 /// Whether topo thinks that a queue can be made so. Where it is wrong, the test finds out.
-pub(super) fn can_be_made(definition: &Definition, dialect: &Dialect) -> bool {
-    refusals(&Object::Queue(QueueName::from("q"), definition.queue()), dialect).is_empty()
+pub(super) fn can_be_made(definition: &Definition, profile: &BrokerProfile) -> bool {
+    refusals(&Object::Queue(QueueName::from("q"), definition.queue()), profile).is_empty()
 }
 
 /// Values that a live queue can well have: none that makes it go away by itself.
@@ -99,17 +99,17 @@ fn respelled(random: &mut Random, value: &Value) -> Value {
 
 struct Draw<'a> {
     random: &'a mut Random,
-    dialect: &'a Dialect,
+    profile: &'a BrokerProfile,
     focus: &'static KnownArgument,
     types: Vec<QueueType>,
 }
 
 /// The family of that number: every argument is in the middle of one after the other.
-pub(super) fn family(random: &mut Random, number: usize, dialect: &Dialect) -> Family {
-    let streams = dialect.version.is_at_least(3, 9);
+pub(super) fn family(random: &mut Random, number: usize, profile: &BrokerProfile) -> Family {
+    let streams = profile.version.is_at_least(3, 9);
     let types = QueueType::ALL.into_iter().filter(|kind| streams || *kind != QueueType::Stream).collect();
     let focus = &KNOWN_ARGUMENTS[number % KNOWN_ARGUMENTS.len()];
-    Draw { random, dialect, focus, types }.family()
+    Draw { random, profile, focus, types }.family()
 }
 
 impl Draw<'_> {
@@ -127,7 +127,7 @@ impl Draw<'_> {
         }
         let mut lives = vec![base.clone(), unknown.clone(), drifted, other];
         for live in &mut lives[2..] {
-            if !can_be_made(live, self.dialect) {
+            if !can_be_made(live, self.profile) {
                 live.clone_from(&base);
             }
         }
@@ -139,7 +139,7 @@ impl Draw<'_> {
         // Refused, if it can be, so that every argument is at least once.
         for _ in 0..20 {
             bad.arguments.insert(self.focus.name.to_owned(), unusual(self.random, self.focus));
-            if !bad.holds_null() && !can_be_made(&bad, self.dialect) {
+            if !bad.holds_null() && !can_be_made(&bad, self.profile) {
                 break;
             }
         }
@@ -166,12 +166,12 @@ impl Draw<'_> {
 
     /// A queue that can be made, of a type that takes the argument in the middle, if there is one.
     fn base(&mut self) -> Definition {
-        let version = self.dialect.version;
+        let version = self.profile.version;
         let taking: Vec<QueueType> =
             self.types.iter().copied().filter(|kind| self.focus.is_taken(*kind, version)).collect();
         let kind = if taking.is_empty() { *self.random.pick(&self.types) } else { *self.random.pick(&taking) };
         let mut base = Definition::durable(Map::new());
-        let is_default = self.dialect.default_queue_type.as_deref().unwrap_or("classic") == kind.as_str();
+        let is_default = self.profile.default_queue_type.as_deref().unwrap_or("classic") == kind.as_str();
         if !is_default || self.random.chance(50) {
             base.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
         }
@@ -197,14 +197,14 @@ impl Draw<'_> {
     /// With an argument that this broker keeps without knowing it, where there is one.
     fn drifted(&mut self, base: &Definition) -> Definition {
         let kind = base.queue().queue_type();
-        let version = self.dialect.version;
+        let version = self.profile.version;
         let ignored: Vec<&KnownArgument> = KNOWN_ARGUMENTS
             .iter()
             .filter(|known| kind.is_some_and(|kind| !known.is_compared(kind, version)))
             .filter(|known| {
                 let mut with = base.clone();
                 with.arguments.insert(known.name.to_owned(), usual(known)[0].clone());
-                can_be_made(&with, self.dialect)
+                can_be_made(&with, self.profile)
             })
             .collect();
         let mut drifted = base.clone();
@@ -229,7 +229,7 @@ impl Draw<'_> {
         values.retain(|value| {
             let mut with = base.clone();
             with.arguments.insert(known.name.to_owned(), value.clone());
-            can_be_made(&with, self.dialect)
+            can_be_made(&with, self.profile)
         });
         (!values.is_empty()).then(|| self.random.pick(&values).clone())
     }
@@ -237,7 +237,7 @@ impl Draw<'_> {
     /// The same queue, with its type said or not.
     fn same_type(&mut self, live: &Definition) -> Definition {
         let mut same = live.clone();
-        let default = self.dialect.default_queue_type.as_deref().unwrap_or("classic");
+        let default = self.profile.default_queue_type.as_deref().unwrap_or("classic");
         match live.arguments.get("x-queue-type") {
             Some(kind) if kind == default && self.random.chance(50) => drop(same.arguments.remove("x-queue-type")),
             None if self.random.chance(50) => drop(same.arguments.insert("x-queue-type".to_owned(), json!(default))),
@@ -258,7 +258,7 @@ impl Draw<'_> {
     /// One thing is different; `careful`: so that the queue may well be made still.
     fn change(&mut self, definition: &mut Definition, careful: bool) {
         let there: Vec<String> = definition.arguments.keys().cloned().collect();
-        let version = self.dialect.version;
+        let version = self.profile.version;
         let kind = definition.queue().queue_type();
         let known = match self.random.below(3) {
             0 => self.focus,

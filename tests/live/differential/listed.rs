@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use topo::behaviour::{Dialect, refusals};
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
 use topo::model::{BrokerVersion, Object, QueueName, QueueType};
 use topo::plan::Verdict;
+use topo::rabbitmq::{BrokerProfile, refusals};
 
 use super::draw::Family;
 use super::queues::{Definition, Live};
@@ -130,14 +130,14 @@ impl Entry {
     }
 
     /// The letter that the code under test has for it.
-    fn letter_of_the_code(&self, dialect: &Dialect) -> char {
+    fn letter_of_the_code(&self, profile: &BrokerProfile) -> char {
         let is_refused = |value: &Value| {
             let object = Object::Queue(QueueName::from("q"), self.queue(Some(value)).queue());
-            !refusals(&object, dialect).is_empty()
+            !refusals(&object, profile).is_empty()
         };
         let Some(known) = KnownArgument::named(self.name) else { return '?' };
         let [one, _, none] = &self.values;
-        match (is_refused(one), known.is_compared(self.kind, dialect.version), is_refused(none)) {
+        match (is_refused(one), known.is_compared(self.kind, profile.version), is_refused(none)) {
             (true, ..) => '-',
             (false, true, true) => 'C',
             (false, true, false) => 'c',
@@ -151,10 +151,10 @@ impl Entry {
 fn the_table_says_what_is_listed() {
     let mut wrong = Vec::new();
     for version in VERSIONS {
-        let dialect = Dialect::of(version.parse().unwrap());
-        let entries = listed(dialect.version);
+        let profile = BrokerProfile::of(version.parse().unwrap());
+        let entries = listed(profile.version);
         for entry in &entries {
-            let letter = entry.letter_of_the_code(&dialect);
+            let letter = entry.letter_of_the_code(&profile);
             if letter != entry.letter {
                 let Entry { name, kind, letter: listed, .. } = entry;
                 wrong.push(format!("{version}, {kind} {name}: listed {listed}, the code has {letter}"));

@@ -264,7 +264,7 @@ impl Kind for Bindings {
             let label = match (block, answer.is_success()) {
                 (None, true) => "made",
                 (Some(_), false) => {
-                    match refused::subject(&self.types, binding, &topology, &snapshot.dialect, &answer) {
+                    match refused::subject(&self.types, binding, &topology, &snapshot.profile, &answer) {
                         Ok(subject) => {
                             labels.entry(queue.clone()).or_default().push(format!("refused for {subject}"));
                         }

@@ -5,10 +5,10 @@ mod application;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use topo::behaviour::{Refusal, refusals};
 use topo::model::{Object, Scope};
 use topo::plan::document::{ChangeKind, Options};
 use topo::plan::{Action, request};
+use topo::rabbitmq::{Refusal, refusals};
 
 use super::{Exchange, Judged, Kind, LIVE, Road, Scenario, Snapshot, Wrong, live, model, plan, reason, renamed, run};
 use crate::live::disagreement::expect_scenario;
@@ -138,7 +138,7 @@ fn any(random: &mut Random) -> Value {
 /// What is in the sentence of the broker when it names this.
 fn is_named(refusal: &Refusal, said: &str, status: u16) -> bool {
     match refusal.subject.as_str() {
-        _ if refusal.text.contains("a null") => said == "null_not_allowed",
+        _ if refusal.text.contains("contains null") => said == "null_not_allowed",
         "name" => status == 401,
         "type" => said.contains("exchange type"),
         "hash-property" => {
@@ -171,7 +171,7 @@ impl Exchanges {
             Err(Wrong::new(what, format!("The broker said {} {said}; topo {planned:?}", answer.status)))
         };
         if case.live.is_none() {
-            let first = refusals(&Object::Exchange(name.into(), exchange), &planned.dialect).into_iter().next();
+            let first = refusals(&Object::Exchange(name.into(), exchange), &planned.profile).into_iter().next();
             if planned.blocked != first.is_some() {
                 return wrong("blocked for no reason, or not blocked");
             }
@@ -181,7 +181,7 @@ impl Exchanges {
         let fresh_name = format!("fresh-{name}");
         let action = Action::declare_exchange(&fresh_name.as_str().into(), &exchange);
         let fresh_answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
-        let refused = refusals(&Object::Exchange(fresh_name.as_str().into(), exchange), &planned.dialect);
+        let refused = refusals(&Object::Exchange(fresh_name.as_str().into(), exchange), &planned.profile);
         let first = refused.first().cloned();
         let mut labels = fresh(first.clone(), &fresh_answer)
             .map_err(|what| Wrong::new(what, format!("A fresh one: {fresh_answer:?}; topo {first:?}, {planned:?}")))?;
@@ -240,7 +240,7 @@ struct Planned {
     blocked: bool,
     verdicts: Vec<(String, String)>,
     sentence: Option<String>,
-    dialect: topo::behaviour::Dialect,
+    profile: topo::rabbitmq::BrokerProfile,
 }
 
 impl Kind for Exchanges {
@@ -289,7 +289,7 @@ impl Kind for Exchanges {
                 blocked: planned.blocks.iter().any(|block| block.address.as_str() == address),
                 verdicts,
                 sentence: change.and_then(|change| change.conflict.as_ref()?.sentence.clone()),
-                dialect: snapshot.dialect.clone(),
+                profile: snapshot.profile.clone(),
             };
             self.judge(road, name, case, &said)
         };

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use topo::behaviour::refusals;
 use topo::model::{Object, Policy, Scope};
 use topo::plan::document::Options;
 use topo::plan::{Action, request};
+use topo::rabbitmq::refusals;
 
 use super::{Judged, Kind, LIVE, Road, Scenario, Wrong, live, model, plan, reason, renamed, run};
 use crate::live::disagreement::expect_scenario;
@@ -226,7 +226,7 @@ impl Kind for Policies {
             let policy: Policy = model(&case.wanted);
             let change = planned.changes.iter().find(|change| change.address.as_str() == address);
             let blocked = planned.blocks.iter().any(|block| block.address.as_str() == address);
-            let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.dialect);
+            let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.profile);
             let action = Action::PutPolicy { name: name.as_str().into(), policy };
             let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
             let said = reason(&answer);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use topo::behaviour::{Dialect, Effective, Governed, Policies, effective};
 use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue};
+use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, effective};
 
 use super::{Counts, version};
 use crate::support::{Amqp, NONE, Node, Outcome, Random, Vhost, draws_on, seed};
@@ -66,19 +66,19 @@ fn policy(name: &str, definition: &Arguments) -> Policy {
 }
 
 /// What topo says holds.
-fn predicted(name: &str, case: &Case, dialect: &Dialect) -> BTreeMap<String, Effective> {
+fn predicted(name: &str, case: &Case, profile: &BrokerProfile) -> BTreeMap<String, Effective> {
     let id = PolicyName::new(name);
     let [user, operator] = [&case.policy, &case.operator].map(|definition| policy(name, definition));
     let read = |definition: &Arguments, policy| {
         let said: Vec<(&PolicyName, &Policy)> = if definition.is_empty() { vec![] } else { vec![(&id, policy)] };
-        Policies::new(said, dialect.version)
+        Policies::new(said, profile.version)
     };
     let (users, operators) = (read(&case.policy, &user), read(&case.operator, &operator));
     let governed = Governed::from(&case.queue);
     let certain = |policies: &Policies<'_>| policies.governing(name, governed).certain().is_some();
     assert!(certain(&users) && certain(&operators));
     let (user, operator) = (users.governing(name, governed).likely(), operators.governing(name, governed).likely());
-    effective(&case.queue, user, operator, dialect)
+    effective(&case.queue, user, operator, profile)
 }
 
 fn make(vhost: &Vhost<'_>, amqp: &Amqp, name: &str, case: &Case) {
@@ -137,13 +137,13 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) -> Vec<String> {
     TARGETS.iter().for_each(|target| amqp.declare_exchange(target, "direct", NONE).unwrap());
     let cases: BTreeMap<String, Case> = (0..QUEUES).map(|number| (format!("q{number}"), draw(random, node))).collect();
     cases.iter().for_each(|(name, case)| make(&vhost, &amqp, name, case));
-    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `behaviour::governing`.
+    // Up to 3.8, a queue keeps what it was born under until a policy of the vhost changes; see `rabbitmq::governing`.
     let never = json!({"pattern": "^$", "apply-to": "queues", "priority": -1000, "definition": {"max-length": 1}});
     vhost.http().put(&vhost.path("policies", &["never"]), &never).expect_status(201);
-    let dialect = Dialect::of(version(node));
+    let profile = BrokerProfile::of(version(node));
     let mut wrong = Vec::new();
     for (name, case) in &cases {
-        let holds = predicted(name, case, &dialect);
+        let holds = predicted(name, case, &profile);
         let kind = case.queue.type_name();
         let publish = |number| amqp.publish("", name, &format!("message {number}"));
         let refused = (0..MESSAGES).map(publish).filter(|outcome| *outcome != Outcome::Routed).count() > 0;
@@ -216,7 +216,7 @@ fn a_probe_that_sees_something_else_is_no_agreement() {
         policy: [("max-length".to_owned(), 3.into())].into(),
         operator: Arguments::new(),
     };
-    let holds = predicted("q", &case, &Dialect::of("4.0.5".parse().unwrap()));
+    let holds = predicted("q", &case, &BrokerProfile::of("4.0.5".parse().unwrap()));
     assert_eq!(serde_json::to_value(&holds["max-length"].value).unwrap(), Value::from(3));
     let oldest = |number: usize| Some(format!("message {number}"));
     assert!(fits(&holds, "classic", &(oldest(9), 3, false, [0, 0])));

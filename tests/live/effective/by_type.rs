@@ -2,15 +2,15 @@
 //! says of the queue.
 //!
 //! Not seen: `stream-filter-size-bytes`, `target-group-size` and `consumer-disconnected-timeout`, which need readers with
-//! filters, or a cluster; [`topo::behaviour::precedence`] names the sources.
+//! filters, or a cluster; [`topo::rabbitmq::precedence`] names the sources.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use topo::behaviour::{Dialect, precedence};
 use topo::model::QueueType;
+use topo::rabbitmq::{BrokerProfile, precedence};
 
-use super::behaviour::{arrange, arrange_all, json_of};
+use super::arrange::{arrange, arrange_all, json_of};
 use super::version;
 use crate::support::amqp::Held;
 use crate::support::{Amqp, Node, until};
@@ -21,7 +21,7 @@ fn dead_letters_wait_as_the_argument_says() {
     let node = Node::shared();
     let key = "dead-letter-strategy";
     if !node.at_least(3, 10) {
-        assert_eq!(precedence(key, QueueType::Quorum, &Dialect::of(version(node))), None);
+        assert_eq!(precedence(key, QueueType::Quorum, &BrokerProfile::of(version(node))), None);
         return;
     }
     let vhost = node.vhost("strategy");
@@ -54,8 +54,8 @@ fn is_timed_out(amqp: &Amqp, queue: &str, held: &mut Held) -> bool {
 #[test]
 fn the_smaller_consumer_timeout_holds() {
     let node = Node::shared();
-    let (key, dialect) = ("consumer-timeout", Dialect::of(version(node)));
-    let of = |kind: QueueType| precedence(key, kind, &dialect);
+    let (key, profile) = ("consumer-timeout", BrokerProfile::of(version(node)));
+    let of = |kind: QueueType| precedence(key, kind, &profile);
     let is_by_queue = node.at_least(4, 3);
     assert_eq!(of(QueueType::Quorum).is_some(), node.at_least(3, 12));
     assert_eq!(of(QueueType::Classic).is_some(), node.at_least(3, 12) && !is_by_queue);
@@ -104,8 +104,8 @@ fn the_smaller_consumer_timeout_holds() {
 fn delayed_retries_are_the_policys_with_the_smaller_times() {
     let node = Node::shared();
     if !node.at_least(4, 3) {
-        let dialect = Dialect::of(version(node));
-        assert_eq!(precedence("delayed-retry-type", QueueType::Quorum, &dialect), None);
+        let profile = BrokerProfile::of(version(node));
+        assert_eq!(precedence("delayed-retry-type", QueueType::Quorum, &profile), None);
         return;
     }
     let vhost = node.vhost("delayed");
@@ -143,8 +143,8 @@ fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
             (vhost.queue(name).pointer(place) == Some(expected)).then_some(())
         });
     };
-    let dialect = Dialect::of(version(node));
-    if precedence("queue-mode", QueueType::Classic, &dialect).is_some() {
+    let profile = BrokerProfile::of(version(node));
+    if precedence("queue-mode", QueueType::Classic, &profile).is_some() {
         for (argument, policy) in [("lazy", "default"), ("default", "lazy")] {
             let (arguments, definition) = (json!({"x-queue-mode": argument}), json!({"queue-mode": policy}));
             let held = arrange(&vhost, argument, QueueType::Classic, arguments, definition, "queue-mode");
@@ -155,7 +155,7 @@ fn a_classic_queue_keeps_the_mode_and_version_of_its_arguments() {
             }
         }
     }
-    if precedence("queue-version", QueueType::Classic, &dialect).is_some() {
+    if precedence("queue-version", QueueType::Classic, &profile).is_some() {
         for (argument, policy) in [(1, 2), (2, 1)] {
             let name = format!("version-{argument}");
             let (arguments, definition) = (json!({"x-queue-version": argument}), json!({"queue-version": policy}));
@@ -177,8 +177,8 @@ fn the_smaller_part_is_kept_in_memory() {
     let node = Node::shared();
     let vhost = node.vhost("memory");
     let amqp = vhost.amqp();
-    let dialect = Dialect::of(version(node));
-    let is_looked_at = precedence("max-in-memory-length", QueueType::Quorum, &dialect).is_some();
+    let profile = BrokerProfile::of(version(node));
+    let is_looked_at = precedence("max-in-memory-length", QueueType::Quorum, &profile).is_some();
     assert_eq!(is_looked_at, !node.at_least(4, 0));
     if !is_looked_at {
         return;

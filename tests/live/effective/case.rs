@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use topo::behaviour::policy_keys::is_taken;
 use topo::model::{ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Priority, QueueType};
+use topo::rabbitmq::policy_keys::is_taken;
 
 use super::patterns::PATTERNS;
 use crate::support::Random;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::json;
-use topo::behaviour::Pattern;
+use topo::rabbitmq::Pattern;
 
 use super::case::draw_name;
 use crate::support::{Node, Random, seed};

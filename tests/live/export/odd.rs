@@ -57,10 +57,21 @@ const NAMES: [&str; 44] = [
     "x-y",
 ];
 
-const DROPPED: &str = "does not exist; the spec calls it optional: the broker drops the messages that are sent to it";
+const DROPPED: &str =
+    "does not exist; the spec marks it as optional: the broker drops the messages that are sent to it";
 
-fn left_out(text: &str) -> Vec<&str> {
-    text.lines().take_while(|line| line.starts_with('#')).skip(1).map(|line| line[1..].trim()).collect()
+fn left_out(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines().take_while(|line| line.starts_with('#')).skip(1) {
+        match (line.strip_prefix("#     "), lines.last_mut()) {
+            (Some(rest), Some(last)) => {
+                last.push(' ');
+                last.push_str(rest);
+            }
+            (_, _) => lines.push(line[1..].trim().to_owned()),
+        }
+    }
+    lines
 }
 
 #[test]
@@ -131,11 +142,12 @@ fn what_is_not_to_last_is_left_out_and_counted() {
         "1 auto-delete queue: goes".to_owned(),
         "1 auto-delete exchange: goes".to_owned(),
         "1 transient exchange: short".to_owned(),
-        "1 binding from what is left out: goes ─ k → stays".to_owned(),
-        "1 binding that no spec can say: e ─ null → null-bound (the routing key cannot be `null`)".to_owned(),
+        "1 binding from objects that are not exported: goes ─ k → stays".to_owned(),
+        "1 binding that cannot be represented in a spec: e ─ null → null-bound (the routing key cannot be `null`)"
+            .to_owned(),
     ]
     .into();
-    let counted: BTreeSet<String> = left_out(text).into_iter().map(str::to_owned).collect();
+    let counted: BTreeSet<String> = left_out(text).into_iter().collect();
     assert_eq!(counted, expected, "{text}");
     // The same is told to who sees no file.
     assert!(expected.iter().all(|line| output.says(&format!("not in the spec: {line}"))), "{output}");
@@ -168,7 +180,7 @@ fn retries_made_by_hand_stay_and_are_explained() {
     );
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    assert!(text.contains("# a retry made by hand: what `orders` rejects waits here 30s and goes back"), "{text}");
+    assert!(text.contains("# a manual retry: messages that `orders` rejects wait here 30s and go back"), "{text}");
     // One exchange for all dead letters, which tells them apart.
     let shared = "deadLetterQueues:\n  fax.dead: {exchange: {name: dlx, type: direct}}\n  mail.dead: {exchange: {name: dlx, type: \
                   direct}}\n";
@@ -186,7 +198,10 @@ fn a_ladder_that_lacks_something_is_written_out() {
     vhost.amqp().bind_queue("work.retry", "tap", "work.retry.1", NONE);
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    assert!(text.contains("retry: {delays: [1s, 2s]}") && text.contains("1 binding that no spec can say"), "{text}");
+    assert!(
+        text.contains("retry: {delays: [1s, 2s]}") && text.contains("1 binding that cannot be represented in a spec"),
+        "{text}"
+    );
     vhost.http().delete(&vhost.path("queues", &["tap"])).expect_status(204);
 
     vhost.http().delete(&vhost.path("exchanges", &["work.return"])).expect_status(204);
@@ -196,7 +211,8 @@ fn a_ladder_that_lacks_something_is_written_out() {
     vhost.amqp().declare_exchange("work.return", "fanout", NONE).unwrap();
     let text = exported(&vhost);
     plans_to_nothing(&vhost, &text);
-    let note = "its retries look like topo's own, but for binding work.return ─ \"\" → work; so they are written out";
+    let note =
+        "its retries look like topo's own, except for binding work.return ─ \"\" → work; so they are written out";
     let unwrapped: Vec<&str> = text.split_whitespace().filter(|word| *word != "#").collect();
     assert!(unwrapped.join(" ").contains(note), "{text}");
 }
@@ -209,8 +225,8 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
     let text = exported(&vhost);
     assert!(
         text.contains(
-            "# this exchange does not exist, and the broker drops the dead letters of `work`; to create it,\n  #   declare it here without \
-             `external`\n  gone: {external: true, optional: true}"
+            "# this exchange does not exist, and the broker drops the dead-lettered messages of `work`; to\n  #   create it, \
+             declare it here without `external`\n  gone: {external: true, optional: true}"
         ),
         "{text}"
     );
@@ -233,7 +249,7 @@ fn dead_letters_to_nowhere_are_exported_with_a_comment() {
         .expect_text("exchange gone is marked `external: true`, and it does not exist");
     let bound = elsewhere.replacen(fresh.name(), other.name(), 1) + "bindings: [{source: gone, destination: work}]\n";
     topo.rewrite(&bound);
-    topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec calls it optional, but the spec binds it");
+    topo.run(["apply", "--yes"]).expect_code(3).expect_text("the spec marks it as optional, but the spec binds it");
     // As the comment says.
     topo.rewrite(&bound.replace("gone: {external: true, optional: true}", "gone: {type: fanout}"));
     topo.run(["apply", "--yes"]).expect_code(0);
@@ -256,7 +272,7 @@ fn every_vhost_that_one_may_see_is_exported() {
     files.sort();
     assert_eq!(files, [format!("{}.yaml", first.name()), format!("{}.yaml", second.name())]);
     topo.run(["plan", "specs", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
-    topo.run(["export", "--vhost", "{vhost}-none"]).expect_code(1).expect_error("there is no vhost");
+    topo.run(["export", "--vhost", "{vhost}-none"]).expect_code(1).expect_error("does not exist");
 }
 
 #[test]
@@ -268,7 +284,7 @@ fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
     let topo = Topo::new(&vhost).user(&user);
     let blind = topo.run(["export", "--out", "all.yaml"]).expect_code(1);
     let right = format!("rabbitmqctl set_permissions -p VHOST {} '^$' '^$' '^$'", user.name);
-    blind.expect_error(&format!("user `{}` sees no vhost", user.name)).expect_text(&right);
+    blind.expect_error(&format!("user `{}` has no access to any vhost", user.name)).expect_text(&right);
     assert!(!topo.path("all.yaml").exists());
     // The rights that the hint names are enough. No path leads to a vhost of that name, but a list does.
     let permission =
@@ -276,7 +292,7 @@ fn who_sees_no_vhost_is_told_and_one_without_an_address_is_left_out() {
     let definitions = json!({"vhosts": [{"name": ".."}], "permissions": [permission(".."), permission(vhost.name())]});
     node.http().post("/api/definitions", &definitions).expect_status(204);
     let output = topo.run(["export", "--out", "all.yaml"]).expect_code(0);
-    output.expect_text("info: vhost `..` is not exported: the management API cannot address it");
+    output.expect_text("info: vhost `..` cannot be exported: the management API cannot address it");
     assert!(topo.read("all.yaml").contains("q: {type: classic}"), "{}", topo.read("all.yaml"));
 }
 

@@ -77,7 +77,7 @@ fn what_others_made_plans_to_nothing_and_comes_back() {
         }
         let text = round_without_types(&vhost);
         count(counts, "round trips", 1);
-        count(counts, "left out", usize::from(text.starts_with("# Not in here")));
+        count(counts, "left out", usize::from(text.starts_with("# Not exported")));
         count(counts, "lines", said(&text).len());
     });
     println!("{counts:?}");

@@ -50,7 +50,7 @@ pub(crate) fn round(vhost: &Vhost<'_>) -> String {
     let (before, after) = (definitions(vhost), definitions(&fresh));
     assert_eq!(before, after, "{text}");
     let again = exported(&fresh).replacen(fresh.name(), vhost.name(), 1);
-    if text.starts_with("# Not in here") {
+    if text.starts_with("# Not exported") {
         // What is left out is not there any more, and comments are about all that is.
         assert_eq!(said(&again), said(&text), "{text}");
     } else {

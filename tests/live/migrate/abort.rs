@@ -40,7 +40,7 @@ fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matchin
     if has_begun {
         let plan = stage.topo.run(["plan", "--format", "json"]);
         let text = plan.json()["vhosts"][0]["unfinished"][0]["text"].to_string();
-        assert!(text.contains("was cut short"), "{plan}");
+        assert!(text.contains("was interrupted"), "{plan}");
         assert_eq!(text.contains("--abort"), is_old, "{text}");
     }
     assert_eq!(exported(&stage), spec, "killed before request {n} by {mover}");
@@ -59,7 +59,7 @@ fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matchin
         tally.not_begun.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    assert!(output.says("cannot be undone"), "{context}");
+    assert!(output.says("cannot be rolled back"), "{context}");
     let output = stage.migrate(mover, &[]).expect_code(0);
     stage.expect_migrated(&context);
     expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
@@ -114,12 +114,12 @@ fn what_is_not_under_way_cannot_be_undone() {
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(3);
     let refused = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3);
-    let context = refused.expect_text("no migration of it is under way");
+    let context = refused.expect_text("no migration of it is in progress");
     stage.expect_as_before(&context);
     expect_each_once(emptied(&stage.vhost, Q), 3, &context);
 }
 
-/// Killed on the way back, and then the spec says the old one again: that is neither, and cannot be undone.
+/// Killed on the way back, and then the spec says the old one again: that is neither, and cannot be rolled back.
 #[test]
 fn what_cannot_be_undone_is_not_offered_to_be() {
     let (mut stage, proxy) = Stage::new("changed-back", TTL).through();
@@ -136,8 +136,8 @@ fn what_cannot_be_undone_is_not_offered_to_be() {
     stage.topo.rewrite(&wanted.replace("messageTtl: 2h", "messageTtl: 1h"));
     stage.conversion.becomes = ("x-message-ttl", "3600000");
     let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
-    let plan = plan.expect_text("is neither the old queue nor what this spec says").expect_no_text("--abort");
-    stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3).expect_text("cannot be undone");
+    let plan = plan.expect_text("is neither the old one nor the one in this spec").expect_no_text("--abort");
+    stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3).expect_text("cannot be rolled back");
     let output =
         stage.migrate("amqp", &["--allow", "message-drop"]).expect_code(0).expect_text("303 messages came back");
     let context = format!("{plan}\n{output}");
@@ -161,7 +161,7 @@ fn a_queue_whose_migration_was_cut_short_is_not_deleted() {
     for spec in [format!("{exchange}removed: {{queues: [{Q}]}}\n"), format!("owns: [\"**\"]\n{exchange}")] {
         stage.topo.rewrite(&spec);
         let refused = stage.topo.run(words).expect_code(3);
-        let context = refused.expect_text("was cut short").expect_text("and it is to be deleted");
+        let context = refused.expect_text("was interrupted").expect_text("and this plan deletes it");
         assert_eq!(objects(&stage.vhost), before, "{context}");
     }
     stage.topo.rewrite(&stage.conversion.spec());

@@ -166,7 +166,7 @@ fn flow(flow: Flow) -> Flowed {
 }
 
 fn shown(flow: Flow, flowed: &Flowed) {
-    let gap = flowed.output.stdout.lines().find(|line| line.contains("there was no such queue")).unwrap_or("").trim();
+    let gap = flowed.output.stdout.lines().find(|line| line.contains("the queue did not exist")).unwrap_or("").trim();
     println!(
         "{flow}: {} messages in {:.1} s, {:?}, {} cancels, {} connections lost; {gap}",
         flowed.published,
@@ -184,7 +184,7 @@ fn is_each_cancelled() -> bool {
 }
 
 /// How many messages may come late, and by how many places at most; `None` beside consumers, because several finish in any
-/// order. A shovel's way back ends with up to 50 messages still to come (`apply::migrate::pace`).
+/// order. A shovel's way back ends with up to 50 messages still to come (`apply::migrate::stall_detector`).
 fn latest(one: Flow) -> Option<usize> {
     let under_way = if one.mover == "shovel" { 50 } else { 0 };
     (one.consumers == 0).then_some(under_way + LAST_FEW)

@@ -15,7 +15,7 @@ fn mark() -> (&'static str, Argument) {
 #[track_caller]
 fn expect_refused(stage: &Stage<'_>, difference: &str) {
     let refused = stage.migrate("amqp", &[]).expect_code(3);
-    let context = refused.expect_text("topo did not declare it like this").expect_text(difference);
+    let context = refused.expect_text("it differs from what topo declares").expect_text(difference);
     stage.expect_as_before(&context);
 }
 

@@ -39,8 +39,9 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         println!("by {mover}, after {begins} requests: {:?}", cut.code);
         // Mostly it waits until the broker is there again; else it undoes it, or says that it stands halfway.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
-        let is_said =
-            ["Cut short: the migration of queue q", "Undone: the migration of queue q"].iter().any(|it| cut.says(it));
+        let is_said = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
+            .iter()
+            .any(|it| cut.says(it));
         assert!(cut.code == Some(0) || is_said, "{cut}");
         let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
         stage.expect_migrated(&again);
@@ -103,7 +104,7 @@ fn what_was_cut_short_stands_first_in_a_plan() {
         let plan = stage
             .topo
             .run(["plan", "--format", format])
-            .expect_text("a migration of queue q was cut short; 200 messages");
+            .expect_text("a migration of queue q was interrupted; 200 messages");
         let at = |text: &str| plan.stdout.find(text).unwrap_or_else(|| panic!("no {text}: {plan}"));
         assert!(at(unfinished) < at(new), "{plan}");
     }
@@ -128,9 +129,9 @@ fn a_tap_that_somebody_deletes_takes_no_message_along() {
             stage.vhost.list("bindings").into_iter().filter(|it| it["destination"] == Q && it["source"] != "");
         bindings.map(|it| format!("{} {}", it["source"], it["routing_key"])).collect::<Vec<_>>()
     };
-    let is_said = "Nothing leads to it now: if somebody deleted exchange q.topo.tap, its bindings went with it";
+    let is_said = "Nothing is routed to it now: if exchange q.topo.tap was deleted, its bindings were deleted with it";
     for stage in [with_the_old_queue(), without_a_queue("tap")] {
-        stage.topo.run(["plan"]).expect_text("was cut short").expect_no_text("Nothing leads to it now");
+        stage.topo.run(["plan"]).expect_text("was interrupted").expect_no_text("Nothing is routed to it now");
         assert!(stage.vhost.http().delete(&stage.vhost.path("exchanges", &["q.topo.tap"])).is_success());
         stage.topo.run(["plan"]).expect_text(is_said);
         let output = stage.migrate("amqp", &[]).expect_code(0).expect_text(is_said);
@@ -161,14 +162,14 @@ fn a_limit_that_came_since_is_told_of_what_is_held() {
     let tight = Conversion { new: "type: classic, maxLength: 10", becomes: ("x-max-length", "10"), ..TTL };
     stage.topo.rewrite(&tight.spec());
     stage.conversion = tight;
-    let drops = "max-length becomes 10, and 200 messages come back: the oldest go at once";
+    let drops = "max-length becomes 10, and 200 messages come back: the oldest are removed at once";
     let output = stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     assert!(output.says("message-drop") && stage.vhost.queue(Q).is_null(), "{output}");
 
     // By a policy, beside the queue as it was to be.
     let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
     stage.topo.rewrite(&policy);
-    let drops = "max-length becomes 20, and 200 messages come back: the oldest go at once";
+    let drops = "max-length becomes 20, and 200 messages come back: the oldest are removed at once";
     stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     stage.topo.rewrite(&TTL.spec());
     stage.conversion = TTL;
@@ -198,22 +199,23 @@ fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
     for how in ["ifEmpty", "discard"] {
         let flag = format!("--recreate={address}={how}");
         let output = stage.topo.run(["apply", "-y", "--allow", "message-loss,routing-gap", &flag]).expect_code(3);
-        let output = output.expect_text("a migration of it was cut short: it is finished or undone, not recreated");
+        let output = output
+            .expect_text("a migration of it was interrupted: it can be resumed or rolled back, but not recreated");
         output
             .expect_text(&format!("--recreate {address}=migrate"))
             .expect_no_text("=ifEmpty`")
-            .expect_no_text("empty as it is");
+            .expect_no_text("the queue is empty");
     }
     // Left out of a plan it is said all the same, and what moves nothing cannot go on with it.
     let output = stage.topo.run(["plan", "--target", &format!("exchanges/{}/in", stage.vhost.name())]);
-    output.expect_text("a migration of queue q was cut short").expect_text("`--target` leaves it out of this plan");
+    output.expect_text("a migration of queue q was interrupted").expect_text("`--target` excludes it from this plan");
     // What leads to the tap is not bound beside it: its messages would come twice.
     let output =
         stage.topo.run(["plan", "--target", &format!("bindings/{}/*", stage.vhost.name()), "--format", "json"]);
     assert_eq!(output.json()["vhosts"][0]["changes"].as_array().map(Vec::len), Some(0), "{output}");
     let migrate = format!("--recreate={address}=migrate");
     let nowhere = ["plan", "--mover=amqp", "--amqp-url=amqp://127.0.0.1:1", &migrate, "--detailed-exitcode"];
-    stage.topo.run(nowhere).expect_code(3).expect_text("nothing can move its messages");
+    stage.topo.run(nowhere).expect_code(3).expect_text("topo cannot move its messages");
     let output = stage.migrate("amqp", &[]).expect_code(0);
     stage.expect_migrated(&output);
     assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");

@@ -23,19 +23,17 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         assert_eq!(held.bodies.len(), 5);
         let peer = until("the consumer's address", || stage.addresses().into_iter().flatten().next());
         // The counts of a quorum queue are up to a tick old. A mover beside a consumer begins after a third of the patience.
-        let (patience, counted) =
-            if conversion.is_slow() { ("20s", " (as the queue counted up to 5 s ago)") } else { ("15s", "") };
+        let (patience, counted) = if conversion.is_slow() { ("20s", " (counted up to 5 s ago)") } else { ("15s", "") };
         let output = stage.migrate(mover, &[&format!("--drain-timeout={patience}")]);
         let context = format!("{} by {mover}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
         let why = format!(
-            ": 5 messages are held unacknowledged{counted}; it is consumed from {peer}; nothing changed for {patience} \
+            ": 5 messages are held unacknowledged{counted}; consumers: {peer}; nothing changed for {patience} \
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");
         // Already while it waits.
-        let stalled =
-            format!(" left, stalled: 5 messages are held unacknowledged{counted}; it is consumed from {peer}: move");
+        let stalled = format!(" left, stalled: 5 messages are held unacknowledged{counted}; consumers: {peer}: move");
         assert!(output.stderr.contains(&stalled), "{context}");
         stage.expect_as_before(&context);
         drop(held);
@@ -53,10 +51,10 @@ fn a_way_back_that_is_refused_is_said_and_the_next_run_goes_on() {
     proxy.add(posts().path("/e/in/q/q"), Fault::Status(400));
     let output = stage.migrate("amqp", &["--drain-timeout=15s"]).expect_code(4);
     let output =
-        output.expect_text("5 messages are held unacknowledged").expect_text("Cut short: the migration of queue q");
-    output.expect_text("it was to be undone, and that failed: ").expect_text("the next run goes on");
+        output.expect_text("5 messages are held unacknowledged").expect_text("Interrupted: the migration of queue q");
+    output.expect_text("the rollback failed: ").expect_text("the next run resumes it");
     let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
-    plan.expect_text("a migration of queue q was cut short");
+    plan.expect_text("a migration of queue q was interrupted");
     drop(held);
     proxy.reset();
     let output = stage.migrate("amqp", &[]).expect_code(0);

@@ -280,7 +280,7 @@ fn one_that_cannot_even_be_gone_on_with_is_said_to_stand_halfway() {
     proxy.add(writes().path("q.topo"), Fault::Status(400));
     let output = stage.migrate("amqp", &[]).expect_code(4);
     assert!(output.says("stopped halfway: 0 of "), "{output}");
-    assert!(output.says("Cut short: the migration of queue q"), "{output}");
+    assert!(output.says("Interrupted: the migration of queue q"), "{output}");
     stage.directly();
     let output = stage.migrate("amqp", &[]).expect_code(0);
     stage.expect_migrated(&output);
@@ -313,9 +313,9 @@ fn a_shovel_that_was_left_is_removed_or_said_whoever_goes_on() {
         let words = Stage::apply("amqp");
         let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
         let output = stage.topo.run(["plan"].into_iter().chain(plan));
-        output.says("a shovel of the run that was cut short still moves what is in q").then_some(output)
+        output.says("a shovel of the interrupted run still moves messages of q").then_some(output)
     });
-    output.expect_text("this user may not remove it").expect_text("apply as a user with the tag policymaker");
+    output.expect_text("this user may not delete it").expect_text("apply as a user with the tag policymaker");
     let output = stage.migrate("amqp", &[]).expect_code(3);
     assert_eq!((objects(&stage.vhost), shovels(&stage)), (before, 1), "{output}");
     let stage = stage.by_guest();
@@ -339,7 +339,7 @@ fn one_that_finds_the_old_queue_gone_and_the_new_one_refused_goes_all_the_way_ba
     proxy.reset();
     proxy.add(puts().path(&path).first(1), Fault::Status(400));
     let output = stage.migrate("shovel", &[]).expect_code(1);
-    assert!(output.says("could not be finished and was undone: all messages are back"), "{output}");
+    assert!(output.says("could not be completed and was rolled back: all messages are back"), "{output}");
     stage.directly();
     stage.expect_as_before(&output);
     let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &output);

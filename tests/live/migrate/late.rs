@@ -144,7 +144,7 @@ fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
         let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!stage.is_new() && emptied(&stage.vhost, Q).len() == 3, "{output}");
         let said = if mover == "amqp" { "17 messages did not come back" } else { "may not have come back" };
-        output.expect_error(said).expect_no_text("all is as it was");
+        output.expect_error(said).expect_no_text("the queue and its messages are unchanged");
     });
 }
 
@@ -210,7 +210,7 @@ fn a_full_queue_that_rejects_is_said_to_be_full() {
             }
         });
         let output = stage.migrate(mover, &["--drain-timeout=15s"]).expect_code(4);
-        let why = "queue q is full (50 of 50 messages) and rejects what comes; consume from it or raise its limit";
+        let why = "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit";
         let output = output.expect_text(why).expect_no_text("held unacknowledged");
         stage.directly();
         let mut numbers = emptied(&stage.vhost, Q);
@@ -243,9 +243,9 @@ fn what_an_undone_migration_leaves_is_said() {
         }
     });
     let output = stage.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
-    let output = output.expect_error("was undone: all messages are back, 15 of them behind newer ones");
+    let output = output.expect_error("was rolled back: all messages are back, 15 of them behind newer ones");
     let output = output.expect_text("15 messages came back; 15 messages behind newer ones.");
-    let output = output.expect_text("Undone: 1 migration, and what is above has to be mended first.");
+    let output = output.expect_text("Rolled back: 1 migration, and the errors above must be fixed first.");
     let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
     let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();
     assert!(!numbers.is_empty() && numbers.iter().all(|(step, of)| step <= of && *of == numbers[0].1), "{output}");

@@ -106,7 +106,7 @@ fn a_vhost_with_no_room_is_a_refusal() {
     for room in [1, 2] {
         let stage = Stage::new("room", TTL);
         put(&stage, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
-        let why = format!("the vhost may have {} queues", 1 + room);
+        let why = format!("the vhost is limited to {} queues", 1 + room);
         refused(stage, &why);
     }
     let stage = Stage::new("room", TTL);
@@ -119,14 +119,14 @@ fn a_vhost_with_no_room_is_a_refusal() {
 fn a_name_that_is_taken_is_a_refusal() {
     let stage = Stage::new("taken", TTL);
     stage.amqp.declare_queue("q.topo.hold", NONE).unwrap();
-    refused(stage, "queue q.topo.hold exists, and no migration made it");
+    refused(stage, "queue q.topo.hold exists, and no migration created it");
     let stage = Stage::new("taken", TTL);
     stage.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
-    refused(stage, "exchange q.topo.tap exists, and no migration made it");
+    refused(stage, "exchange q.topo.tap exists, and no migration created it");
     // It says that it is of a migration, but of another queue.
     let stage = Stage::new("taken", TTL);
     stage.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
-    refused(stage, "queue q.topo.drained exists, and no migration made it");
+    refused(stage, "queue q.topo.drained exists, and no migration created it");
 }
 
 #[test]
@@ -137,11 +137,12 @@ fn a_stream_is_refused_with_the_alternative() {
     let stream = Conversion { name: "stream", from: "stream", old: None, ..TTL };
     let stage = Stage::new("stream", stream);
     stage.amqp.fill(Q, 3);
-    let output = stage.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move what a stream holds");
+    let output =
+        stage.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move the messages of a stream");
     let output = output.expect_text("give the new queue another name");
     stage.expect_as_before(&output);
     let stage = Stage::new("to-stream", Conversion { new: "type: stream", ..TTL });
-    refused(stage, "`migrate` cannot move what a stream holds");
+    refused(stage, "`migrate` cannot move the messages of a stream");
 }
 
 /// Fills the queue, and migrates it with what [`Stage::migrate`] allows, but for `duplicates`. From 3.10 on that must go well;
@@ -151,7 +152,7 @@ fn is_refused_before_3_10(stage: &Stage) -> bool {
     publisher.fill(100);
     let most = "routing-gap,consumer-disruption,contract-change,reorder";
     let output = stage.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
-    let reservation = "before RabbitMQ 3.10, where quorum queues take part";
+    let reservation = "before RabbitMQ 3.10, a busy quorum queue can keep a copy";
     if since(3, 10) {
         let output = output.expect_code(0).expect_no_text(reservation);
         stage.expect_migrated(&output);

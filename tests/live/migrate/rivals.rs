@@ -92,7 +92,7 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
     });
 }
 
-/// What it publishes by a binding of its own, that it makes meanwhile, may come twice; the plan says so.
+/// What it publishes by a binding of its own, that it makes meanwhile, may be delivered twice; the plan says so.
 #[test]
 fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
     at_once(2, MOVERS, |mover| {
@@ -233,9 +233,9 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
         }
         stage.expect_as_before(&output);
     };
-    refused("amqp", &["nothing can move its messages: over AMQP,"]);
-    refused("shovel", &["nothing can move its messages: by shovel, the broker has no shovels"]);
-    refused("auto", &["over AMQP,", "by shovel,", "open the AMQP port to topo (--amqp-url)"]);
+    refused("amqp", &["topo cannot move its messages: over AMQP,"]);
+    refused("shovel", &["topo cannot move its messages: by shovel, the broker does not support shovels"]);
+    refused("auto", &["over AMQP,", "by shovel,", "give topo access to the AMQP port (--amqp-url)"]);
     // One of them is enough.
     let output = stage.migrate("auto", &[]).expect_code(0);
     stage.expect_migrated(&output);
@@ -332,7 +332,7 @@ fn a_binding_that_http_cannot_copy_is_kept() {
             let topo = Topo::new(&stage.vhost).spec(&TTL.spec()).through(&proxy);
             let output = topo.run(Stage::apply(mover).iter().map(String::as_str)).expect_code(3);
             let output = output
-                .expect_text("its arguments have AMQP types that the management API cannot carry")
+                .expect_text("its arguments have AMQP types that the management API cannot represent")
                 .expect_text("--mover amqp");
             assert_eq!(proxy.count(&puts()) + proxy.count(&posts()), 0, "{output}");
             stage.expect_as_before(&output);

@@ -263,7 +263,7 @@ pub(super) fn expect_each_once(
     assert_eq!(twice(numbers, published, context), 0, "came twice: {context}");
 }
 
-/// How many a run itself says may come twice.
+/// How many a run itself says may be delivered twice.
 pub(super) fn said_twice(output: &Output) -> usize {
     let words: Vec<&str> = output.stdout.split_whitespace().collect();
     let said = words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);

@@ -17,10 +17,10 @@ fn a_plan_beside_a_running_migration_names_the_holder_of_the_lock() {
     until("the end of the migration", || (proxy.count(&deletes().path("/q.topo.drained")) > 0).then_some(()));
     for format in ["text", "markdown", "github", "json"] {
         let plan = other.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", format]);
-        let plan = plan.expect_text("a migration of queue q is under way: ");
+        let plan = plan.expect_text("a migration of queue q is in progress: ");
         let plan =
-            plan.expect_text(&format!("pid {}, since ", running.pid())).expect_text("Wait for the end of that apply");
-        plan.expect_no_text("was cut short").expect_no_text("--abort");
+            plan.expect_text(&format!("pid {}, since ", running.pid())).expect_text("Wait until that apply ends");
+        plan.expect_no_text("was interrupted").expect_no_text("--abort");
     }
     gate.open();
     stage.expect_migrated(&running.wait().expect_code(0));

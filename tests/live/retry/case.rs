@@ -72,7 +72,7 @@ pub(super) struct Case {
 }
 
 /// What was seen of a case.
-pub(super) struct Story {
+pub(super) struct Explanation {
     pub(super) seen: Vec<Seen>,
     pub(super) letters: Vec<Message>,
 }
@@ -134,12 +134,12 @@ impl Case {
     }
 
     /// Publishes the message and works until it is a dead letter, or done.
-    pub(super) async fn live(&self, amqp: &Amqp, key: &str) -> Story {
+    pub(super) async fn live(&self, amqp: &Amqp, key: &str) -> Explanation {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, &self.queue, 1).await;
         publish(&channel, "orders", key, BODY, self.published.clone()).await;
         let (verb, dead) = (self.verb(), self.dead());
-        let mut story = Story { seen: Vec::new(), letters: Vec::new() };
+        let mut story = Explanation { seen: Vec::new(), letters: Vec::new() };
         let mut last = Instant::now();
         let deadline = last + PATIENCE;
         while Instant::now() < deadline {
@@ -164,13 +164,13 @@ impl Case {
         panic!("{}: no end after {:?}: {}", self.queue, PATIENCE, self.told(&story));
     }
 
-    fn told(&self, story: &Story) -> String {
+    fn told(&self, story: &Explanation) -> String {
         let waits: Vec<Duration> = waits_of(&story.seen).collect();
         format!("{} deliveries, waits {waits:?}, {} dead letters", story.seen.len(), story.letters.len())
     }
 
     /// Whether all is as promised.
-    pub(super) fn judge(&self, story: &Story, key: &str, lateness: &Lateness<'_>) {
+    pub(super) fn judge(&self, story: &Explanation, key: &str, lateness: &Lateness<'_>) {
         let context =
             format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);

@@ -23,14 +23,14 @@ fn spec(kind: &str, retry: &str) -> String {
 }
 
 /// A strategy, the delays that follow each other, and what the worker does.
-struct Story {
+struct Explanation {
     name: &'static str,
     kind: &'static str,
     strategy: &'static str,
     delays: &'static [&'static str],
 }
 
-impl Story {
+impl Explanation {
     fn spec(&self, index: usize) -> String {
         let Self { kind, strategy, delays, .. } = self;
         spec(kind, &format!("retry: {{strategy: {strategy}, delays: [{}]}}, deadLetter: dead", delays[index]))
@@ -61,26 +61,26 @@ impl Story {
     }
 }
 
-const STORIES: [Story; 4] = [
-    Story {
+const STORIES: [Explanation; 4] = [
+    Explanation {
         name: "ladder",
         kind: "classic",
         strategy: "ladder",
         delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
     },
-    Story {
+    Explanation {
         name: "republish",
         kind: "classic",
         strategy: "republish",
         delays: &["300ms, 600ms", "200ms, 500ms", "200ms, 400ms, 300ms", "100ms", "300ms, 600ms"],
     },
-    Story {
+    Explanation {
         name: "quorum-ladder",
         kind: "quorum",
         strategy: "ladder",
         delays: &["400ms, 600ms", "200ms, 600ms", "300ms"],
     },
-    Story { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
+    Explanation { name: "quorum-republish", kind: "quorum", strategy: "republish", delays: &["400ms", "200ms, 700ms"] },
 ];
 
 /// Fewer messages prove nothing.
@@ -152,7 +152,7 @@ fn letters(amqp: &Amqp, queue: &str) -> Counts {
 }
 
 /// Applies each spec in its turn while messages fail, then waits for the end.
-fn played(story: &Story) {
+fn played(story: &Explanation) {
     let stage = Stage::new(story.name, &story.spec(0));
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut times = Vec::new();
@@ -163,7 +163,7 @@ fn played(story: &Story) {
             stage.topo.rewrite(&story.spec(index));
             let began = Instant::now();
             let applied = stage.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
-            assert!(applied.stdout.contains("the broker is as the spec says"), "{applied}");
+            assert!(applied.stdout.contains("the broker matches the spec"), "{applied}");
             times.push((began, Instant::now()));
         }
         // What is published at last meets the last delays alone.
@@ -261,7 +261,7 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
         report
             .expect_text("1 message waits in it, and comes back within 1h")
             .expect_text("left queue work.retry.1.1h: ")
-            .expect_text("To finish it, later:");
+            .expect_text("To finish later:");
         assert!(!stage.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()), "the empty one went");
         planned(&stage, 2).expect_text("- retired: 1 tier queue").expect_text("queue work                 unchanged");
         let again = stage.topo.run(["apply", "-y", "--format=json", "--drain-timeout=0s"]).expect_code(0).json();
@@ -280,7 +280,7 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
         let back = stage.amqp.get("work.retry.1.1h").expect("it still waits");
         assert_eq!(back.body, b"waits");
         stage.vhost.until_counted("work.retry.1.1h", 0);
-        stage.topo.run(["apply", "-y"]).expect_code(0).expect_text("Read back: the broker is as the spec says.");
+        stage.topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified: the broker matches the spec.");
         planned(&stage, 0).expect_text("No changes.");
         stage.is_left_empty();
     }

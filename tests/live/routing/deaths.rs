@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use topo::behaviour::Dialect;
-use topo::behaviour::routing::{Certainty, Deaths, Headers, Keys, Message, Reason, Routing};
 use topo::model::{
     ApplyTo, ArgumentValue, Arguments, BrokerVersion, Policy, PolicyName, Priority, QueueName, Topology,
 };
+use topo::rabbitmq::BrokerProfile;
+use topo::rabbitmq::routing::{Certainty, Deaths, Headers, Keys, Message, Reason, Routing};
 
 use super::case::{self, QUEUES, dead_lettering, name, queue};
 use super::{Counts, add, drained};
@@ -241,13 +241,13 @@ fn dead_letters_go_where_they_are_said_to_go() {
     let seed = seed();
     println!("TOPO_SEED={seed}, RabbitMQ {}", node.version());
     let version: BrokerVersion = node.version().parse().unwrap();
-    let dialect = Dialect::of(version);
+    let profile = BrokerProfile::of(version);
     let (mut counts, mut given_up, mut index) = (Counts::new(), 0, 0);
     while draws_on(index, CASES, || rare(&counts).is_empty() && given_up * 3 < index) {
         let topology = draw(&mut Random::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64)), version);
         let external = BTreeSet::new();
         let mut simulation = Simulation {
-            routing: Routing::new(&topology, [], &external, &dialect),
+            routing: Routing::new(&topology, [], &external, &profile),
             topology: &topology,
             version,
             resting: BTreeMap::new(),

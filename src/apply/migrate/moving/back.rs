@@ -1,9 +1,9 @@
-//! The way back: what a holding queue holds, and when that is enough.
+//! Returns the messages of a holding queue to the queue, and decides when to stop.
 
-use super::super::held::{held_by, takes_none};
-use super::super::{Setback, fault::setback};
+use super::super::stall_reason::{held_by, takes_none};
+use super::super::{StepFailure, fault::setback};
 use super::full::Limit;
-use super::{LONG_ENOUGH, Moving, Pace, Purpose};
+use super::{LONG_ENOUGH, Moving, Purpose, StallDetector};
 use crate::broker::BrokerError;
 use crate::broker::mover::{Fault, State};
 use crate::model::{Binding, ExchangeName, QueueName};
@@ -16,7 +16,7 @@ const LONGEST_RETURN: Duration = Duration::from_secs(60);
 
 /// What comes back, and until when.
 pub(in super::super) struct Return<'m> {
-    /// The holding queue; nobody but this mover takes from it.
+    /// The holding queue; only this mover consumes from it.
     pub(in super::super) from: &'m QueueName,
     /// The exchange through which it comes back.
     pub(in super::super) through: &'m ExchangeName,
@@ -35,14 +35,14 @@ pub(in super::super) struct Return<'m> {
 }
 
 impl Moving<'_> {
-    /// Brings back what a holding queue holds.
+    /// Returns the messages of a holding queue.
     pub(in super::super) async fn bring_back(
         &mut self,
         back: &Return<'_>,
         tell: impl Fn(Option<u64>, Option<u64>),
-    ) -> Result<(), Setback> {
+    ) -> Result<(), StepFailure> {
         let intervals = self.broker.broker().intervals();
-        let mut pace = Pace::new(self.patience(back.has_ticks).max(LONG_ENOUGH), intervals);
+        let mut pace = StallDetector::new(self.patience(back.has_ticks).max(LONG_ENOUGH), intervals);
         let mut before = None;
         if back.purpose == Purpose::ReturnDrained && !self.is_behind {
             self.is_behind = self.live(back.into).await?.is_some_and(|into| into.ready.is_some_and(|ready| ready > 0));
@@ -83,14 +83,14 @@ impl Moving<'_> {
                 if self.is_shovel() {
                     (self.returned, self.from_drained) = (None, None);
                 }
-                return Err(Setback::GiveUp(BrokerError::NotMoved { queue: back.from.clone(), reason }));
+                return Err(StepFailure::GiveUp(BrokerError::NotMoved { queue: back.from.clone(), reason }));
             }
             sleep(super::POLL).await;
         }
     }
 
     /// Whether more comes as fast as it is moved, or faster: the order of the last ones is lost, and nothing else.
-    async fn is_outrun(&self, back: &Return<'_>, pace: &Pace) -> bool {
+    async fn is_outrun(&self, back: &Return<'_>, pace: &StallDetector) -> bool {
         pace.is_not_falling() && takes_none(self.broker, back.into).await.is_none()
     }
 
@@ -98,7 +98,7 @@ impl Moving<'_> {
     async fn why_stuck(
         &self,
         back: &Return<'_>,
-        pace: &Pace,
+        pace: &StallDetector,
         (live, refused, is_rejected): (&QueueActivity, Option<&Fault>, bool),
     ) -> Result<Option<String>, BrokerError> {
         if !pace.is_not_falling() {

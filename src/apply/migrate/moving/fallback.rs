@@ -1,7 +1,7 @@
 //! Lets a shovel take over where AMQP cannot carry a message.
 
 use super::Moving;
-use crate::apply::migrate::Setback;
+use crate::apply::migrate::StepFailure;
 use crate::apply::migrate::fault::setback;
 use crate::broker::mover::{Fault, Mover};
 use crate::model::QueueName;
@@ -12,7 +12,7 @@ impl Moving<'_> {
         &mut self,
         from: &QueueName,
         fault: Fault,
-    ) -> Result<Fault, Setback> {
+    ) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
         let advice = match self.means.mover {
             Some(Mover::AmqpOrShovel(_, shovel)) => match shovel.check().await {

@@ -1,28 +1,28 @@
-//! A queue that is full: it rejects what comes, or drops what is there.
+//! Detects a full queue, which rejects new messages or drops old ones.
 
-use crate::behaviour::{Effective, Governed, Policies, effective};
 use crate::broker::Snapshot;
 use crate::model::count::number;
 use crate::model::{ArgumentValue, Queue, QueueName};
 use crate::plan::QueueActivity;
+use crate::rabbitmq::{Effective, Governed, Policies, effective};
 
-/// What a queue takes at most.
+/// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Limit {
     messages: Option<u64>,
-    /// Whether it rejects the rest; else it drops the oldest for it.
+    /// Whether it rejects further messages; otherwise it drops the oldest ones.
     is_rejecting: bool,
 }
 
 impl Limit {
-    /// By its arguments and what governs it.
+    /// Determined by the arguments and the effective policies.
     pub(in super::super) fn of(name: &QueueName, queue: &Queue, seen: &Snapshot) -> Self {
-        let version = seen.dialect.version;
+        let version = seen.profile.version;
         let (policies, operator) =
             (Policies::new(&seen.topology.policies, version), Policies::new(&seen.operator_policies, version));
         let governed = Governed::from(queue);
         let policy = policies.governing(name.as_str(), governed).likely();
-        let holds = effective(queue, policy, operator.governing(name.as_str(), governed).likely(), &seen.dialect);
+        let holds = effective(queue, policy, operator.governing(name.as_str(), governed).likely(), &seen.profile);
         let value = |key: &str| holds.get(key).map(|Effective { value, .. }| value);
         let is_rejecting =
             value("overflow").and_then(ArgumentValue::as_text).is_some_and(|it| it.starts_with("reject"));
@@ -30,19 +30,19 @@ impl Limit {
         Self { messages: messages.and_then(|limit| u64::try_from(limit).ok()), is_rejecting }
     }
 
-    /// So many messages it keeps at most, where it drops the rest.
+    /// The maximum number of messages, if the queue drops the rest.
     pub(in super::super) fn keeps(self) -> Option<u64> {
         self.messages.filter(|_| !self.is_rejecting)
     }
 
-    /// Why such a queue takes nothing now, if it does not. `is_rejected`: a mover was told so.
+    /// Describes why the queue accepts no messages now, if so. `is_rejected`: the broker has rejected a message of a mover.
     pub(super) fn rejects(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
         let why = match full {
             Some((limit, ready)) if ready >= limit => {
-                format!("is full ({} of {} messages) and rejects what comes", number(ready), number(limit))
+                format!("is full ({} of {} messages) and rejects new messages", number(ready), number(limit))
             }
-            Some(_) | None if is_rejected => "rejects what comes: it is full".to_owned(),
+            Some(_) | None if is_rejected => "rejects new messages: it is full".to_owned(),
             Some(_) | None => return None,
         };
         Some(format!("queue {queue} {why}; consume from it or raise its limit, then apply again"))
@@ -61,13 +61,13 @@ mod tests {
         let said = |limit: Limit, live, told| limit.rejects(&"q".into(), &live, told);
         assert_eq!(
             said(limit, live(Some(50)), false).unwrap(),
-            "queue q is full (50 of 50 messages) and rejects what comes; consume from it or raise its limit, then apply again"
+            "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit, then apply again"
         );
         assert_eq!(said(limit, live(Some(49)), false), None, "unacknowledged ones do not count");
         let dropping = Limit { is_rejecting: false, ..limit };
         assert_eq!((said(dropping, live(Some(50)), false), dropping.keeps()), (None, Some(50)));
         assert_eq!(limit.keeps(), None);
         let by_bytes = said(Limit { messages: None, ..limit }, live(Some(3)), true).unwrap();
-        assert!(by_bytes.starts_with("queue q rejects what comes: it is full;"), "{by_bytes}");
+        assert!(by_bytes.starts_with("queue q rejects new messages: it is full;"), "{by_bytes}");
     }
 }

@@ -1,6 +1,6 @@
-//! What somebody else did meanwhile: a binding to the queue, a policy on what holds its messages.
+//! Detects concurrent changes: bindings to the queue, and policies on the holding queues.
 
-use super::super::Setback;
+use super::super::StepFailure;
 use super::Moving;
 use crate::broker::BrokerError;
 use crate::model::{Binding, BrokerVersion, Destination, ExchangeName, QueueName};
@@ -8,7 +8,7 @@ use crate::plan::Migration;
 use tokio::try_join;
 
 impl Moving<'_> {
-    /// The policy that takes messages from what holds them now, in words.
+    /// Describes the policy that drops held messages, if any.
     pub(in super::super) async fn eater(
         &self,
         migration: &Migration,
@@ -28,18 +28,18 @@ impl Moving<'_> {
         match self.eater(migration, version).await? {
             None => Ok(()),
             Some(eater) => {
-                let reason = format!("{eater}, where its messages are held, and did not when it was planned");
+                let reason = format!("{eater}, where its messages are held; this has changed since the plan");
                 Err(BrokerError::NotMoved { queue: migration.queue.clone(), reason })
             }
         }
     }
 
     /// Fails when something leads to the queue: whoever bound it did so meanwhile.
-    pub(in super::super) async fn unbound(&self, queue: &QueueName) -> Result<(), Setback> {
+    pub(in super::super) async fn unbound(&self, queue: &QueueName) -> Result<(), StepFailure> {
         let (bindings, _) = self.broker.broker().bindings(self.broker.vhost()).await?;
         bindings.into_iter().find(|binding| binding.touches_queue(queue)).map_or(Ok(()), |binding| {
             let (object, binding) = (queue.to_string(), binding.to_string());
-            Err(Setback::Again(BrokerError::BoundMeanwhile { object, binding }))
+            Err(StepFailure::Again(BrokerError::BoundMeanwhile { object, binding }))
         })
     }
 

@@ -1,4 +1,4 @@
-//! The moment in which new messages are let through to the queue again: when nothing older is under way.
+//! Finds the moment to route new messages to the queue again: when no older message is in transit.
 
 use super::{Current, IDLE, LONG_ENOUGH, Moving, POLL};
 use crate::broker::BrokerError;

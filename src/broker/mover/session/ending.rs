@@ -1,8 +1,8 @@
-//! How a session ends: nothing is left under way, and nothing goes back, as far as the queue lets it.
+//! Ends a session without messages in transit and, as far as the queue permits, without requeued messages.
 
+use super::super::ack_settled::{SETTLE_TIME, ack_settled};
 use super::super::declare::counted;
-use super::super::over::Over;
-use super::super::passed_on::{PASSED_ON, passed_on};
+use super::super::session_end::Over;
 use super::{Job, Session};
 use crate::model::QueueName;
 use futures_util::StreamExt;
@@ -10,15 +10,15 @@ use lapin::options::BasicCancelOptions;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// For what is on its way when a move is told to stop.
+/// The time for messages in transit when a move is stopped.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
-/// Within which a queue that has more hands it out, however busy it is; then the consumer is cancelled all the same.
+/// Within which a queue that has more hands it out, however busy it is; then the consumer is canceled all the same.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// A queue that hands out nothing for so long may have nothing: it is asked.
 const QUIET: Duration = Duration::from_millis(200);
 /// Within which acknowledgements are passed on to a quorum queue that is busy.
-const LONGEST_PASSED_ON: Duration = Duration::from_secs(15);
-/// And where something goes back, which cannot be told from what is not passed on.
+const LONGEST_SETTLE_TIME: Duration = Duration::from_secs(15);
+/// The same if a message is requeued, which is indistinguishable from pending acknowledgements.
 const BROKEN_OFF: Duration = Duration::from_secs(3);
 
 impl Session {
@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// Takes until the queue may hand out no more, because so many are not acknowledged, or has no more. What it hands out
-    /// while it is told of the cancel is too late, and goes back: behind all others in a quorum queue without a delivery limit
+    /// while it processes the cancel is requeued: behind all others in a quorum queue without a delivery limit
     /// since 3.10 (`rabbit_fifo_client:handle_delivery`, and `#requeue{}` of `rabbit_fifo`).
     async fn fill(&mut self, job: &mut Job) -> Result<(), Over> {
         let end = Instant::now() + PATIENCE;
@@ -47,7 +47,7 @@ impl Session {
                     let delivery = next.map_err(|error| job.over(&error))?;
                     self.forward(job, delivery).await?;
                 }
-                Ok(None) => return Err(self.cancelled(job).await),
+                Ok(None) => return Err(self.canceled(job).await),
                 // It may never: another is the single active consumer.
                 Err(_) if self.taken == 0 => break,
                 Err(_) => {
@@ -73,18 +73,18 @@ impl Session {
         self.all_safe(job).await
     }
 
-    /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue is told of them in the
+    /// Closes the channel: all acknowledgements before it are with the broker then. But a quorum queue receives them in the
     /// background, and of what waits there when the channel is closed it never hears (`rabbit_fifo_client`, once it has
     /// more than 32 commands under way: seen on a busy 3.10.8). So it is waited for; false if that was in vain.
     /// Where something is left under way, the queue does not show whether it has heard of the rest.
     pub(in super::super) async fn close(self, source: &QueueName) -> bool {
-        let mut is_passed_on = true;
+        let mut is_settled = true;
         if self.taken > 0 {
-            tokio::time::sleep(PASSED_ON).await;
-            let longest = if self.is_finished { LONGEST_PASSED_ON } else { BROKEN_OFF };
-            is_passed_on = timeout(longest, passed_on(&self.channel, source, self.consumers)).await.is_ok();
+            tokio::time::sleep(SETTLE_TIME).await;
+            let longest = if self.is_finished { LONGEST_SETTLE_TIME } else { BROKEN_OFF };
+            is_settled = timeout(longest, ack_settled(&self.channel, source, self.consumers)).await.is_ok();
         }
         let _ = timeout(GRACE, self.channel.close(200, "done".into())).await;
-        is_passed_on || !self.is_finished
+        is_settled || !self.is_finished
     }
 }

@@ -2,12 +2,12 @@
 
 use super::super::simulate::run;
 use super::super::{Action, HazardKind, Step};
-use super::super::{Activity, Situation, VhostPlan, Wanted, plan_vhost};
+use super::super::{Activity, PlanContext, VhostPlan, Wanted, plan_vhost};
 use super::Options;
-use crate::behaviour::Dialect;
 use crate::expand::expand;
 use crate::model::retry::counted;
 use crate::model::{Destination, Glob, ObjectId, ObjectKind, Topology, Vhost};
+use crate::rabbitmq::BrokerProfile;
 use crate::spec::{SourceFile, Variables, parse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ mod workers;
 const LADDER: &str = "retry: {delays: [5s, 30s]}";
 const REPUBLISH: &str = "retry: {strategy: republish, delays: [5s, 30s]}";
 
-fn dialect() -> Dialect {
-    Dialect::of("4.0.5".parse().unwrap())
+fn profile() -> BrokerProfile {
+    BrokerProfile::of("4.0.5".parse().unwrap())
 }
 
 fn wanted(text: &str) -> Wanted {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let file = SourceFile { name: "topology.yaml".to_owned(), text };
     let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let expansion = expand(&specs[0], &dialect()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let expansion = expand(&specs[0], &profile()).unwrap_or_else(|wrong| panic!("{wrong}"));
     Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
@@ -48,16 +48,16 @@ fn planned_with(live: &Topology, wanted: &Wanted, options: Options) -> VhostPlan
     let (activity, keys, untouchable, operator) =
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
-    let situation = Situation {
+    let context = PlanContext {
         current: &live,
         wanted: &Arc::new(wanted.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
         operator_policies: &operator,
-        dialect: &dialect(),
+        profile: &profile(),
     };
-    plan_vhost(&situation, &options)
+    plan_vhost(&context, &options)
 }
 
 /// What a plan retires, in a few words.
@@ -219,8 +219,7 @@ fn another_end_is_other_bindings() {
     assert_eq!(retired(&live, &turned), "4 bindings");
     let hazards = planned(&live, &turned, &[]).hazards;
     let said: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
-    let text =
-        "the dead letters of queue work turn from dead.dlx to other.dlx: one that comes at that moment goes to both";
+    let text = "the dead-lettered messages of queue work go to other.dlx instead of dead.dlx: a message that is dead-lettered at that moment goes to both";
     assert_eq!(said, [(HazardKind::Duplicates, text)]);
 }
 
@@ -232,8 +231,7 @@ fn what_is_retired_takes_no_dead_letters() {
                  exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
     let plan = planned(&live, &wanted(guard), &[]);
     let blocks: Vec<&str> = plan.blocks.iter().map(|block| block.text.as_str()).collect();
-    let expected =
-        "the dead letters of queue work go to exchange work.dlx, a part of retries that go: they would be dropped";
+    let expected = "the dead-lettered messages of queue work go to exchange work.dlx, which belongs to retired retries: they would be dropped";
     assert_eq!(blocks, [expected]);
 }
 
@@ -254,9 +252,9 @@ fn retries_of_others_are_not_undeclared() {
         ] {
             let options = Options { prune, ..Options::default() };
             let plan = planned_with(&live, &wanted(theirs), options);
-            let undeclared: Vec<String> = plan.undeclared.iter().map(|it| it.object.to_string()).collect();
+            let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
             let deleted: Vec<_> = plan.changes.iter().filter_map(|change| change.id()).collect();
-            assert_eq!((undeclared, deleted), (Vec::new(), Vec::new()), "{theirs}");
+            assert_eq!((unmanaged, deleted), (Vec::new(), Vec::new()), "{theirs}");
         }
     }
 }
@@ -357,13 +355,13 @@ fn a_queue_that_goes_takes_its_retries_along() {
     assert!(plan.steps.iter().filter(|step| step.id > queue).all(|step| step.after.contains(&queue)));
     let said = plan.hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str()));
     let said: Vec<_> = said.filter(|(kind, _)| *kind == HazardKind::MessageLoss).collect();
-    let unknown = "the broker does not say how many messages wait for a retry: all are deleted with it";
+    let unknown = "the broker does not report how many messages wait for a retry: all are deleted with it";
     assert!(said.contains(&(HazardKind::MessageLoss, unknown)), "{said:?}");
-    // Undeclared and owned, the queue stands for its retries.
+    // Unmanaged and owned, the queue stands for its retries.
     let owned = wanted(&format!("owns: [\"work*\"]\n{dead}"));
     let plan = planned(&live, &owned, &[]);
-    let undeclared: Vec<String> = plan.undeclared.iter().map(|it| it.object.to_string()).collect();
-    assert_eq!((undeclared, plan.changes.len()), (vec!["queue work".to_owned()], 0));
+    let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
+    assert_eq!((unmanaged, plan.changes.len()), (vec!["queue work".to_owned()], 0));
 }
 
 #[test]

@@ -14,15 +14,13 @@ fn workers_must_know_of_another_way() {
     assert_eq!(
         said(LADDER, redeliver),
         [
-            "queue work retries by redeliver instead of ladder: workers must call basic.reject with requeue=true when they \
-          fail, and no longer basic.nack with requeue=false"
+            "queue work retries by redeliver instead of ladder: on failure, workers must call basic.reject with requeue=true instead of basic.nack with requeue=false"
         ]
     );
     assert_eq!(
         said(redeliver, LADDER),
         [
-            "queue work retries by ladder instead of redeliver: workers must call basic.nack with requeue=false when they \
-          fail, and no longer basic.reject with requeue=true"
+            "queue work retries by ladder instead of redeliver: on failure, workers must call basic.nack with requeue=false instead of basic.reject with requeue=true"
         ]
     );
     assert_eq!(

@@ -1,9 +1,9 @@
-//! Boxes: what they are large, and how they are drawn. A queue's tiers stand beside it in a box of their own, with the way
-//! out and the way back between them.
+//! Measures and draws boxes. The tiers of a queue are next to it in a box of their own, with the arrows out and back
+//! between them.
 
 use super::{escaped, number};
-use crate::picture::layout::{Point, Size};
-use crate::picture::{ArrowKind, Kind, Node, Retries, Tier};
+use crate::graph::layout::{Point, Size};
+use crate::graph::{ArrowKind, Kind, Node, Retries, Tier};
 use crate::render::graph::palette::{self, TIER};
 use crate::render::graph::words::{below, cells, name, signed, told};
 use crate::render::style::{clean, wrap};

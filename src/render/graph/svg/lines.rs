@@ -1,8 +1,8 @@
 //! Arrows: level where they pass a column, curved between columns, and what is written above them.
 
 use super::{escaped, number};
-use crate::picture::layout::{Route, Size};
-use crate::picture::{Arrow, ArrowKind, Mark, VhostPicture};
+use crate::graph::layout::{Route, Size};
+use crate::graph::{Arrow, ArrowKind, Mark, VhostGraph};
 use crate::render::graph::palette::{self, UNCHANGED};
 use crate::render::graph::words::{self, cells, told_of};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub(super) fn size(labels: &[String]) -> Option<Size> {
 }
 
 /// The kinds that are drawn.
-pub(super) fn kinds(vhost: &VhostPicture) -> BTreeSet<ArrowKind> {
+pub(super) fn kinds(vhost: &VhostGraph) -> BTreeSet<ArrowKind> {
     let retries = vhost.nodes.iter().filter(|node| node.retries.is_some()).map(|_| ArrowKind::Retry);
     vhost.arrows.iter().map(|arrow| arrow.kind).chain(retries).collect()
 }
@@ -63,7 +63,7 @@ pub(super) fn sample(text: &mut String, kind: ArrowKind, (x, y): (f64, f64), is_
 pub(super) fn write(
     text: &mut String,
     (arrow, labels, route): (&Arrow, &[String], &Route),
-    vhost: &VhostPicture,
+    vhost: &VhostGraph,
     is_plan: bool,
 ) {
     let class = class(arrow.kind, arrow.mark, is_plan);

@@ -1,4 +1,4 @@
-//! A picture as SVG: one file with its own style sheet, light and dark, that needs nothing else.
+//! Renders a graph as SVG: one file with its own style sheet, light and dark, without external resources.
 
 mod boxes;
 mod lines;
@@ -6,8 +6,8 @@ mod sheet;
 
 use super::palette;
 use super::words::{described, heading, signed};
-use crate::picture::layout::{Layout, Size, Wire, arrange};
-use crate::picture::{ArrowKind, Mark, Picture, VhostPicture};
+use crate::graph::layout::{Layout, Size, Wire, arrange};
+use crate::graph::{ArrowKind, Graph, Mark, VhostGraph};
 use boxes::Drawn;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ const LEAST_WIDTH: f64 = 360.0;
 const SANS_CELL: f64 = 0.62;
 
 /// The picture.
-pub fn svg(picture: &Picture) -> String {
+pub fn svg(picture: &Graph) -> String {
     let parts: Vec<Part<'_>> = picture.vhosts.iter().map(Part::of).collect();
     let inner = parts.iter().map(Part::width).fold(LEAST_WIDTH, f64::max);
     let legend = legend(picture, inner);
@@ -51,14 +51,14 @@ pub fn svg(picture: &Picture) -> String {
 
 /// One vhost, placed.
 struct Part<'a> {
-    vhost: &'a VhostPicture,
+    vhost: &'a VhostGraph,
     boxes: Vec<Drawn<'a>>,
     labels: Vec<Vec<String>>,
     layout: Layout,
 }
 
 impl<'a> Part<'a> {
-    fn of(vhost: &'a VhostPicture) -> Self {
+    fn of(vhost: &'a VhostGraph) -> Self {
         let boxes: Vec<Drawn<'_>> = vhost.nodes.iter().map(Drawn::of).collect();
         let labels: Vec<Vec<String>> = vhost.arrows.iter().map(lines::labels).collect();
         let sizes: Vec<Size> = boxes.iter().map(|drawn| drawn.size).collect();
@@ -100,7 +100,7 @@ struct Legend {
 }
 
 /// What the lines mean, and what the colours of a plan do, as far as they are there.
-fn legend(picture: &Picture, width: f64) -> Legend {
+fn legend(picture: &Graph, width: f64) -> Legend {
     let kinds: BTreeSet<ArrowKind> = picture.vhosts.iter().flat_map(lines::kinds).collect();
     let marks: BTreeSet<Mark> = picture.vhosts.iter().flat_map(marks).collect();
     let (mut text, mut x, mut y) = (String::new(), MARGIN, MARGIN);
@@ -146,7 +146,7 @@ fn legend(picture: &Picture, width: f64) -> Legend {
     Legend { text, height }
 }
 
-fn marks(vhost: &VhostPicture) -> BTreeSet<Mark> {
+fn marks(vhost: &VhostGraph) -> BTreeSet<Mark> {
     let of_nodes = vhost.nodes.iter().flat_map(|node| {
         let tiers = node.retries.iter().flat_map(|retries| retries.tiers.iter().map(|tier| tier.mark));
         tiers.chain([node.mark, node.retries.as_ref().and_then(|retries| retries.mark)])

@@ -1,7 +1,7 @@
 //! The style sheet, light and dark, and the heads of arrows.
 
 use super::lines;
-use crate::picture::{ArrowKind, Picture};
+use crate::graph::{ArrowKind, Graph};
 use crate::render::graph::palette::{self, PAINTS, UNCHANGED};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ const DARK_ARROWS: [(&str, &str); 4] =
     [("binding", "#9aa7b8"), ("alternate", "#b392f0"), ("retry", "#d9a441"), ("letters", "#f0776d")];
 
 /// The style sheet and the heads of all arrows that are there.
-pub(super) fn sheet(picture: &Picture) -> String {
+pub(super) fn sheet(picture: &Graph) -> String {
     let mut text = format!("<style>\n{SHAPES}");
     for kind in ArrowKind::ALL {
         let stroke = palette::of_arrow(kind);
@@ -68,8 +68,7 @@ pub(super) fn sheet(picture: &Picture) -> String {
         node(&mut text, class, (fill, stroke, ink));
     }
     text.push_str("}\n</style>\n<defs>\n");
-    let of_retries =
-        |node: &crate::picture::Node| node.retries.as_ref().map(|retries| (ArrowKind::Retry, retries.mark));
+    let of_retries = |node: &crate::graph::Node| node.retries.as_ref().map(|retries| (ArrowKind::Retry, retries.mark));
     let drawn = picture.vhosts.iter().flat_map(|vhost| {
         let arrows = vhost.arrows.iter().map(|arrow| (arrow.kind, arrow.mark));
         arrows.chain(vhost.nodes.iter().filter_map(of_retries))

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use topo::behaviour::{Dialect, Ends, Refusal, binding_refusals};
 use topo::model::{Binding, Destination, Topology};
+use topo::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
 
 use crate::live::differential_objects::reason;
 use crate::support::http::Answer;
@@ -13,7 +13,7 @@ pub(super) fn subject(
     types: &BTreeMap<&'static str, &'static str>,
     binding: &Binding,
     topology: &Topology,
-    dialect: &Dialect,
+    profile: &BrokerProfile,
     answer: &Answer,
 ) -> Result<String, String> {
     let queue = match &binding.destination {
@@ -21,7 +21,7 @@ pub(super) fn subject(
         Destination::Exchange(_) => None,
     };
     let ends = Ends { source: types.get(binding.source.as_str()).copied(), queue };
-    let refused = binding_refusals(binding, ends, dialect);
+    let refused = binding_refusals(binding, ends, profile);
     let said = reason(answer);
     match refused.first() {
         Some(first) if is_named(first, &said, answer.status) => Ok(first.subject.clone()),
@@ -32,7 +32,7 @@ pub(super) fn subject(
 /// What is in the broker's answer when it names this; it has no words for a `null`, and crashes.
 fn is_named(first: &Refusal, said: &str, status: u16) -> bool {
     match first.subject.as_str() {
-        _ if first.text.contains("a null") => status == 500,
+        _ if first.text.contains("contains null") => status == 500,
         "body" => said.contains("Payload size limit exceeded"),
         // From 4.0 on, a sentence with a letter beyond ASCII in it cannot be written: 500 without a word
         // (`rabbit_mgmt_util:direct_request`).

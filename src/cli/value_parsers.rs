@@ -1,0 +1,134 @@
+//! Parses the values of flags.
+
+use super::printing_arguments::PlanFormat;
+use crate::lint::RULES;
+use crate::model::{Address, Glob, ObjectKind, OnConflict};
+use crate::spec::{Level, Severity, closest};
+use clap::ValueEnum;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// `queues,bindings`.
+#[derive(Clone, Debug)]
+pub(super) struct PruneKinds(pub(super) Vec<ObjectKind>);
+
+impl FromStr for PruneKinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = |word: &str| match word.trim() {
+            "exchanges" => Ok(ObjectKind::Exchange),
+            "queues" => Ok(ObjectKind::Queue),
+            "bindings" => Ok(ObjectKind::Binding),
+            "policies" => Ok(ObjectKind::Policy),
+            other => Err(format!("`{other}` cannot be pruned; use exchanges, queues, bindings or policies")),
+        };
+        text.split(',').map(kind).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// The arguments with `--prune bindings` as `--prune=bindings`. clap would read the kind as a path, and prune every kind.
+pub(super) fn with_prune_kinds(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut is_behind_separator = false;
+    for argument in arguments {
+        is_behind_separator |= argument == "--";
+        let kinds = argument.to_str().filter(|text| text.parse::<PruneKinds>().is_ok());
+        match (joined.last_mut(), kinds) {
+            (Some(flag), Some(kinds)) if *flag == "--prune" && !is_behind_separator => {
+                flag.push("=");
+                flag.push(kinds);
+            }
+            (_, _) => joined.push(argument),
+        }
+    }
+    joined
+}
+
+/// `queues/shop/orders=ifEmpty`.
+#[derive(Clone, Debug)]
+pub(super) struct Recreate(pub(super) Address, pub(super) OnConflict);
+
+impl FromStr for Recreate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, how) =
+            text.rsplit_once('=').ok_or("write ADDRESS=ifEmpty, ADDRESS=migrate or ADDRESS=discard")?;
+        let how = match how {
+            "ifEmpty" => OnConflict::IfEmpty,
+            "migrate" => OnConflict::Migrate,
+            "discard" => OnConflict::Discard,
+            other => return Err(format!("`{other}` is not one of ifEmpty, migrate and discard")),
+        };
+        Ok(Self(Address::parse(address)?, how))
+    }
+}
+
+pub(super) fn glob(text: &str) -> Result<Glob, String> {
+    if text.contains('/') || text == "*" {
+        Ok(Glob::new(text))
+    } else {
+        Err(format!("`{text}` is not an address; write queues/VHOST/NAME, as plans print it"))
+    }
+}
+
+/// The value of `--lint` that selects every rule.
+pub(super) const ALL_RULES: &str = "all";
+
+pub(super) fn level(text: &str) -> Result<(String, Level), String> {
+    let (rule, word) = text.split_once('=').ok_or("write RULE=off, RULE=info, RULE=warning or RULE=error")?;
+    if rule != ALL_RULES && !RULES.iter().any(|known| known.name == rule) {
+        return Err(match closest(rule, RULES.iter().map(|known| known.name)) {
+            Some(near) => format!("`{rule}` is not a rule; did you mean `{near}`?"),
+            None => {
+                format!("`{rule}` is not a rule; `topo rules` lists all rules, and `{ALL_RULES}` selects all of them")
+            }
+        });
+    }
+    let level = Level::named(word).ok_or_else(|| format!("`{word}` is not one of {}", Level::WORDS.join(", ")))?;
+    Ok((rule.to_owned(), level))
+}
+
+pub(super) fn severity(word: &str) -> Result<Severity, String> {
+    let level = Level::named(word).and_then(Level::severity);
+    level.ok_or_else(|| format!("`{word}` is not one of error, warning and info"))
+}
+
+/// `markdown=plan.md`.
+pub(super) fn format_and_file(text: &str) -> Result<(PlanFormat, PathBuf), String> {
+    let formats = || PlanFormat::value_variants().iter().filter_map(PlanFormat::to_possible_value);
+    let names = || formats().map(|format| format.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+    match text.split_once('=') {
+        Some((word, file)) if !file.is_empty() => {
+            let format =
+                PlanFormat::from_str(word, false).map_err(|_| format!("`{word}` is not one of {}", names()))?;
+            Ok((format, file.into()))
+        }
+        Some(_) | None => Err(format!("write FORMAT=FILE, with a format of {}", names())),
+    }
+}
+
+pub(super) fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+pub(super) fn whole_number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "not a whole number; use a number such as 2".to_owned())
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "not a duration; use for example 500ms, 30s or 5m".to_owned())
+}
+
+pub(super) fn positive(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be greater than zero; use for example 500ms, 30s or 5m".to_owned()),
+        time => Ok(time),
+    }
+}

@@ -1,0 +1,155 @@
+//! Lists every exit of a queue and its destination.
+
+use super::document::Exit;
+use super::{Describer, time};
+use crate::contract::{Answer, Contract};
+use crate::expand::Retry;
+use crate::model::QueueType;
+use crate::model::units::size;
+use crate::rabbitmq::WhenFull;
+
+impl Describer<'_, '_> {
+    pub(super) fn exits(&self) -> Vec<Exit> {
+        let mut ways = Vec::new();
+        let mut add = |way: &'static str, by: String, to: String| ways.push(Exit { way, by, to });
+        match &self.contract {
+            Some(_) if self.is_dead_letter_queue() => {
+                add(
+                    "taken",
+                    "basic.ack, after a replay or an inspection".to_owned(),
+                    "done: the broker deletes it".to_owned(),
+                );
+                add("inspected", "an inspection that requeues it".to_owned(), self.requeued());
+            }
+            Some(contract) => self.worked(contract, &mut add),
+            None => {
+                add("read", "reading does not remove it".to_owned(), "stays".to_owned());
+            }
+        }
+        self.limits(&mut add);
+        ways
+    }
+
+    /// What a worker can do.
+    fn worked(&self, contract: &Contract, add: &mut impl FnMut(&'static str, String, String)) {
+        add("acked", "basic.ack".to_owned(), "done: the broker deletes it".to_owned());
+        let is_counted_by_queue = matches!(self.in_force.retry, Some(Retry::Redeliver(_) | Retry::Delayed(_)));
+        let reason = if is_counted_by_queue { "delivery_limit" } else { "rejected" };
+        let last = self.end(reason);
+        let failed = match contract.deliveries {
+            1 => last.clone(),
+            many => format!("the next attempt; from attempt {many}, {last}"),
+        };
+        add("failed", method(&contract.on_failure), failed);
+        if contract.give_up != contract.on_failure {
+            let end = self.place_of_the_dead();
+            let to = match (&contract.give_up.publish, end) {
+                (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
+                (Some(_) | None, _) => self.end("rejected"),
+            };
+            add("given up", method(&contract.give_up), to);
+        }
+        if is_counted_by_queue {
+            let (counted, uncounted) = self.back(contract);
+            let counted = format!("delivered again {counted}: one attempt less");
+            add("crashed", "the worker's channel or connection closes".to_owned(), counted);
+            if self.in_force.profile.version.is_at_least(4, 3) {
+                let to = format!("delivered again {uncounted}, not counted: without limit");
+                add("requeued", "basic.nack requeue=true".to_owned(), to);
+            }
+        } else {
+            let by = "requeue=true, or the worker's channel or connection closes".to_owned();
+            add("requeued", by, self.requeued());
+        }
+    }
+
+    /// When a queue that counts delivers again what came back: counted, and not counted. Delays hold for whatever comes
+    /// back (`x-delayed-retry-type: all`), and they grow with the count.
+    fn back(&self, contract: &Contract) -> (String, String) {
+        let at_once = "at once".to_owned();
+        let Some(Retry::Delayed(_)) = self.in_force.retry else { return (at_once.clone(), at_once) };
+        match &contract.delays[..] {
+            [] => (at_once.clone(), at_once),
+            [only] => (format!("after {}", only.text), format!("after {}", only.text)),
+            [first, .., last] => {
+                let counted = format!("after the attempt's wait, {} to {}", first.text, last.text);
+                (counted, format!("after {}", first.text))
+            }
+        }
+    }
+
+    /// What becomes of a message that is put back.
+    fn requeued(&self) -> String {
+        let again = if self.is_dead_letter_queue() { "stays" } else { "delivered again at once, no retry" };
+        match self.in_force.delivery_limit() {
+            Some(limit) => {
+                let but =
+                    if self.in_force.profile.version.is_at_least(4, 3) { " (basic.nack is not counted)" } else { "" };
+                format!("{again}; after {limit} times{but}, {}", self.end("delivery_limit"))
+            }
+            None => format!("{again}, however often"),
+        }
+    }
+
+    /// What the broker does by itself.
+    fn limits(&self, add: &mut impl FnMut(&'static str, String, String)) {
+        let it = &self.in_force;
+        if it.queue_type == QueueType::Stream {
+            if let Some(age) = it.holds.get("max-age") {
+                add("too old", format!("maxAge {}", age.value), "deleted with its segment".to_owned());
+            }
+        } else {
+            self.expired(add);
+        }
+        let longest = [
+            it.number("max-length").map(|most| format!("maxLength {most}")),
+            it.number("max-length-bytes")
+                .map(|most| format!("maxLengthBytes {}", size(most).unwrap_or(most.to_string()))),
+        ];
+        let longest: Vec<String> = longest.into_iter().flatten().collect();
+        if !longest.is_empty() {
+            let to = match (it.queue_type, it.when_full()) {
+                (QueueType::Stream, _) => "the oldest segment is deleted".to_owned(),
+                (_, WhenFull::DropsOldest) => format!("the oldest message is removed: {}", self.end("maxlen")),
+                (_, WhenFull::Refuses) => "new messages are rejected: the publisher gets basic.nack".to_owned(),
+                (_, WhenFull::RefusesAndDeadLetters) => {
+                    format!("new messages are rejected: {}; the publisher gets basic.nack", self.end("maxlen"))
+                }
+            };
+            add("overflow", longest.join(", "), to);
+        }
+        if let Some(expires) = it.number("expires") {
+            let by = format!("expires {}: the queue is unused for that long", time(expires));
+            add("queue deleted", by, "lost with the queue; not dead-lettered".to_owned());
+        }
+    }
+
+    fn expired(&self, add: &mut impl FnMut(&'static str, String, String)) {
+        let version = self.in_force.profile.version;
+        if self.in_force.queue_type == QueueType::Quorum && !version.is_at_least(3, 10) {
+            return;
+        }
+        // Below 3.13 nothing keeps what expires out of the tiers, and it is dropped when it comes back.
+        let is_unguarded = matches!(self.in_force.retry, Some(Retry::Ladder(_))) && !version.is_at_least(3, 13);
+        let to = if is_unguarded {
+            "lost: it enters a tier, and RabbitMQ before 3.13 drops it as a cycle".to_owned()
+        } else {
+            self.end("expired")
+        };
+        let by = match self.in_force.number("message-ttl") {
+            Some(ttl) => format!("messageTtl {}, or its own `expiration`", time(ttl)),
+            None => "its own `expiration`, if it has one".to_owned(),
+        };
+        add("expired", by, to);
+    }
+}
+
+/// What a worker calls.
+fn method(answer: &Answer) -> String {
+    let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
+    let method = answer.method.as_str();
+    match &answer.publish {
+        Some(_) => format!("publish a copy, {method}"),
+        None => format!("{method}{flag}"),
+    }
+}

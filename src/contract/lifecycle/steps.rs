@@ -1,0 +1,158 @@
+//! The way of a message that always fails, state by state.
+
+use super::document::{State, Step};
+use super::{Describer, time};
+use crate::contract::{Answer, Contract, wait};
+use crate::expand::{Republish, Retry, Tiers};
+use crate::model::{Destination, QueueName, QueueType};
+
+/// With more attempts than this, those in the middle are one state.
+const MOST_ATTEMPTS: u32 = 12;
+/// So many stand before and behind them then.
+const BEFORE: u32 = 4;
+const BEHIND: u32 = 2;
+
+impl Describer<'_, '_> {
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let mut steps = vec![self.published()];
+        match &self.contract {
+            Some(contract) if !self.is_dead_letter_queue() => self.attempts(contract, &mut steps),
+            Some(_) | None => {
+                let state = State::Kept { until: self.kept_until() };
+                steps.push(Step { state, after: None, then: String::new() });
+            }
+        }
+        steps
+    }
+
+    fn published(&self) -> Step {
+        let into = Destination::Queue(self.in_force.name.clone());
+        let bindings = self.context.expansion.topology.bindings.iter().filter(|binding| binding.destination == into);
+        let is_own_way_back = |name: &str| {
+            self.in_force.retry.is_some() && name == crate::model::naming::return_exchange(self.in_force.name).as_str()
+        };
+        let mut ways_in: Vec<String> = bindings
+            .filter(|binding| !is_own_way_back(binding.source.as_str()))
+            .map(|binding| match (binding.routing_key.as_str(), binding.arguments.is_empty()) {
+                ("", true) => binding.source.to_string(),
+                (key, true) => format!("{} with {key}", binding.source),
+                (_, false) => format!("{} with {}", binding.source, super::settings::table(&binding.arguments)),
+            })
+            .collect();
+        if ways_in.is_empty() {
+            ways_in.push(format!("the default exchange with {}", self.in_force.name));
+        }
+        Step { state: State::Published { ways_in }, after: None, then: String::new() }
+    }
+
+    fn kept_until(&self) -> String {
+        if self.in_force.queue_type == QueueType::Stream {
+            return match (self.in_force.holds.get("max-age"), self.in_force.number("max-length-bytes")) {
+                (None, None) => "without limit: reading does not remove it, and no limit is set".to_owned(),
+                (_, _) => "until its segment exceeds the age limit, or the stream its size limit".to_owned(),
+            };
+        }
+        match self.in_force.number("message-ttl") {
+            Some(ttl) => format!("until it is consumed, {} at most", time(ttl)),
+            None => "until it is consumed".to_owned(),
+        }
+    }
+
+    fn attempts(&self, contract: &Contract, steps: &mut Vec<Step>) {
+        let last = contract.deliveries;
+        let is_cut = last > MOST_ATTEMPTS;
+        let delays = self.in_force.retry.map_or(&[][..], Retry::delays);
+        let mut elapsed = 0_i64;
+        let mut number = 1;
+        while number <= last {
+            let retry = usize::try_from(number).unwrap_or(usize::MAX);
+            let after = self.has_times(number).then(|| wait(elapsed));
+            if is_cut && number == BEFORE + 1 {
+                let to = last - BEHIND;
+                steps.push(Step { state: State::Attempts { from: number, to }, after, then: String::new() });
+                let skipped = delays.iter().take(usize::try_from(to).unwrap_or(usize::MAX)).skip(retry - 1);
+                elapsed = skipped.fold(elapsed, |sum, delay| sum.saturating_add(*delay));
+                number = to + 1;
+                continue;
+            }
+            let then = self.after_attempt(contract, number);
+            steps.push(Step { state: State::Attempt { number }, after, then });
+            if let Some(delay) = delays.get(retry - 1).filter(|_| number < last) {
+                let is_before_the_cut = is_cut && number == BEFORE;
+                if !is_before_the_cut {
+                    steps.push(self.waiting(retry, *delay, elapsed));
+                }
+                elapsed = elapsed.saturating_add(*delay);
+            }
+            number += 1;
+        }
+        let state = match self.place_of_the_dead() {
+            Some(place) => State::DeadLetter { place },
+            None if self.in_force.dead_letters.is_some() && self.in_force.keeps_what_is_not_routed() => {
+                State::Kept { until: "until a queue is bound for it".to_owned() }
+            }
+            None => State::Dropped,
+        };
+        let after = self.has_times(last).then(|| wait(elapsed));
+        steps.push(Step { state, after, then: String::new() });
+    }
+
+    /// Whether it is known when an attempt comes: who goes to the back of the queue waits for all that is before him.
+    fn has_times(&self, number: u32) -> bool {
+        !matches!(self.in_force.retry, Some(Retry::Republish(Republish { tiers: None, .. }))) || number == 1
+    }
+
+    /// What leads on from an attempt.
+    fn after_attempt(&self, contract: &Contract, number: u32) -> String {
+        let is_last = number == contract.deliveries;
+        let is_counted_by_worker = matches!(self.in_force.retry, Some(Retry::Republish(_)));
+        let answer = if is_last && is_counted_by_worker { &contract.give_up } else { &contract.on_failure };
+        let said = said(answer, number);
+        let limit = match self.in_force.retry {
+            Some(Retry::Redeliver(_) | Retry::Delayed(_)) if is_last => ", the delivery limit is reached",
+            Some(_) | None => "",
+        };
+        let by = match &self.in_force.dead_letters {
+            Some(dead_letters) if is_last && !dead_letters.exchange.as_str().is_empty() => {
+                format!(" → exchange {}", dead_letters.exchange)
+            }
+            Some(_) | None => String::new(),
+        };
+        format!("{said}{limit}{by}")
+    }
+
+    fn waiting(&self, retry: usize, delay: i64, elapsed: i64) -> Step {
+        let tier = |tiers: &Tiers| -> Option<QueueName> {
+            tiers.names().find(|(number, _)| usize::try_from(*number) == Ok(retry)).map(|(_, name)| name)
+        };
+        let queue = match self.in_force.retry {
+            Some(Retry::Ladder(ladder)) => tier(&ladder.tiers),
+            Some(Retry::Republish(republish)) => republish.tiers.as_ref().and_then(tier),
+            Some(Retry::Redeliver(_) | Retry::Delayed(_)) | None => None,
+        };
+        let then = match (&queue, u32::try_from(retry)) {
+            (Some(_), Ok(number)) => {
+                let queue = self.in_force.name;
+                let key = crate::model::naming::retry_key(queue, number);
+                format!("comes back through {} with key {key}", crate::model::naming::return_exchange(queue))
+            }
+            (_, _) => String::new(),
+        };
+        let state = State::Waiting { queue, wait: wait(delay) };
+        Step { state, after: Some(wait(elapsed)), then }
+    }
+}
+
+/// What a worker says on that attempt.
+fn said(answer: &Answer, number: u32) -> String {
+    let flag = answer.requeue.map_or_else(String::new, |flag| format!(" requeue={flag}"));
+    let method = format!("{}{flag}", answer.method.as_str());
+    let Some(publish) = &answer.publish else { return method };
+    let index = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+    let key = publish.routing_keys.get(index).or(publish.routing_keys.last()).map_or("", String::as_str);
+    let exchange = match publish.exchange.as_str() {
+        "" => "the default exchange",
+        name => name,
+    };
+    format!("publish to {exchange} with key {key}, {method}")
+}

@@ -1,0 +1,156 @@
+//! Recognizes the tiers of queues: ladders, and republishing with delays. Their names announce them, and each object
+//! must then equal the one that the expansion generates.
+
+use super::{GivenUp, Recognized, Tiered};
+use crate::expand::{End, Ladder, Objects, Republish, Tiers};
+use crate::model::naming::{self, TierName};
+use crate::model::{Binding, Destination, ExchangeName, ObjectId, QueueName, Strategy, Topology};
+use crate::rabbitmq::BrokerProfile;
+use crate::rabbitmq::routing::DeadLettering;
+use std::collections::BTreeMap;
+
+/// What may be the tiers of a queue: each retry's by its number.
+type Found = BTreeMap<u32, Vec<TierName>>;
+
+/// Where a binding from each exchange leads; of the one that matters here there is but one.
+type Leaving<'a> = BTreeMap<&'a ExchangeName, &'a Destination>;
+
+/// Adds every queue whose tiers are all there.
+pub(super) fn find(recognized: &mut Recognized, profile: &BrokerProfile, kept: &Topology, given_up: &GivenUp) {
+    let mut tiers: BTreeMap<QueueName, Found> = BTreeMap::new();
+    for tier in kept.queues.keys().filter_map(TierName::parse) {
+        tiers.entry(tier.queue.clone()).or_default().entry(tier.number).or_default().push(tier);
+    }
+    let leaving: Leaving<'_> = kept.bindings.iter().map(|binding| (&binding.source, &binding.destination)).collect();
+    for (name, found) in tiers {
+        match tiered(recognized, profile, (kept, &leaving), &name, &found) {
+            _ if given_up.retries.contains(&name) => {}
+            None => {}
+            Some(Ok((tiered, members))) => {
+                recognized.made.extend(members.into_iter().map(|id| (id, name.clone())));
+                recognized.tiered.insert(name, tiered);
+            }
+            Some(Err(lacking)) => {
+                let note = format!("its retries look like topo's own, except for {lacking}; so they are written out");
+                recognized.notes.entry(ObjectId::Queue(name)).or_default().push(note);
+            }
+        }
+    }
+}
+
+/// The tiers with all that they are made of; `Err` is what stands in the way where it looks like them, and `None` where it
+/// does not.
+fn tiered(
+    recognized: &Recognized,
+    profile: &BrokerProfile,
+    (kept, leaving): (&Topology, &Leaving<'_>),
+    name: &QueueName,
+    found: &Found,
+) -> Option<Result<(Tiered, Vec<ObjectId>), String>> {
+    let queue = kept.queues.get(name)?;
+    let queue_type = queue.queue_type()?;
+    let over = naming::over_exchange(name);
+    if ![&naming::retry_exchange(name), &over, &naming::return_exchange(name)]
+        .iter()
+        .all(|it| kept.exchanges.contains_key(*it))
+    {
+        return None;
+    }
+    let mut names = Vec::new();
+    for (number, expected) in found.iter().zip(1..) {
+        match (number, expected) {
+            ((number, tiers), expected) if *number == expected && tiers.len() == 1 => {
+                names.extend(tiers.iter().cloned())
+            }
+            _ => return Some(Err(format!("the tiers of retry {expected}"))),
+        }
+    }
+    let delays: Vec<i64> = names.iter().map(|tier| tier.delay).collect();
+    let tiers = Tiers { queue: name.clone(), queue_type, durable: queue.durable, delays: delays.clone() };
+    let dead_lettering = recognized.dead_lettering(kept, name);
+    let leaving = leaving.get(&over).copied().cloned();
+    let is_ladder = dead_lettering.as_ref().is_some_and(|(it, _)| it.exchange == naming::guard_exchange(name));
+    let (strategy, objects, end) = if is_ladder {
+        let (Some(Destination::Exchange(exchange)), Some(pattern)) = (leaving, naming::retry_key_pattern(name)) else {
+            return Some(Err("the exit of the last tier".to_owned()));
+        };
+        let end = DeadLettering { exchange, routing_key: None };
+        let ladder = Ladder { tiers, end: as_end(&end, None), over: pattern };
+        (Strategy::Ladder, ladder.objects(profile), Some(end))
+    } else {
+        let end = dead_lettering.map(|(it, _)| it);
+        // Only behind a direct exchange of its own does a dead-letter queue take what is over itself.
+        let taking = match leaving {
+            Some(Destination::Queue(queue)) => Some(queue),
+            Some(Destination::Exchange(_)) | None => None,
+        };
+        let republish = Republish {
+            queue: name.clone(),
+            retries: tiers.last(),
+            tiers: Some(tiers),
+            jitter: None,
+            end: end.as_ref().map(|end| as_end(end, taking)),
+        };
+        (Strategy::Republish, republish.objects(profile), end)
+    };
+    let by_name = names.iter().map(|tier| (TierName { generation: 1, ..tier.clone() }.name(), tier.name())).collect();
+    Some(members(kept, &objects, &by_name).map(|members| (Tiered { strategy, delays, end }, members)))
+}
+
+fn as_end(end: &DeadLettering, queue: Option<QueueName>) -> End {
+    End {
+        exchange: end.exchange.clone(),
+        routing_key: end.routing_key.clone(),
+        kind: queue.as_ref().map(|_| "direct".to_owned()),
+        queue,
+        shown: String::new(),
+    }
+}
+
+/// The live objects that these are, or the first that is not so. A tier may be of a later generation, by another name.
+fn members(
+    kept: &Topology,
+    objects: &Objects,
+    by_name: &BTreeMap<QueueName, QueueName>,
+) -> Result<Vec<ObjectId>, String> {
+    let mut members = Vec::new();
+    let lacking = |id: &ObjectId| Err(id.to_string());
+    for (name, exchange) in &objects.exchanges {
+        let id = ObjectId::Exchange(name.clone());
+        if kept.exchanges.get(name) != Some(exchange) {
+            return lacking(&id);
+        }
+        members.push(id);
+    }
+    let live_name = |name: &QueueName| by_name.get(name).unwrap_or(name).clone();
+    for (name, wanted) in &objects.queues {
+        let id = ObjectId::Queue(live_name(name));
+        let optional = objects.optional.get(name);
+        let may_lack = |argument: &String| optional.is_some_and(|it| it.contains(argument));
+        let is_same = kept.queues.get(&live_name(name)).is_some_and(|live| {
+            let mut completed = live.clone();
+            let lacks = wanted.arguments.iter().filter(|(argument, _)| may_lack(argument));
+            for (argument, value) in lacks {
+                completed.arguments.entry(argument.clone()).or_insert_with(|| value.clone());
+            }
+            completed == *wanted
+        });
+        if !is_same {
+            return lacking(&id);
+        }
+        members.push(id);
+    }
+    for binding in &objects.bindings {
+        let destination = match &binding.destination {
+            Destination::Queue(name) => Destination::Queue(live_name(name)),
+            Destination::Exchange(_) => binding.destination.clone(),
+        };
+        let binding = Binding { destination, ..binding.clone() };
+        let id = ObjectId::Binding(binding.clone());
+        if !kept.bindings.contains(&binding) {
+            return lacking(&id);
+        }
+        members.push(id);
+    }
+    Ok(members)
+}

@@ -1,0 +1,34 @@
+//! Reconstructs the topology before a plan, as far as the plan contains it: all objects that it deletes, and the old
+//! values of those that it changes.
+
+use crate::model::{Object, ObjectId, Topology};
+use crate::plan::VhostPlan;
+
+/// The wanted topology with every change of the plan taken back.
+pub(super) fn topology(plan: &VhostPlan) -> Topology {
+    let mut topology = plan.wanted.topology.clone();
+    for change in &plan.changes {
+        if let Some(id) = change.after.as_ref().map(Object::id) {
+            remove(&mut topology, &id);
+        }
+        match change.before.clone() {
+            Some(Object::Exchange(name, exchange)) => drop(topology.exchanges.insert(name, exchange)),
+            Some(Object::Policy(name, policy)) => drop(topology.policies.insert(name, policy)),
+            Some(Object::Queue(name, queue)) => drop(topology.queues.insert(name, queue)),
+            Some(Object::Binding(binding)) => drop(topology.bindings.insert(binding)),
+            Some(Object::Vhost(_)) | None => {}
+        }
+        topology.bindings.extend(change.unbound.iter().cloned());
+    }
+    topology
+}
+
+fn remove(topology: &mut Topology, id: &ObjectId) {
+    match id {
+        ObjectId::Vhost => {}
+        ObjectId::Exchange(name) => drop(topology.exchanges.remove(name)),
+        ObjectId::Policy(name) => drop(topology.policies.remove(name)),
+        ObjectId::Queue(name) => drop(topology.queues.remove(name)),
+        ObjectId::Binding(binding) => drop(topology.bindings.remove(binding)),
+    }
+}

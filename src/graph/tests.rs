@@ -1,0 +1,277 @@
+//! What is drawn of specs. Plans are drawn by `tests/cli/graph.rs`, through the binary that makes them.
+
+use super::*;
+use crate::expand::{CreatedFor, Origin, expand};
+use crate::model::BrokerVersion;
+use crate::plan::Source;
+use crate::spec::{SourceFile, Variables, parse};
+use std::collections::BTreeMap;
+
+fn drawn(yaml: &str, options: &Options) -> Option<VhostGraph> {
+    let file = SourceFile { name: "t.yaml".to_owned(), text: format!("version: 1\nvhost: v\n{yaml}") };
+    let spec = parse(&[file], &Variables::new()).unwrap().remove(0);
+    let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
+    let expansion = expand(&spec, &profile).unwrap();
+    let source = |(id, origin): (ObjectId, Origin)| {
+        let part_of = match (&id, origin.because) {
+            (ObjectId::Queue(name), _) => spec.dead_letter_queues.contains_key(name).then(|| name.clone()),
+            (_, CreatedFor::DeadLetterExchange(queue)) => Some(queue),
+            (_, _) => None,
+        };
+        let Origin { file, line, column, places, .. } = origin;
+        (id, Source { file, line, column, places, part_of })
+    };
+    let sources = expansion.origins.into_iter().map(source).collect();
+    of_spec(&Wanted { topology: expansion.topology, scope: expansion.scope, sources }, &profile, options)
+}
+
+fn picture(yaml: &str) -> VhostGraph {
+    drawn(yaml, &Options::default()).unwrap()
+}
+
+/// `orders → work: binding a, b`, an arrow each.
+fn arrows(picture: &VhostGraph) -> Vec<String> {
+    let name = |place: usize| picture.nodes[place].name.as_str();
+    let said = |arrow: &Arrow| {
+        let labels: Vec<&str> = arrow.labels.iter().map(|label| label.text.as_str()).collect();
+        let said = format!("{} → {}: {} {}", name(arrow.from), name(arrow.to), arrow.kind.as_str(), labels.join(", "));
+        said.trim_end().to_owned()
+    };
+    picture.arrows.iter().map(said).collect()
+}
+
+fn node<'a>(picture: &'a VhostGraph, name: &str) -> &'a Node {
+    picture.nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("{name}: {picture:?}"))
+}
+
+fn tiers(node: &Node) -> Vec<&str> {
+    node.retries.iter().flat_map(|retries| retries.tiers.iter().map(|tier| tier.delay.as_str())).collect()
+}
+
+#[test]
+fn retries_made_by_hand_are_no_dead_letters() {
+    let queues = "exchanges: {in: {type: topic}, again: {type: direct}, dead: {type: fanout}}\nqueues:
+  work: {type: classic, deadLetter: {exchange: again, routingKey: w}, bindings: [{exchange: in, routingKey: w}]}
+  wait: {type: classic, messageTtl: 5s, deadLetter: {exchange: in, routingKey: w}, bindings: [{exchange: again, routingKey: w}]}
+  old: {type: classic, messageTtl: 1d, deadLetter: {exchange: dead}, bindings: [{exchange: in, routingKey: o}]}
+  gone: {type: classic, bindings: [{exchange: dead}]}\n";
+    let found = arrows(&drawn(queues, &Options { all: true, focus: None }).unwrap());
+    let of_waits: Vec<&String> = found.iter().filter(|arrow| !arrow.contains("binding")).collect();
+    assert_eq!(
+        of_waits,
+        ["old → dead: dead letters", "wait → in: retry, out and back w", "work → again: retry, out and back w"]
+    );
+    // Where some are over, the way out is that of dead letters, too.
+    let both = queues.replace("[{exchange: dead}]", "[{exchange: dead}, {exchange: again, routingKey: w}]");
+    let found = arrows(&drawn(&both, &Options { all: true, focus: None }).unwrap());
+    assert!(found.contains(&"work → again: dead letters w".to_owned()), "{found:?}");
+    assert!(found.contains(&"wait → in: retry, out and back w".to_owned()), "{found:?}");
+}
+
+const DEAD: &str = "deadLetterQueues: {dead: {type: quorum}}\n";
+
+#[test]
+fn a_ladder_is_part_of_its_queue() {
+    let ladder = "exchanges: {in: {type: topic}}\nqueues:\n  q: {type: quorum, retry: {delays: [5s, 30s]}, deadLetter: dead, \
+                  bindings: [{exchange: in, routingKey: b}, {exchange: in, routingKey: a}]}\n";
+    let picture = picture(&format!("{ladder}{DEAD}"));
+    assert_eq!(arrows(&picture), ["in → q: binding a, b", "q → dead: dead letters"]);
+    let q = node(&picture, "q");
+    assert_eq!((tiers(q), q.kind), (vec!["5s", "30s"], Kind::Queue));
+    assert_eq!(node(&picture, "dead").words, "quorum dead-letter queue");
+    let all = drawn(&format!("{ladder}{DEAD}"), &Options { all: true, focus: None }).unwrap();
+    assert_eq!(all.nodes.len(), 13, "{all:?}");
+    assert_eq!((node(&all, "q.retry.1.5s").kind, node(&all, "q").retries.clone()), (Kind::Tier, None));
+    let said = arrows(&all);
+    for arrow in [
+        "q → q.dlx: retry, out and back",
+        "q.retry → q.retry.switch: alternate exchange",
+        "q.retry.1.5s → q.return: retry, out and back",
+        "q.return → q: retry, out and back",
+        "dead.dlx → dead: binding",
+        "q.retry.over → dead.dlx: dead letters q.retry.*",
+    ] {
+        assert!(said.iter().any(|it| it == arrow), "{arrow}: {said:#?}");
+    }
+}
+
+#[test]
+fn each_strategy_says_how_it_retries() {
+    let of = |keys: &str| {
+        let picture = picture(&format!("queues: {{q: {{{keys}, deadLetter: dead}}}}\n{DEAD}"));
+        assert_eq!(arrows(&picture), ["q → dead: dead letters"], "{keys}");
+        let q = node(&picture, "q").clone();
+        let out = q.retries.as_ref().map(|retries| retries.out.clone()).unwrap_or_default();
+        format!("{} {out} {}", q.notes.join(" "), tiers(&q).join(" ")).trim().to_owned()
+    };
+    assert_eq!(of("type: quorum, maxRetries: 2"), "2 immediate retries");
+    assert_eq!(of("type: classic, maxRetries: 1, retry: {strategy: republish}"), "1 retry to the back");
+    assert_eq!(of("type: classic, retry: {strategy: republish, delays: [1s, 2s]}"), "republished 1s 2s");
+    assert_eq!(of("type: quorum, retry: {strategy: delayed, delays: [1s, 2s]}"), "2 retries: 1s → 2s");
+    assert_eq!(of("type: quorum, retry: {delays: [1s]}, maxRetries: 3"), "rejected 1s 1s 1s");
+}
+
+#[test]
+fn what_the_broker_has_is_drawn_where_it_is_used() {
+    let plain = picture("queues: {q: {type: classic}}\n");
+    assert_eq!(plain.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["q"]);
+    let used = picture(
+        "queues:\n  q: {type: classic, deadLetter: {exchange: ''}, bindings: [{exchange: amq.topic, routingKey: a}]}\n  \
+         r: {type: classic, deadLetter: {exchange: '', routingKey: q}}\n  s: {type: classic, deadLetter: {exchange: '', routingKey: s}}\n",
+    );
+    let expected = ["amq.topic → q: binding a", "q → default exchange: dead letters", "r → q: dead letters"];
+    let mut found = arrows(&used);
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(node(&used, "amq.topic").words, "topic exchange of the broker");
+    assert_eq!(node(&used, "s").notes, ["dead-lettered messages come back"]);
+}
+
+#[test]
+fn policies_lead_dead_letters_and_the_unrouted_too() {
+    let picture = picture(
+        "exchanges: {in: {type: topic}, other: {type: fanout}, theirs: {external: true}}\nqueues: {q: {type: classic}}\npolicies:\n  \
+         p: {pattern: '^q$', applyTo: queues, definition: {deadLetterExchange: theirs, messageTtl: 1m}}\n  \
+         x: {pattern: '^in$', applyTo: exchanges, definition: {alternateExchange: other}}\n",
+    );
+    assert_eq!(arrows(&picture), ["in → other: alternate exchange", "q → theirs: dead letters"]);
+    assert_eq!(node(&picture, "q").notes, ["ttl 1m"]);
+    assert_eq!(node(&picture, "theirs").words, "external exchange");
+}
+
+#[test]
+fn dead_letters_of_a_dead_letter_queue_that_come_back_are_said() {
+    let all = "policies: {all: {pattern: '.*', applyTo: queues, definition: {deadLetterExchange: dead.dlx}}}\n";
+    let picture = picture(&format!("queues: {{q: {{type: classic}}}}\n{DEAD}{all}"));
+    assert_eq!(arrows(&picture), ["q → dead: dead letters"]);
+    assert_eq!(node(&picture, "dead").notes, ["dead-lettered messages come back"]);
+}
+
+#[test]
+fn a_dead_letter_exchange_that_leads_elsewhere_too_is_drawn() {
+    let picture = picture(&format!(
+        "queues:\n  q: {{type: classic, deadLetter: dead}}\n  copy: {{type: classic, bindings: [{{exchange: dead.dlx}}]}}\n{DEAD}"
+    ));
+    let expected = ["dead.dlx → copy: binding", "dead.dlx → dead: binding", "q → dead.dlx: dead letters"];
+    assert_eq!(arrows(&picture), expected);
+}
+
+#[test]
+fn a_mark_for_several_is_theirs_or_says_that_something_changes() {
+    let (created, deleted, conflict) = (Some(Mark::Created), Some(Mark::Deleted), Some(Mark::Conflict));
+    for (marks, expected) in [
+        (vec![], None),
+        (vec![created, created], created),
+        (vec![created, None], Some(Mark::Changed)),
+        (vec![created, deleted, created], Some(Mark::Changed)),
+        (vec![None, conflict, deleted], conflict),
+        (vec![None, None], None),
+    ] {
+        assert_eq!(Mark::joined(marks.clone()), expected, "{marks:?}");
+    }
+}
+
+/// Which boxes are linked to each other, by name.
+fn parts(picture: &VhostGraph) -> Vec<Vec<&str>> {
+    let mut part: Vec<usize> = (0..picture.nodes.len()).collect();
+    for _ in 0..picture.nodes.len() {
+        for arrow in &picture.arrows {
+            let least = part[arrow.from].min(part[arrow.to]);
+            (part[arrow.from], part[arrow.to]) = (least, least);
+        }
+    }
+    let mut parts: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for (node, part) in picture.nodes.iter().zip(part) {
+        parts.entry(part).or_default().push(&node.name);
+    }
+    parts.into_values().collect()
+}
+
+/// Two exchanges with queues that are too different to be stacked, and that share one place for dead letters.
+#[test]
+fn what_is_more_than_a_page_is_drawn_in_groups() {
+    let mut yaml = "exchanges: {a: {type: topic}, b: {type: topic}}\nqueues:\n".to_owned();
+    for number in 0..120 {
+        let from = if number % 2 == 0 { "a" } else { "b" };
+        yaml += &format!(
+            "  q{number:03}: {{type: classic, messageTtl: {}ms, deadLetter: dead, bindings: [{{exchange: {from}, routingKey: k}}]}}\n",
+            number + 1
+        );
+    }
+    let picture = picture(&format!("{yaml}{DEAD}"));
+    let parts = parts(&picture);
+    let shape = |part: &Vec<&str>| (part[0].to_owned(), part.len());
+    // Twenty queues each, with their exchange and the queue for dead letters.
+    let (a, b) = (("a".to_owned(), 22), ("b".to_owned(), 22));
+    assert_eq!(parts.iter().map(shape).collect::<Vec<_>>(), [a.clone(), a.clone(), a, b.clone(), b.clone(), b]);
+    assert_eq!(parts[0][1..4], ["dead", "q000", "q002"], "{parts:?}");
+    // Of what is drawn several times, one is no copy.
+    let copies = |name: &str| picture.nodes.iter().filter(|node| node.name == name && node.is_copy).count();
+    assert_eq!((copies("a"), copies("b"), copies("dead"), picture.arrows.len()), (2, 2, 5, 240));
+}
+
+#[test]
+fn what_comes_from_another_group_is_drawn_beside_the_queue() {
+    let mut yaml =
+        "exchanges: {bill: {type: topic}, shop.commands: {type: direct}, shop.events: {type: topic}}\nqueues:\n"
+            .to_owned();
+    for number in 0..20 {
+        for (team, own) in [("bill", "bill"), ("shop", "shop.commands")] {
+            yaml += &format!(
+                "  {team}.q{number:02}: {{type: classic, messageTtl: {}ms, bindings: [{{exchange: {own}, routingKey: k}}",
+                number + 1
+            );
+            let foreign = match (team, number) {
+                ("bill", 3 | 5) => ", {exchange: shop.events, routingKey: far}",
+                ("shop", 4) => ", {exchange: shop.events, routingKey: near}",
+                _ => "",
+            };
+            yaml += &format!("{foreign}]}}\n");
+        }
+    }
+    let picture = picture(&yaml);
+    let parts = parts(&picture);
+    let heads: Vec<&[&str]> = parts.iter().map(|part| &part[..3]).collect();
+    // What has no queue of its own is with those that it is named like.
+    assert_eq!(heads, [["bill", "shop.events", "shop.events"], ["shop.commands", "shop.events", "shop.q00"]]);
+    let is_copy = |arrow: &&Arrow| picture.nodes[arrow.from].is_copy;
+    let foreign: Vec<&Arrow> = picture.arrows.iter().filter(is_copy).collect();
+    let ends: Vec<&str> = foreign.iter().map(|arrow| picture.nodes[arrow.to].name.as_str()).collect();
+    assert_eq!(ends, ["bill.q03", "bill.q05"]);
+    assert_ne!(foreign[0].from, foreign[1].from, "each has its own");
+}
+
+#[test]
+fn what_is_said_of_queues_and_headers() {
+    let picture = picture(
+        "exchanges: {h: {type: headers}}\nqueues:\n  q: {type: classic, messageTtl: 0, bindings: [{exchange: h, routingKey: x}]}\n",
+    );
+    assert_eq!(
+        (arrows(&picture), &node(&picture, "q").notes),
+        (vec!["h → q: binding".to_owned()], &vec!["ttl 0".to_owned()])
+    );
+}
+
+/// No format can write an arrow with an empty label.
+#[test]
+fn an_empty_key_of_dead_letters_is_said() {
+    let picture = picture(
+        "exchanges: {x: {type: fanout}}\nqueues:\n  a: {type: classic, deadLetter: {exchange: x, routingKey: ''}}\n  \
+         b: {type: classic, bindings: [{exchange: x}]}\n",
+    );
+    assert_eq!(arrows(&picture), ["x → b: binding", "a → x: dead letters \"\""]);
+}
+
+#[test]
+fn a_binding_that_takes_everything_is_seen_beside_others() {
+    let of = |kind: &str, bindings: &str| {
+        let yaml =
+            format!("exchanges: {{x: {{type: {kind}}}}}\nqueues:\n  q: {{type: classic, bindings: [{bindings}]}}\n");
+        arrows(&picture(&yaml)).join("; ")
+    };
+    let zip = "{exchange: x, arguments: {x-match: all, f: zip}}";
+    assert_eq!(of("headers", &format!("{{exchange: x}}, {zip}")), "x → q: binding every message, f: zip");
+    assert_eq!(of("headers", zip), "x → q: binding f: zip");
+    assert_eq!(of("fanout", "{exchange: x}, {exchange: x, routingKey: k}"), "x → q: binding every message, k");
+    assert_eq!(of("fanout", "{exchange: x}"), "x → q: binding");
+}

@@ -1,0 +1,150 @@
+//! Effective settings of a queue: its arguments, and the policy of the spec that applies to it.
+
+use super::{Finding, Rule, Subject};
+use crate::expand::CreatedFor;
+use crate::model::{ObjectId, PolicyName, Queue, QueueName, QueueType};
+use crate::rabbitmq::{Effective, Governed, Source, WhenFull, effective};
+use crate::spec::{DeadLetter, Location, QueueSpec};
+
+/// A queue whose effective settings are known.
+pub(super) struct EffectiveQueue<'a> {
+    pub(super) id: ObjectId,
+    pub(super) name: &'a QueueName,
+    /// Its type; `None` for the type of a plugin.
+    pub(super) kind: Option<QueueType>,
+    /// The queue whose retries it is generated for, if it is generated.
+    pub(super) retries_of: Option<&'a QueueName>,
+    /// Its declaration; `None` for a delayed retry queue.
+    pub(super) written: Option<&'a QueueSpec>,
+    pub(super) is_dead_letter_queue: bool,
+    /// A list, because there are only a few keys but very many queues.
+    holds: Box<[(String, Effective)]>,
+}
+
+impl EffectiveQueue<'_> {
+    /// Returns the effective setting of a policy key, with its origin.
+    pub(super) fn get(&self, key: &str) -> Option<&Effective> {
+        self.holds.iter().find(|(known, _)| known == key).map(|(_, holds)| holds)
+    }
+
+    pub(super) fn integer(&self, key: &str) -> Option<i64> {
+        self.get(key)?.value.as_integer()
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        self.get(key)?.value.as_text()
+    }
+
+    pub(super) fn is_quorum(&self) -> bool {
+        self.kind == Some(QueueType::Quorum)
+    }
+
+    /// Returns the policy that sets the effective value of a key, if there is one.
+    pub(super) fn by_policy(&self, key: &str) -> Option<(&PolicyName, &Effective)> {
+        let holds = self.get(key)?;
+        match &holds.source {
+            Source::Policy(name) => Some((name, holds)),
+            Source::Default | Source::Argument | Source::OperatorPolicy(_) => None,
+        }
+    }
+
+    /// Returns the first length limit that is set.
+    pub(super) fn limit(&self) -> Option<&'static str> {
+        ["max-length", "max-length-bytes"].into_iter().find(|key| self.get(key).is_some())
+    }
+
+    /// Whether a full queue rejects new messages instead of dropping its oldest one.
+    pub(super) fn rejects(&self) -> bool {
+        WhenFull::of(self.get("overflow").map(|it| &it.value), self.kind).refuses()
+    }
+
+    /// Returns the delivery limit.
+    pub(super) fn delivery_limit(&self) -> Option<(i64, &Effective)> {
+        let limit = self.get("delivery-limit")?;
+        limit.value.as_integer().filter(|number| *number >= 0 && self.is_quorum()).map(|number| (number, limit))
+    }
+
+    pub(super) fn has_dead_letter_exchange(&self) -> bool {
+        self.get("dead-letter-exchange").is_some()
+    }
+
+    /// Whether it has no dead-letter target and no `deadLetter: none`.
+    pub(super) fn loses_in_silence(&self) -> bool {
+        let is_meant = |it: &QueueSpec| it.dead_letter.as_ref().is_some_and(|said| said.value == DeadLetter::Nowhere);
+        let can_die = self.kind != Some(QueueType::Stream);
+        can_die && !self.has_dead_letter_exchange() && self.written.is_some_and(|written| !is_meant(written))
+    }
+
+    /// Returns the number of retries, with the position of the setting.
+    pub(super) fn max_retries(&self) -> Option<(u32, Location)> {
+        let retry = self.written?.retry.as_ref()?;
+        Some((retry.max_retries.value, retry.max_retries.at))
+    }
+}
+
+/// Returns the queues whose effective settings are certain.
+pub(super) fn settled<'a>(subject: &Subject<'a>) -> Vec<EffectiveQueue<'a>> {
+    let spec = subject.spec;
+    let policies = subject.routing().policies();
+    let settle = |(name, queue): (&'a QueueName, &'a Queue)| {
+        let policy = policies.governing(name.as_str(), Governed::from(queue)).certain()?;
+        let dead_letter_queue = spec.dead_letter_queues.get(name);
+        let id = ObjectId::Queue(name.clone());
+        Some(EffectiveQueue {
+            retries_of: subject.retries_of(&id),
+            id,
+            name,
+            kind: queue.queue_type(),
+            written: spec.queues.get(name).or(dead_letter_queue.map(|it| &it.queue)),
+            is_dead_letter_queue: dead_letter_queue.is_some(),
+            holds: effective(queue, policy, None, subject.profile).into_iter().collect(),
+        })
+    };
+    subject.expansion.topology.queues.iter().filter_map(settle).collect()
+}
+
+impl<'a> Subject<'a> {
+    /// Returns the queue whose retries an object is generated for, if it is generated.
+    pub(super) fn retries_of(&self, id: &ObjectId) -> Option<&'a QueueName> {
+        match &self.expansion.origins.get(id)?.because {
+            CreatedFor::Retry(queue) => Some(queue),
+            CreatedFor::Declared
+            | CreatedFor::DeadLetterExchange(_)
+            | CreatedFor::DeadLetterBinding(_)
+            | CreatedFor::DeadLetterPolicy(_) => None,
+        }
+    }
+}
+
+impl Rule {
+    /// Creates a finding about an effective setting of a queue, at the position of the queue's or the policy's key.
+    pub(super) fn about(
+        &self,
+        subject: &Subject<'_>,
+        queue: &EffectiveQueue<'_>,
+        key: &str,
+        text: impl Into<String>,
+    ) -> Finding {
+        let own = self.finding(subject, &queue.id, &format!("x-{key}"), text);
+        match queue.by_policy(key) {
+            // A policy that exists only on the broker has no position.
+            Some((name, _)) if subject.expansion.topology.policies.contains_key(name) => {
+                let place = subject.place(&ObjectId::Policy(name.clone()), key);
+                let at = queue.written.map_or(own.at, |written| written.at);
+                Finding { at: place.at, also: vec![(at, "the policy applies here".to_owned())], ..own }
+            }
+            Some(_) | None => own,
+        }
+    }
+
+    /// Creates a finding about a queue, at a given position.
+    pub(super) fn at(
+        &self,
+        subject: &Subject<'_>,
+        queue: &EffectiveQueue<'_>,
+        at: Location,
+        text: impl Into<String>,
+    ) -> Finding {
+        Finding { at, also: Vec::new(), ..self.finding(subject, &queue.id, "name", text) }
+    }
+}

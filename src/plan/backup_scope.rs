@@ -1,0 +1,81 @@
+//! Collects the current objects that a plan deletes or changes, for a backup.
+
+use super::document::{ChangeKind, VhostPlan};
+use super::migrate::take_away;
+use super::{Action, Goal, Migration};
+use crate::model::{Binding, Object, ObjectId, Topology};
+use std::collections::BTreeSet;
+
+impl VhostPlan {
+    /// Whether anything is deleted, unbound or recreated, or a policy is changed: what cannot be had back from the spec.
+    pub fn is_destructive(&self) -> bool {
+        let changes_policy = |change: &super::PlannedChange| {
+            change.kind == ChangeKind::Change && matches!(change.before, Some(Object::Policy(..)))
+        };
+        let takes_away = |action: &Action| match action {
+            Action::Unbind { .. }
+            | Action::DeleteQueue { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. } => true,
+            Action::PutVhost { .. }
+            | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::Bind { .. }
+            | Action::MoveMessages { .. } => false,
+        };
+        let only_undoes =
+            self.migrations.iter().all(|migration| migration.goal == Goal::PutBack) && self.changes.is_empty();
+        !only_undoes
+            && (self.steps.iter().any(|step| takes_away(&step.action)) || self.changes.iter().any(changes_policy))
+    }
+
+    /// The part of what is live that the plan changes, deletes or recreates, with all bindings of what goes, whoever made
+    /// them.
+    pub fn touched(&self, live: &Topology) -> Topology {
+        let gone = |action: &Action| match action {
+            Action::DeleteQueue { .. }
+            | Action::DeleteExchange { .. }
+            | Action::DeletePolicy { .. }
+            | Action::Unbind { .. } => Some(action.object()),
+            Action::PutVhost { .. }
+            | Action::DeclareExchange { .. }
+            | Action::PutTopicPermission { .. }
+            | Action::PutPolicy { .. }
+            | Action::DeclareQueue { .. }
+            | Action::Bind { .. }
+            | Action::MoveMessages { .. } => None,
+        };
+        let mut ids: BTreeSet<ObjectId> = self.steps.iter().filter_map(|step| gone(&step.action)).collect();
+        ids.extend(self.changes.iter().filter(|change| change.before.is_some()).filter_map(super::PlannedChange::id));
+        ids.extend(self.migrations.iter().map(|Migration { queue, .. }| ObjectId::Queue(queue.clone())));
+        let mut touched = Topology::missing(live.vhost.clone());
+        touched.settings.clone_from(&live.settings);
+        let (exchanges, queues, policies) = (live.exchanges.iter(), live.queues.iter(), live.policies.iter());
+        let is_in = |id: ObjectId| ids.contains(&id);
+        touched.exchanges = exchanges
+            .filter(|(name, _)| is_in(ObjectId::Exchange((*name).clone())))
+            .map(|(name, exchange)| (name.clone(), exchange.clone()))
+            .collect();
+        touched.queues = queues
+            .filter(|(name, _)| is_in(ObjectId::Queue((*name).clone())))
+            .map(|(name, queue)| (name.clone(), queue.clone()))
+            .collect();
+        touched.policies = policies
+            .filter(|(name, _)| is_in(ObjectId::Policy((*name).clone())))
+            .map(|(name, policy)| (name.clone(), policy.clone()))
+            .collect();
+        let touches = |binding: &&Binding| {
+            ids.contains(&ObjectId::Binding((*binding).clone())) || ids.iter().any(|id| binding.touches(id))
+        };
+        touched.bindings = live.bindings.iter().filter(touches).cloned().collect();
+        for migration in &self.migrations {
+            take_away(&mut touched, &migration.queue);
+            if let Some(old) = migration.old(live) {
+                touched.queues.insert(migration.queue.clone(), old);
+            }
+        }
+        touched
+    }
+}

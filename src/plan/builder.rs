@@ -1,0 +1,46 @@
+//! Collects the parts of a plan before its steps are ordered.
+
+use super::document::{Block, ChangeKind, Note, PlannedChange, Unmanaged};
+use super::hazard::{Hazard, HazardKind};
+use super::migrate::Migration;
+use crate::model::{Address, Binding, Object};
+use std::collections::BTreeSet;
+
+/// What a plan is collected into before its steps are ordered.
+#[derive(Default)]
+pub(super) struct PlanBuilder {
+    pub(super) changes: Vec<PlannedChange>,
+    pub(super) unmanaged: Vec<Unmanaged>,
+    pub(super) notes: Vec<Note>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) hazards: Vec<Hazard>,
+    pub(super) migrations: Vec<Migration>,
+    pub(super) unfinished: Vec<Note>,
+}
+
+impl PlanBuilder {
+    pub(super) fn hazard(&mut self, kind: HazardKind, address: &Address, text: String, messages: Option<u64>) {
+        let must_be_allowed = kind != HazardKind::PolicyShift;
+        self.hazards.push(Hazard { kind, address: address.clone(), text, messages, must_be_allowed });
+    }
+
+    pub(super) fn block(&mut self, address: &Address, text: String, lift: Option<String>) {
+        self.blocks.push(Block { address: address.clone(), text, lift, flag: None });
+    }
+
+    pub(super) fn note(&mut self, address: &Address, text: String) {
+        self.notes.push(Note { address: address.clone(), text });
+    }
+
+    /// The bindings that are taken away by themselves, not with the object at one of their ends.
+    pub(super) fn unwanted_bindings(&self) -> BTreeSet<Binding> {
+        self.changes
+            .iter()
+            .filter(|change| change.kind == ChangeKind::Delete)
+            .filter_map(|change| match &change.before {
+                Some(Object::Binding(binding)) => Some(binding.clone()),
+                Some(Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..)) | None => None,
+            })
+            .collect()
+    }
+}

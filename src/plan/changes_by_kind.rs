@@ -1,0 +1,71 @@
+//! The changes of a plan, sorted by what is to be done with them; conflicts are left out.
+
+use super::document::{ChangeKind, PlannedChange};
+use crate::model::{Binding, Exchange, ExchangeName, Object, Policy, PolicyName, Queue, QueueName, Vhost};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The changes by what is to be done with them.
+#[derive(Default)]
+pub(super) struct ChangesByKind {
+    pub(super) vhost: Option<Vhost>,
+    pub(super) exchanges: BTreeMap<ExchangeName, Exchange>,
+    pub(super) policies: BTreeMap<PolicyName, Policy>,
+    pub(super) queues: BTreeMap<QueueName, Queue>,
+    pub(super) bindings: BTreeSet<Binding>,
+    pub(super) recreates: Vec<Object>,
+    pub(super) deletions: Vec<Object>,
+}
+
+impl ChangesByKind {
+    pub(super) fn sort(changes: &[PlannedChange]) -> Self {
+        let mut work = Self::default();
+        for change in changes {
+            match (change.kind, &change.before, &change.after) {
+                (ChangeKind::Create | ChangeKind::Change, before, Some(after)) => work.put(before.as_ref(), after),
+                (ChangeKind::Recreate, _, Some(after)) => work.recreates.push(after.clone()),
+                (ChangeKind::Delete, Some(before), _) => work.deletions.push(before.clone()),
+                (
+                    ChangeKind::Create
+                    | ChangeKind::Change
+                    | ChangeKind::Recreate
+                    | ChangeKind::Delete
+                    | ChangeKind::Conflict,
+                    _,
+                    _,
+                ) => {}
+            }
+        }
+        work
+    }
+
+    fn put(&mut self, before: Option<&Object>, after: &Object) {
+        match after {
+            Object::Vhost(wanted) => {
+                let live = match before {
+                    Some(Object::Vhost(live)) => live.clone(),
+                    Some(Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
+                        Vhost::default()
+                    }
+                };
+                // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
+                self.vhost = Some(Vhost {
+                    description: wanted.description.clone().or(live.description),
+                    tags: live.tags,
+                    default_queue_type: wanted.default_queue_type.clone().or(live.default_queue_type),
+                });
+            }
+            Object::Exchange(name, exchange) => {
+                self.exchanges.insert(name.clone(), exchange.clone());
+            }
+            Object::Policy(name, policy) => {
+                self.policies.insert(name.clone(), policy.clone());
+            }
+            Object::Queue(name, queue) => {
+                self.queues.insert(name.clone(), queue.clone());
+            }
+            Object::Binding(binding) => {
+                self.bindings.insert(binding.clone());
+            }
+        }
+    }
+}

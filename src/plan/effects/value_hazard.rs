@@ -1,0 +1,371 @@
+//! Finds the messages that a queue loses, and the publishers that it blocks, when its effective settings change. Looser
+//! limits are not a hazard.
+
+use super::Values;
+use crate::model::count::{count, number};
+use crate::model::intervals::in_words;
+use crate::model::units::with_unit;
+use crate::model::{ArgumentValue, Intervals, Queue, QueueType, age};
+use crate::plan::{HazardKind, QueueActivity};
+use crate::rabbitmq::WhenFull;
+
+/// More messages, and more bytes, than a quorum queue takes in between two ticks of the default interval.
+const IN_ONE_TICK: i64 = 1_000_000;
+const BYTES_IN_ONE_TICK: i64 = 10_000_000_000;
+
+/// Where a full queue rejects.
+const WAITS: &str = "messages that do not fit wait until consumers make room, and publishes are rejected until then";
+
+/// One of them.
+#[derive(PartialEq, Eq)]
+pub(super) struct ValueHazard {
+    pub(super) kind: HazardKind,
+    pub(super) text: String,
+    pub(super) messages: Option<u64>,
+}
+
+/// All of them, by what the queue holds, as far as that is known.
+pub(super) fn threats(
+    queue: &Queue,
+    live: Option<&QueueActivity>,
+    intervals: Intervals,
+    old: &Values,
+    new: &Values,
+) -> Vec<ValueHazard> {
+    let messages = live.and_then(|live| live.messages);
+    let mut change = Difference { intervals, ..Difference::new(queue, messages, old, new) };
+    change.the_queue_itself();
+    change.dead_letters();
+    change.retention();
+    // An unknown number is some, and so is a count that may be old, to what goes at once.
+    if change.is_counted_late() {
+        change.backlog();
+        // What waits to be dead-lettered, a queue does not tell.
+        if !live.is_some_and(|live| live.asked) {
+            change.length();
+            change.bytes();
+        }
+    } else if change.queue_type != Some(QueueType::Stream) && messages != Some(0) {
+        change.backlog();
+        change.returns();
+        change.length();
+        change.bytes();
+        change.age();
+    }
+    change.found
+}
+
+/// What a migration brings back into a queue comes to it anew, and what the new queue says holds for it. `queue` is the new one.
+pub(super) fn threats_of_return(queue: &Queue, messages: Option<u64>, old: &Values, new: &Values) -> Vec<ValueHazard> {
+    let mut change = Difference::new(queue, messages, old, new);
+    change.the_queue_itself();
+    change.dead_letters();
+    if messages != Some(0) {
+        change.room();
+    }
+    change.found
+}
+
+/// What is held and does not fit, where that is certain: the count is known, and the oldest go.
+pub(super) fn threats_of_overflow(
+    queue: &Queue,
+    messages: Option<u64>,
+    old: &Values,
+    new: &Values,
+) -> Vec<ValueHazard> {
+    let mut change = Difference::new(queue, messages, old, new);
+    if messages.is_some() && !change.rejects(new) {
+        change.places();
+    }
+    change.found
+}
+
+struct Difference<'a> {
+    queue_type: Option<QueueType>,
+    messages: Option<u64>,
+    /// How often the count is renewed.
+    intervals: Intervals,
+    old: &'a Values,
+    new: &'a Values,
+    found: Vec<ValueHazard>,
+}
+
+impl<'a> Difference<'a> {
+    fn new(queue: &Queue, messages: Option<u64>, old: &'a Values, new: &'a Values) -> Self {
+        let intervals = Intervals::default();
+        Self { queue_type: queue.queue_type(), messages, intervals, old, new, found: Vec::new() }
+    }
+
+    fn add(&mut self, kind: HazardKind, text: String, messages: Option<u64>) {
+        self.found.push(ValueHazard { kind, text, messages });
+    }
+
+    /// The new value, if it is a tighter limit than the old one. A negative limit is none.
+    fn lowered(&self, key: &str) -> Option<i64> {
+        let limit = |values: &Values| values.get(key).and_then(|it| it.value.as_integer()).filter(|limit| *limit >= 0);
+        limit(self.new).filter(|new| limit(self.old).is_none_or(|old| *new < old))
+    }
+
+    fn text<'v>(values: &'v Values, key: &str) -> Option<&'v str> {
+        values.get(key).and_then(|it| it.value.as_text())
+    }
+
+    /// Whether a full queue refuses publishers.
+    fn rejects(&self, values: &Values) -> bool {
+        WhenFull::of(values.get("overflow").map(|it| &it.value), self.queue_type).refuses()
+    }
+
+    /// The count of a quorum queue comes with a tick: 0 may stand for
+    /// messages that came since. A queue that is not there yet has no count, and is nobody's threat.
+    fn is_counted_late(&self) -> bool {
+        self.queue_type == Some(QueueType::Quorum) && self.messages == Some(0)
+    }
+
+    /// How many a hazard of a loss is said to drop, where that is known.
+    fn bound(&self) -> Option<u64> {
+        self.messages.filter(|count| *count > 0)
+    }
+
+    /// Whether it may hold more messages than that.
+    fn may_exceed(&self, limit: i64) -> bool {
+        if self.is_counted_late() {
+            return limit < IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default());
+        }
+        self.messages.is_none_or(|count| i64::try_from(count).unwrap_or(i64::MAX) > limit)
+    }
+
+    fn holds(&self) -> String {
+        if self.is_counted_late() {
+            return format!("0 messages (a count that is up to {} old)", in_words(self.intervals.tick()));
+        }
+        match self.messages {
+            Some(messages) => count(messages, "message"),
+            None => "an unknown number of messages".to_owned(),
+        }
+    }
+
+    fn the_queue_itself(&mut self) {
+        if let Some(expires) = self.lowered("expires") {
+            let value = with_unit("expires", &ArgumentValue::Integer(expires));
+            let text = format!("expires becomes {value}: the queue itself is deleted when it is unused for that long");
+            self.add(HazardKind::MessageDrop, text, self.bound());
+        }
+    }
+
+    /// Not a loss of what is in it now, but of all that is rejected later: it was kept so far.
+    fn dead_letters(&mut self) {
+        let target = |values: &Values| Self::text(values, "dead-letter-exchange").map(str::to_owned);
+        if let (Some(old), None) = (target(self.old), target(self.new)) {
+            let text = format!(
+                "its dead-letter exchange {old} is removed: messages that are rejected, expire or overflow are \
+                 dropped from then on"
+            );
+            self.add(HazardKind::MessageDrop, text, None);
+        }
+    }
+
+    /// Whole segments of a stream go, all but the newest one.
+    fn retention(&mut self) {
+        if self.queue_type != Some(QueueType::Stream) {
+            return;
+        }
+        let limit = |values: &Values| Self::text(values, "max-age").map(str::to_owned);
+        let (old, new) = (limit(self.old), limit(self.new));
+        if let Some(new) = new.filter(|new| old.is_none_or(|old| is_shorter(new, &old))) {
+            self.add(HazardKind::MessageDrop, format!("max-age becomes {new}: older messages are deleted"), None);
+        }
+        if let Some(bytes) = self.lowered("max-length-bytes") {
+            let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+            let text = format!("max-length-bytes becomes {value}: the oldest messages beyond this size are deleted");
+            self.add(HazardKind::MessageDrop, text, None);
+        }
+    }
+
+    /// Dead letters wait in a quorum queue until they have arrived, as long as it is at-least-once; when it no longer is,
+    /// all that wait are dropped at once (seen live on 3.10.8 and 4.3.6: 5 of 5).
+    fn backlog(&mut self) {
+        let waits = |values: &Values| {
+            Self::text(values, "dead-letter-strategy") == Some("at-least-once")
+                && values.contains_key("dead-letter-exchange")
+                && self.rejects(values)
+        };
+        if self.queue_type == Some(QueueType::Quorum) && waits(self.old) && !waits(self.new) {
+            let holds = self.holds();
+            let text = format!(
+                "its dead-lettering is no longer at-least-once, and the queue holds {holds}: messages that wait to be \
+                 dead-lettered are dropped at once"
+            );
+            self.add(HazardKind::MessageDrop, text, self.bound());
+        }
+    }
+
+    fn returns(&mut self) {
+        let Some(limit) = self.lowered("delivery-limit") else { return };
+        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let text = format!(
+            "delivery-limit becomes {limit}: a message that was delivered more often is {fate} when it is requeued"
+        );
+        self.add(HazardKind::MessageDrop, text, self.messages);
+    }
+
+    fn length(&mut self) {
+        let limit = self.new.get("max-length").and_then(|it| it.value.as_integer());
+        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
+        let lowered = self.lowered("max-length");
+        if let Some(limit) = limit {
+            let over = self.may_exceed(limit);
+            let holds = self.holds();
+            let mut told = false;
+            if over && (lowered.is_some() || rejected && !rejects) {
+                // A classic queue takes in `max-length` before `overflow` (`rabbit_amqqueue_process:
+                // process_args_policy`): one that did not reject before drops first and rejects afterwards (seen live:
+                // 4 messages, limit 2, 2 were left).
+                if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
+                    let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+                    let why = match lowered {
+                        Some(_) => format!("max-length becomes {limit}, and the queue holds {holds}"),
+                        None => format!(
+                            "the queue no longer rejects publishes, and holds {holds} with max-length \
+                                         {limit}"
+                        ),
+                    };
+                    self.add(HazardKind::MessageDrop, format!("{why}: the oldest are removed at once"), dropped);
+                }
+                if rejects {
+                    let are = if self.is_counted_late() { "can be" } else { "are" };
+                    let text = format!(
+                        "max-length becomes {limit}, and the queue holds {holds}: publishes {are} \
+                                        rejected"
+                    );
+                    self.add(HazardKind::PublisherBlock, text, None);
+                    told = true;
+                }
+            }
+            if told {
+                return;
+            }
+        }
+        let limited = limit.is_some() || self.new.contains_key("max-length-bytes");
+        if !rejected && rejects && limited {
+            let holds = self.holds();
+            let text = format!(
+                "overflow becomes reject-publish, and the queue holds {holds}: when it is full, publishes are \
+                 rejected"
+            );
+            self.add(HazardKind::PublisherBlock, text, None);
+        }
+    }
+
+    fn bytes(&mut self) {
+        let (rejected, rejects) = (self.rejects(self.old), self.rejects(self.new));
+        let limit = self.new.get("max-length-bytes").and_then(|it| it.value.as_integer());
+        let Some(bytes) = self.lowered("max-length-bytes").or(limit.filter(|_| rejected && !rejects)) else { return };
+        if self.is_counted_late() && bytes >= BYTES_IN_ONE_TICK.saturating_mul(self.intervals.ticks_by_default()) {
+            return;
+        }
+        let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+        let holds = self.holds();
+        if self.lowered("max-length-bytes").is_none() {
+            let text = format!(
+                "the queue no longer rejects publishes, and holds {holds} with max-length-bytes {value}: some \
+                         can be removed"
+            );
+            self.add(HazardKind::MessageDrop, text, self.bound());
+            return;
+        }
+        if !rejects || !rejected && self.queue_type != Some(QueueType::Quorum) {
+            let text = format!(
+                "max-length-bytes becomes {value}, and the queue holds {holds}: some of them can be \
+                                removed"
+            );
+            self.add(HazardKind::MessageDrop, text, self.bound());
+        } else {
+            let text = format!(
+                "max-length-bytes becomes {value}, and the queue holds {holds}: publishes can be \
+                                rejected"
+            );
+            self.add(HazardKind::PublisherBlock, text, None);
+        }
+    }
+
+    /// Whether there is room for all that comes back, and for how long.
+    fn room(&mut self) {
+        self.places();
+        let (rejects, come) = (self.rejects(self.new), self.come());
+        if let Some(bytes) = self.lowered("max-length-bytes") {
+            let value = with_unit("max-length-bytes", &ArgumentValue::Integer(bytes));
+            let text = format!("max-length-bytes becomes {value}, and {come}");
+            if rejects {
+                self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
+            } else {
+                self.add(HazardKind::MessageDrop, format!("{text}: some of them can be removed"), self.bound());
+            }
+        }
+        if let Some(ttl) = self.lowered("message-ttl") {
+            let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
+            let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+            let text = format!(
+                "message-ttl becomes {value}, and {come}: messages that are not consumed by then are \
+                                {fate}"
+            );
+            self.add(HazardKind::MessageDrop, text, self.messages);
+        }
+    }
+
+    /// Whether as many messages fit as come back.
+    fn places(&mut self) {
+        let Some(limit) = self.lowered("max-length") else { return };
+        if self.messages.is_some_and(|count| i64::try_from(count).unwrap_or(i64::MAX) <= limit) {
+            return;
+        }
+        let text = format!("max-length becomes {limit}, and {}", self.come());
+        if self.rejects(self.new) {
+            self.add(HazardKind::PublisherBlock, format!("{text}: {WAITS}"), None);
+        } else {
+            let dropped = self.bound().map(|count| count.saturating_sub(u64::try_from(limit).unwrap_or(0)));
+            self.add(HazardKind::MessageDrop, format!("{text}: the oldest are removed at once"), dropped);
+        }
+    }
+
+    fn come(&self) -> String {
+        match self.messages {
+            Some(1) => "1 message comes back".to_owned(),
+            Some(messages) => format!("{} messages come back", number(messages)),
+            None => "an unknown number of messages comes back".to_owned(),
+        }
+    }
+
+    /// When a message expires is settled as it comes in, on every type.
+    fn age(&mut self) {
+        let Some(ttl) = self.lowered("message-ttl") else { return };
+        let value = with_unit("message-ttl", &ArgumentValue::Integer(ttl));
+        let fate = if self.new.contains_key("dead-letter-exchange") { "dead-lettered" } else { "dropped" };
+        let holds = self.holds();
+        let text = format!(
+            "message-ttl becomes {value}: new messages are {fate} after that time; the {holds} in the queue keep \
+             their TTL"
+        );
+        self.add(HazardKind::MessageDrop, text, self.messages);
+    }
+}
+
+/// Whether one age, such as `7D`, is shorter than another; in doubt, it is.
+fn is_shorter(new: &str, old: &str) -> bool {
+    match (age(new), age(old)) {
+        (Some(new), Some(old)) => new < old,
+        (None, _) | (_, None) => new != old,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_compared_by_length() {
+        assert!(is_shorter("6D", "168h"));
+        assert!(!is_shorter("7D", "168h"));
+        assert!(!is_shorter("1Y", "11M"));
+        assert!(is_shorter("many", "7D"));
+    }
+}

@@ -1,0 +1,306 @@
+//! Derives the remaining actions of a migration from the current state. Pure: the same for the plan, the run and the
+//! next run.
+
+use super::{BEFORE, Goal, MIGRATES, Migration, Stage};
+use crate::model::naming::MigrationNames;
+use crate::model::{ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, QueueName, Topology};
+use crate::plan::action::{Action, Guard, Level};
+use crate::plan::request::properties_key;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One thing to do, and the stage that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextAction {
+    /// The stage.
+    pub stage: Stage,
+    /// What to do.
+    pub action: Action,
+}
+
+impl Migration {
+    /// All that is left to do, in order; empty when the migration is over.
+    ///
+    /// `live` is the vhost, and `keys` the broker's own keys of its bindings. `is_wanted` says whether the live queue is
+    /// as it shall be; it does not matter where there is none. Each thing can be done before it is known whether the next
+    /// one can, and wherever it stops, asking again gives what is left: that is what makes a killed run harmless.
+    pub fn remaining(
+        &self,
+        live: &Topology,
+        keys: &BTreeMap<Binding, Vec<String>>,
+        is_wanted: bool,
+    ) -> Vec<NextAction> {
+        let mut list =
+            List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), todo: Vec::new() };
+        let touches = |binding: &&Binding| {
+            let fanouts = list.fanouts();
+            binding.touches_queue(&self.queue) || fanouts.iter().any(|fanout| binding.touches_exchange(fanout))
+        };
+        list.bound = live.bindings.iter().filter(touches).cloned().collect();
+        let is_there = live.queues.contains_key(&self.queue);
+        if is_there && !is_wanted && self.goal == Goal::Recreate {
+            list.finish_way_back();
+            list.prepare();
+            list.tap();
+            list.drain();
+            list.swap();
+        } else if !is_there && self.goal == Goal::Recreate {
+            list.declare();
+        }
+        if is_there || self.goal == Goal::Recreate {
+            // Without a tap nothing was ever held, and what refused to be made is not needed to clean up. But where nothing
+            // leads to the queue, somebody may have deleted the tap.
+            let was_tapped = [&list.names.tap, &list.names.back].iter().any(|name| list.has_exchange(name));
+            let is_cut_off =
+                list.has_exchange(&ExchangeName::new(&list.names.drained)) && list.sources_of(&list.queue()).is_empty();
+            if self.goal == Goal::Recreate || was_tapped || is_cut_off {
+                list.give_back();
+            }
+            list.clean();
+        }
+        list.todo
+    }
+}
+
+struct List<'a> {
+    migration: &'a Migration,
+    names: MigrationNames,
+    live: &'a Topology,
+    keys: &'a BTreeMap<Binding, Vec<String>>,
+    /// The bindings of the queue and of what is beside it, as they are after what is listed so far.
+    bound: BTreeSet<Binding>,
+    todo: Vec<NextAction>,
+}
+
+impl List<'_> {
+    fn push(&mut self, stage: Stage, action: Action) {
+        self.todo.push(NextAction { stage, action });
+    }
+
+    fn fanouts(&self) -> [ExchangeName; 4] {
+        let MigrationNames { hold, drained, tap, back, .. } = &self.names;
+        [tap.clone(), back.clone(), ExchangeName::new(hold), ExchangeName::new(drained)]
+    }
+
+    /// The holding queues: the first marks the migration as unfinished, so it is made first and deleted last.
+    fn holding_queues(&self) -> [QueueName; 2] {
+        [QueueName::new(&self.names.hold), QueueName::new(&self.names.drained)]
+    }
+
+    fn has_queue(&self, name: &QueueName) -> bool {
+        self.live.queues.contains_key(name)
+            || self.is_declared(|action| matches!(action, Action::DeclareQueue { name: made, .. } if made == name))
+    }
+
+    fn has_exchange(&self, name: &ExchangeName) -> bool {
+        self.live.exchanges.contains_key(name)
+            || self.is_declared(|action| matches!(action, Action::DeclareExchange { name: made, .. } if made == name))
+    }
+
+    fn is_declared(&self, is_it: impl Fn(&Action) -> bool) -> bool {
+        self.todo.iter().any(|todo| is_it(&todo.action))
+    }
+
+    fn bind(&mut self, stage: Stage, binding: Binding) {
+        if self.bound.insert(binding.clone()) {
+            self.push(stage, Action::Bind { binding });
+        }
+    }
+
+    fn unbind(&mut self, stage: Stage, binding: &Binding) {
+        if !self.bound.remove(binding) {
+            return;
+        }
+        // The same JSON can be several bindings to the broker (int32 and int64), each with a key of its own.
+        let keys = self.keys.get(binding).cloned().unwrap_or_else(|| vec![properties_key(&binding.routing_key)]);
+        for properties_key in keys {
+            self.push(stage, Action::Unbind { binding: binding.clone(), properties_key });
+        }
+    }
+
+    /// The bindings to a destination from what is not topo's own.
+    fn sources_of(&self, destination: &Destination) -> Vec<Binding> {
+        let fanouts = self.fanouts();
+        let is_source = |binding: &&Binding| binding.destination == *destination && !fanouts.contains(&binding.source);
+        self.bound.iter().filter(is_source).cloned().collect()
+    }
+
+    fn queue(&self) -> Destination {
+        Destination::Queue(self.migration.queue.clone())
+    }
+
+    /// What was being put back goes back to the end before it is drained again: what was at the front is in the queue by
+    /// then, and would come behind what is still held.
+    fn finish_way_back(&mut self) {
+        let way_back = plain(&self.names.back, self.queue());
+        if !self.bound.contains(&way_back) {
+            return;
+        }
+        let [_, drained] = self.holding_queues();
+        if self.has_queue(&drained) {
+            let to = self.names.back.clone();
+            self.push(Stage::Prepare, Action::MoveMessages { from: drained, to, until: Level::Empty });
+        }
+        self.unbind(Stage::Prepare, &way_back);
+    }
+
+    /// A message that a missing alternate exchange should have taken is dropped without a word, so what holds is there and
+    /// bound before the tap is.
+    fn prepare(&mut self) {
+        let Migration { queue, holding, shield, .. } = self.migration;
+        if let Some(shield) = shield
+            && self.live.policies.get(&self.names.shield) != Some(shield)
+        {
+            self.push(Stage::Prepare, Action::PutPolicy { name: self.names.shield.clone(), policy: shield.clone() });
+        }
+        let before = self.live.queues.get(queue).map(|old| {
+            (BEFORE, ArgumentValue::Text(serde_json::to_string(old).expect("a queue holds nothing that JSON cannot")))
+        });
+        let [hold, drained] = self.holding_queues();
+        for (name, more) in [(&hold, before), (&drained, None)] {
+            if !self.has_queue(name) {
+                if *name == drained {
+                    self.probe();
+                }
+                let mut holding = holding.clone();
+                holding.arguments.insert(MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
+                holding.arguments.extend(more.map(|(name, value)| (name.to_owned(), value)));
+                self.push(Stage::Prepare, Action::DeclareQueue { name: name.clone(), queue: holding });
+            }
+            let exchange = ExchangeName::new(name.as_str());
+            self.fanout(Stage::Prepare, &exchange, &exchange);
+            self.bind(Stage::Prepare, plain(&exchange, Destination::Queue(name.clone())));
+        }
+        let tap = self.names.tap.clone();
+        self.fanout(Stage::Prepare, &tap, &ExchangeName::new(&self.names.hold));
+        // With a source and without the queue, it was switched already.
+        if self.sources_of(&Destination::Exchange(tap.clone())).is_empty() {
+            self.bind(Stage::Prepare, plain(&tap, self.queue()));
+        }
+    }
+
+    /// Whether the new queue is refused (no permission for its dead-letter exchange, say) shows while nothing is changed.
+    /// Between the holding queues: by then the first says that something is unfinished, and a vhost that has room for two
+    /// queues has room for this one.
+    fn probe(&mut self) {
+        let Migration { queue, wanted, .. } = self.migration;
+        let name = QueueName::new(&self.names.probe);
+        if self.has_queue(&name) {
+            self.delete_probe(Stage::Prepare);
+        }
+        let mut probe = wanted.clone();
+        probe.arguments.insert(MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
+        self.push(Stage::Prepare, Action::DeclareQueue { name, queue: probe });
+        self.delete_probe(Stage::Prepare);
+    }
+
+    /// Nothing leads to it, so nothing is in it.
+    fn delete_probe(&mut self, stage: Stage) {
+        let name = QueueName::new(&self.names.probe);
+        self.push(stage, Action::DeleteQueue { name, guard: Guard::Nothing });
+    }
+
+    /// Each says itself where goes what it does not lead anywhere, so that no policy does: the argument wins. What is its own
+    /// alternate leads nowhere, and a mover gets its message back.
+    fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
+        if !self.has_exchange(name) {
+            self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
+        }
+    }
+
+    /// While both bindings are there, the broker delivers once.
+    fn tap(&mut self) {
+        self.turn(Stage::Tap, self.queue(), Destination::Exchange(self.names.tap.clone()));
+    }
+
+    /// All that leads to one leads to the other. All are bound before the first is unbound, so that one look in between
+    /// tells whether they are what they were.
+    fn turn(&mut self, stage: Stage, from: Destination, to: Destination) {
+        let bindings = self.sources_of(&from);
+        for binding in &bindings {
+            self.bind(stage, Binding { destination: to.clone(), ..binding.clone() });
+        }
+        for binding in &bindings {
+            self.unbind(stage, binding);
+        }
+    }
+
+    fn drain(&mut self) {
+        self.unbind(Stage::Drain, &plain(&self.names.tap, self.queue()));
+        let to = ExchangeName::new(&self.names.drained);
+        self.push(Stage::Drain, Action::MoveMessages { from: self.migration.queue.clone(), to, until: Level::Empty });
+    }
+
+    fn swap(&mut self) {
+        let name = self.migration.queue.clone();
+        self.bound.retain(|binding| !binding.touches_queue(&name));
+        self.push(Stage::Swap, Action::DeleteQueue { name, guard: Guard::Empty });
+        self.declare();
+    }
+
+    fn declare(&mut self) {
+        let Migration { queue: name, wanted, .. } = self.migration;
+        self.push(Stage::Swap, Action::DeclareQueue { name: name.clone(), queue: wanted.clone() });
+    }
+
+    fn give_back(&mut self) {
+        let [hold, drained] = self.holding_queues();
+        let MigrationNames { tap, back, .. } = self.names.clone();
+        let held: Vec<(QueueName, Level)> = [(drained, Level::Empty), (hold.clone(), Level::NearlyEmpty)]
+            .into_iter()
+            .filter(|(name, _)| self.has_queue(name))
+            .collect();
+        if !held.is_empty() {
+            self.fanout(Stage::Return, &back, &back);
+            self.bind(Stage::Return, plain(&back, self.queue()));
+            for (from, until) in held {
+                self.push(Stage::Return, Action::MoveMessages { from, to: back.clone(), until });
+            }
+        }
+        if self.has_exchange(&tap) {
+            self.bind(Stage::Return, plain(&tap, self.queue()));
+            self.turn(Stage::Return, Destination::Exchange(tap), self.queue());
+        }
+        if self.has_queue(&hold) {
+            self.push(Stage::Return, Action::MoveMessages { from: hold, to: back, until: Level::Empty });
+        }
+    }
+
+    fn clean(&mut self) {
+        let [hold, drained] = self.holding_queues();
+        let MigrationNames { tap, back, shield, probe, .. } = self.names.clone();
+        let probe = QueueName::new(probe);
+        for name in [tap, ExchangeName::new(hold.as_str()), ExchangeName::new(drained.as_str()), back] {
+            if self.has_exchange(&name) {
+                self.push(Stage::Clean, Action::DeleteExchange { name });
+            }
+        }
+        let is_probed = self.is_declared(|action| matches!(action, Action::DeleteQueue { name, .. } if *name == probe));
+        if self.live.queues.contains_key(&probe) && !is_probed {
+            self.delete_probe(Stage::Clean);
+        }
+        let delete = |name: QueueName| Action::DeleteQueue { name, guard: Guard::Empty };
+        if self.has_queue(&drained) {
+            self.push(Stage::Clean, delete(drained));
+        }
+        let is_shielded = self.live.policies.contains_key(&shield)
+            || self.is_declared(|action| matches!(action, Action::PutPolicy { .. }));
+        if is_shielded {
+            self.push(Stage::Clean, Action::DeletePolicy { name: shield });
+        }
+        if self.has_queue(&hold) {
+            self.push(Stage::Clean, delete(hold));
+        }
+    }
+}
+
+/// A fanout exchange beside a queue.
+pub(super) fn fanout(queue: &QueueName, alternate: &ExchangeName) -> Exchange {
+    let text = |it: &str| ArgumentValue::Text(it.to_owned());
+    let arguments = [(MIGRATES, queue.as_str()), ("alternate-exchange", alternate.as_str())];
+    let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
+    Exchange { kind: "fanout".to_owned(), durable: true, auto_delete: false, internal: false, arguments }
+}
+
+fn plain(source: &ExchangeName, destination: Destination) -> Binding {
+    Binding { source: source.clone(), destination, routing_key: String::new(), arguments: Arguments::new() }
+}

@@ -1,0 +1,175 @@
+//! Bindings that are refused.
+
+use super::{Refusal, name, null_refusal};
+use crate::model::{ArgumentValue, Arguments, Binding, BrokerVersion, Destination, ExchangeName, Queue, QueueType};
+use crate::rabbitmq::BrokerProfile;
+use serde::Serialize;
+
+/// The largest body that a binding may be made with since [`BODY_LIMITED`], in bytes (`rabbit_mgmt_wm_bindings`).
+const LARGEST_BODY: usize = 5000;
+const BODY_LIMITED: BrokerVersion = BrokerVersion::new(4, 0, 4);
+/// The largest weight in a consistent hash since [`WEIGHT_LIMITED`] (`rabbit_exchange_type_consistent_hash`).
+const LARGEST_WEIGHT: u64 = 10_000;
+const WEIGHT_LIMITED: BrokerVersion = BrokerVersion::new(4, 2, 6);
+/// Before, a weight is a number of buckets that the broker makes one by one: 99,999,999,999,999 of them took a node of
+/// 3.8.9 down, and 1,000,000 took it a second.
+const HARMFUL_WEIGHT: u64 = 1_000_000;
+
+/// The most `#` in the key of a topic exchange since [`HASHES_LIMITED`].
+const MOST_HASHES: usize = 2;
+const HASHES_LIMITED: BrokerVersion = BrokerVersion::new(4, 3, 5);
+
+/// What is at the ends of a binding, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends<'a> {
+    /// The type of the exchange that messages come from; those that the broker makes itself are known without.
+    pub source: Option<&'a str>,
+    /// The queue that they go to, when it is one.
+    pub queue: Option<&'a Queue>,
+}
+
+/// Returns all refusals of a binding, in the order of the broker's checks.
+///
+/// Each type of exchange validates its bindings itself (`validate_binding`): most take any.
+pub fn binding_refusals(binding: &Binding, ends: Ends<'_>, profile: &BrokerProfile) -> Vec<Refusal> {
+    let version = profile.version;
+    let mut found: Vec<Refusal> = name::stripped(binding.source.as_str(), "exchange").into_iter().collect();
+    found.extend(match &binding.destination {
+        Destination::Queue(queue) => name::stripped(queue.as_str(), "queue"),
+        Destination::Exchange(exchange) => name::stripped(exchange.as_str(), "exchange"),
+    });
+    if version >= BODY_LIMITED && body_length(binding) > LARGEST_BODY {
+        let text = format!(
+            "key and arguments of this binding need a request of {} bytes, the maximum since RabbitMQ 4.0.4 is {LARGEST_BODY}",
+            body_length(binding)
+        );
+        found.push(Refusal::new("body", text).hint("bind it with an AMQP client, or shorten the arguments"));
+    }
+    found.extend(null_refusal(&binding.arguments));
+    if binding.breaks_the_list() {
+        let text = "a binding with `~` in its key and with arguments makes the management API fail for the whole vhost";
+        found.push(Refusal::new("routing_key", text).hint("use a key without `~`"));
+    }
+    found.extend(default_exchange(binding));
+    if let Some(missing) = missing_predeclared(&binding.source) {
+        found.push(missing);
+    }
+    let kind = ends.source.or_else(|| predeclared_type(&binding.source));
+    match kind {
+        Some("topic") => found.extend(topic(&binding.routing_key, version)),
+        Some("headers") => found.extend(headers(&binding.arguments, version)),
+        Some("x-consistent-hash") => found.extend(consistent_hash(&binding.routing_key, version)),
+        Some("x-local-random") => found.extend(local_random(binding, ends.queue)),
+        Some(_) | None => {}
+    }
+    found
+}
+
+/// The body that [`plan::request`](crate::plan::request) makes, in bytes.
+fn body_length(binding: &Binding) -> usize {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        routing_key: &'a str,
+        arguments: &'a Arguments,
+    }
+    let body = Body { routing_key: &binding.routing_key, arguments: &binding.arguments };
+    serde_json::to_string(&body).map_or(0, |text| text.len())
+}
+
+/// 401 "Access refused.", all versions.
+fn default_exchange(binding: &Binding) -> Option<Refusal> {
+    let is_default = binding.source.as_str().is_empty()
+        || matches!(&binding.destination, Destination::Exchange(name) if name.as_str().is_empty());
+    is_default.then(|| {
+        Refusal::new("source", "the default exchange cannot be bound: it routes to every queue by its name")
+            .hint("bind another exchange")
+    })
+}
+
+/// The type of an exchange that every vhost has.
+fn predeclared_type(name: &ExchangeName) -> Option<&'static str> {
+    match name.as_str() {
+        "amq.direct" => Some("direct"),
+        "amq.fanout" => Some("fanout"),
+        "amq.topic" => Some("topic"),
+        "amq.headers" | "amq.match" => Some("headers"),
+        _ => None,
+    }
+}
+
+/// Other `amq.` exchanges cannot be declared; those of plugins and of the log start with `amq.rabbitmq.`.
+fn missing_predeclared(name: &ExchangeName) -> Option<Refusal> {
+    let is_made_by_broker = predeclared_type(name).is_some() || name.as_str().starts_with("amq.rabbitmq.");
+    (name.as_str().starts_with("amq.") && !is_made_by_broker).then(|| {
+        Refusal::new("source", format!("exchange {name} does not exist and cannot be declared"))
+            .hint("use amq.direct, amq.fanout, amq.topic, amq.headers, or an exchange of your own")
+    })
+}
+
+/// `rabbit_exchange_type_topic:validate_binding`, since 4.3.5 (measured on 4.3.6).
+fn topic(key: &str, version: BrokerVersion) -> Option<Refusal> {
+    let count = key.split('.').filter(|word| *word == "#").count();
+    (version >= HASHES_LIMITED && count > MOST_HASHES).then(|| {
+        let text = format!(
+            "since RabbitMQ 4.3.5 the key of a topic binding can contain at most {MOST_HASHES} `#`, but {key} contains {count}"
+        );
+        Refusal::new("routing_key", text).hint("use fewer `#`: `#.a.#` is usually wide enough")
+    })
+}
+
+/// `rabbit_exchange_type_headers:validate_binding`.
+fn headers(arguments: &Arguments, version: BrokerVersion) -> Option<Refusal> {
+    let words: &[&str] =
+        if version.is_at_least(3, 10) { &["all", "any", "all-with-x", "any-with-x"] } else { &["all", "any"] };
+    let value = arguments.get("x-match")?;
+    if value.as_text().is_some_and(|word| words.contains(&word)) || *value == ArgumentValue::Null {
+        return None;
+    }
+    let text = match value.as_text() {
+        Some("all-with-x" | "any-with-x") => {
+            format!("x-match supports `{value}` since RabbitMQ 3.10, the broker is {version}")
+        }
+        _ => format!("x-match cannot be {value}"),
+    };
+    Some(Refusal::new("x-match", text).hint(format!("use one of {}", words.join(", "))))
+}
+
+/// `rabbit_exchange_type_consistent_hash:validate_binding`: the routing key is a weight.
+fn consistent_hash(key: &str, version: BrokerVersion) -> Option<Refusal> {
+    let refusal = |text: String| {
+        Some(Refusal::new("routing_key", text).hint("use a weight between 1 and 10, such as `routingKey: \"1\"`"))
+    };
+    // `list_to_integer`: a sign, digits, and nothing else; as long as one likes.
+    let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return refusal(format!(
+            "the key of a binding to a consistent hash exchange is its weight, but {key:?} is not a number"
+        ));
+    }
+    let weight = digits.parse::<u64>().unwrap_or(u64::MAX);
+    if weight == 0 || key.starts_with('-') {
+        refusal(format!("the weight of a binding to a consistent hash exchange must be at least 1, not {key}"))
+    } else if version >= WEIGHT_LIMITED && weight > LARGEST_WEIGHT {
+        refusal(format!(
+            "the weight of a binding to a consistent hash exchange must be at most {LARGEST_WEIGHT}, not {key}"
+        ))
+    } else if weight > HARMFUL_WEIGHT {
+        refusal(format!("a weight of {key} creates as many buckets, which can crash the broker"))
+    } else {
+        None
+    }
+}
+
+/// `rabbit_exchange_type_local_random:validate_binding`: no key, and classic queues only.
+fn local_random(binding: &Binding, queue: Option<&Queue>) -> Option<Refusal> {
+    if !binding.routing_key.is_empty() {
+        let text = format!("a binding to a local random exchange cannot have a key, found {:?}", binding.routing_key);
+        return Some(Refusal::new("routing_key", text).hint("remove the routing key"));
+    }
+    let is_wrong = match (&binding.destination, queue) {
+        (Destination::Exchange(_), _) => true,
+        (Destination::Queue(_), Some(queue)) => queue.queue_type() != Some(QueueType::Classic),
+        (Destination::Queue(_), None) => false,
+    };
+    is_wrong.then(|| Refusal::new("destination", "a local random exchange can only be bound to classic queues"))
+}

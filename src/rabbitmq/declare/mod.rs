@@ -1,0 +1,84 @@
+//! What a broker refuses when an object is declared that does not exist yet.
+//!
+//! A few of these are topo's own: what the broker would take, and make something else of than was asked for.
+
+mod binding;
+mod deprecated;
+mod exchange;
+mod name;
+mod policy;
+mod policy_keys;
+mod queue;
+mod vhost;
+
+pub use binding::{Ends, binding_refusals};
+pub(crate) use exchange::is_known_type;
+pub use policy_keys::{plugin_keys, policy_keys};
+pub use queue::as_stored;
+pub use vhost::vhost_change_refusals;
+
+use super::BrokerProfile;
+use crate::model::{ArgumentValue, Arguments, Object};
+
+/// Why a broker refuses an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What it names: an argument, a property, a key of a policy, in RabbitMQ's words.
+    pub subject: String,
+    /// The reason, for people.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    fn new(subject: &str, text: impl Into<String>) -> Self {
+        Self { subject: subject.to_owned(), text: text.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// All that stands against a fresh declare, in the order in which the broker looks: it names the first one only. None, and
+/// the broker takes it.
+///
+/// A binding is judged by itself alone; [`binding_refusals`] knows what is at its ends, too.
+pub fn refusals(object: &Object, profile: &BrokerProfile) -> Vec<Refusal> {
+    match object {
+        Object::Queue(name, queue) => {
+            let mut found = name::declared(name.as_str(), "queue");
+            found.extend(queue::refusals(queue, profile));
+            found
+        }
+        Object::Exchange(name, exchange) => exchange::refusals(name, exchange, profile),
+        Object::Policy(name, policy) => policy::refusals(name, policy, profile),
+        Object::Vhost(vhost) => vhost::refusals(vhost, profile),
+        Object::Binding(binding) => binding_refusals(binding, Ends::default(), profile),
+    }
+}
+
+/// The first argument that holds a null, at any depth: HTTP cannot carry one (400 `null_not_allowed` on queues and
+/// exchanges, 500 on bindings, all versions).
+fn null_in(arguments: &Arguments) -> Option<&str> {
+    arguments.iter().find(|(_, value)| holds_null(value)).map(|(name, _)| name.as_str())
+}
+
+pub(crate) fn holds_null(value: &ArgumentValue) -> bool {
+    match value {
+        ArgumentValue::Null => true,
+        ArgumentValue::List(values) => values.iter().any(holds_null),
+        ArgumentValue::Table(table) => table.values().any(holds_null),
+        ArgumentValue::Boolean(_) | ArgumentValue::Integer(_) | ArgumentValue::Float(_) | ArgumentValue::Text(_) => {
+            false
+        }
+    }
+}
+
+fn null_refusal(arguments: &Arguments) -> Option<Refusal> {
+    null_in(arguments).map(|name| {
+        Refusal::new(name, format!("argument {name} contains null, which cannot be sent over HTTP"))
+            .hint("remove the argument")
+    })
+}

@@ -1,0 +1,162 @@
+//! Queues that are refused.
+//!
+//! The order is the broker's: what HTTP cannot carry, the type of the dead-letter exchange's name (`rabbit_channel`), the
+//! queue's type, the values of arguments, arguments of other types (`rabbit_amqqueue:check_declare_arguments`), and
+//! last what the type itself wants (`rabbit_quorum_queue:declare` and the others').
+
+mod own;
+mod stored;
+mod value;
+
+pub use stored::as_stored;
+
+use super::{Refusal, deprecated, holds_null};
+use crate::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, Versions, checked};
+use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
+use crate::rabbitmq::BrokerProfile;
+use std::collections::BTreeSet;
+
+/// The types of queues that bundled plugins and the broker itself bring beside the three, since 3.12
+/// (`rabbit_registry`, class `queue`). Whether they are there is not said.
+const OTHER_TYPES: &[&str] = &["rabbit_mqtt_qos0_queue", "MQTT-QOS0", "mqtt-qos0"];
+
+pub(super) fn refusals(queue: &Queue, profile: &BrokerProfile) -> Vec<Refusal> {
+    let version = profile.version;
+    let queue = &as_stored(queue, profile);
+    let mut found = Vec::new();
+    for (name, value) in queue.arguments.iter().filter(|(_, value)| holds_null(value)) {
+        found.push(refusal(name, format!("{name} is {value}: null cannot be sent over HTTP"), "remove the argument"));
+    }
+    let dead_letter = "x-dead-letter-exchange";
+    if let Some(value) = queue.arguments.get(dead_letter).filter(|value| value.as_text().is_none()) {
+        let text =
+            format!("x-dead-letter-exchange must be a string, but {} is {}", shown(value), value::described(value));
+        found.push(refusal(dead_letter, text, &hint(dead_letter)));
+    }
+    let kind = queue_type(queue, profile);
+    // From 3.9 on the type is looked at first, and nothing else when it is wrong; 3.8 looks at it like at any argument.
+    let is_first = version.is_at_least(3, 9);
+    match (&kind, is_first) {
+        (Err(refusal), true) => {
+            found.push(refusal.clone());
+            return found;
+        }
+        // A plugin's type: what it takes is not known.
+        (Ok(None), _) => return found,
+        (Ok(Some(_)), _) | (Err(_), false) => {}
+    }
+    // 3.8 checks values alike on every type.
+    let checked_as = kind.as_ref().ok().copied().flatten().unwrap_or(QueueType::Classic);
+    for name in checked() {
+        if *name == "x-queue-type" {
+            found.extend(kind.as_ref().err().cloned());
+        } else if let Some(value) = queue.arguments.get(*name) {
+            found.extend(checked_value(queue, name, value, checked_as, version));
+        }
+    }
+    if let Ok(Some(kind)) = kind {
+        found.extend(of_other_types(queue, kind, version));
+        found.extend(deprecated::refusals(queue, kind, profile));
+        found.extend(own::refusals(queue, kind, version));
+    }
+    let mut said = BTreeSet::new();
+    found.retain(|refusal| said.insert(refusal.subject.clone()));
+    found
+}
+
+/// Words that stand for no word, since a client sent an atom: `undefined` since 3.13.4, nothing at all since 4.2.8 and 4.3.2
+/// (`rabbit_amqqueue:get_queue_type`). They are stored and compared as they stand.
+fn means_the_default(text: &str, version: BrokerVersion) -> bool {
+    let empty = [Versions::since_patch(4, 2, 8).until(4, 3), Versions::since_patch(4, 3, 2)];
+    text == "undefined" && Versions::since_patch(3, 13, 4).contains(version)
+        || text.is_empty() && empty.iter().any(|versions| versions.contains(version))
+}
+
+/// What is wrong with a value that this version looks at on that type.
+fn checked_value(
+    queue: &Queue,
+    name: &str,
+    value: &ArgumentValue,
+    kind: QueueType,
+    version: BrokerVersion,
+) -> Option<Refusal> {
+    let wanted = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
+    if let Some(text) = value::problem(name, value, wanted) {
+        let key = KnownArgument::named(name).map_or(name, |known| known.key);
+        let most = value::exceeded(value, wanted).map(|most| format!("write `{key}: {most}` or less"));
+        return Some(refusal(name, text, &most.unwrap_or_else(|| hint(name))));
+    }
+    let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");
+    is_alone.then(|| {
+        let text = "x-dead-letter-routing-key without x-dead-letter-exchange: routing_key_but_no_dlx_defined";
+        let hint =
+            "set both with `deadLetter: {exchange: …, routingKey: …}`; an exchange set by a policy does not count";
+        refusal(name, text.to_owned(), hint)
+    })
+}
+
+/// The queue's type; `None` is a plugin's.
+fn queue_type(queue: &Queue, profile: &BrokerProfile) -> Result<Option<QueueType>, Refusal> {
+    let version = profile.version;
+    let name = "x-queue-type";
+    let Some(said) = queue.arguments.get(name) else { return Ok(Some(QueueType::Classic)) };
+    let hint = "use classic, quorum or stream";
+    let Some(text) = said.as_text() else {
+        let text = format!("x-queue-type must be a string, but {} is {}", shown(said), value::described(said));
+        return Err(refusal(name, text, hint));
+    };
+    let default = || profile.default_queue_type.as_deref().unwrap_or("classic");
+    match QueueType::named(if means_the_default(text, version) { default() } else { text }) {
+        Some(QueueType::Stream) if !version.is_at_least(3, 9) => {
+            let text = format!("streams exist since RabbitMQ 3.9, the broker is {version}");
+            Err(refusal(name, text, "use classic or quorum"))
+        }
+        Some(kind) => Ok(Some(kind)),
+        None if version.is_at_least(3, 12) && OTHER_TYPES.contains(&text) => Ok(None),
+        None => Err(refusal(name, format!("unknown queue type {text:?}"), hint)),
+    }
+}
+
+/// 3.8 takes every argument on any type, but for those that quorum queues of then cannot do. From 3.9 on, what only
+/// other types list is refused, in the order in which it is sent; over HTTP that is by name.
+fn of_other_types(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
+    if !version.is_at_least(3, 9) {
+        let refused = if kind == QueueType::Quorum { own::refused_by_quorum_3_8(version) } else { &[] };
+        let said = refused.iter().filter(|name| queue.arguments.contains_key(**name));
+        return said.map(|name| not_taken(name, kind, version)).collect();
+    }
+    queue
+        .arguments
+        .keys()
+        .filter_map(|name| KNOWN_ARGUMENTS.iter().find(|known| known.name == name))
+        .filter(|known| known.is_listed_by_any(version) && !known.is_listed(kind, version))
+        .map(|known| not_taken(known.name, kind, version))
+        .collect()
+}
+
+fn not_taken(name: &str, kind: QueueType, version: BrokerVersion) -> Refusal {
+    let taken = KnownArgument::named(name).and_then(|known| known.support_for(kind)).map(|support| support.taken);
+    let text = match taken {
+        Some(taken) if version < taken.since => {
+            format!("{kind} queues support {name} since RabbitMQ {}, the broker is {version}", taken.first())
+        }
+        Some(_) => format!("{kind} queues of RabbitMQ {version} no longer support {name}"),
+        None => format!("{kind} queues do not support {name}"),
+    };
+    refusal(name, text, &hint(name))
+}
+
+fn hint(name: &str) -> String {
+    match KnownArgument::named(name) {
+        Some(known) => format!("remove `{}` from the spec", known.key),
+        None => format!("remove `{name}` from the spec"),
+    }
+}
+
+fn refusal(subject: &str, text: String, hint: &str) -> Refusal {
+    Refusal { subject: subject.to_owned(), text, hint: Some(hint.to_owned()) }
+}
+
+fn shown(value: &ArgumentValue) -> String {
+    crate::model::units::unmistakable(value)
+}

@@ -1,0 +1,94 @@
+//! What a type of queue itself wants of a declare, after everything else was found well.
+
+use super::{Refusal, refusal};
+use crate::model::{ArgumentValue, BrokerVersion, Queue, QueueType};
+use std::cmp::Ordering;
+
+pub(super) fn refusals(queue: &Queue, kind: QueueType, version: BrokerVersion) -> Vec<Refusal> {
+    match kind {
+        // What is deprecated is asked about for all types in `declare::deprecated`.
+        QueueType::Classic => master_locator(queue, version).into_iter().collect(),
+        QueueType::Quorum => properties(queue, kind),
+        QueueType::Stream => {
+            let mut found = properties(queue, kind);
+            found.extend(segment_size(queue));
+            found.extend(filter_size(queue, version));
+            found
+        }
+    }
+}
+
+/// Refused like a property by `rabbit_quorum_queue:check_invalid_arguments`, which looks at them in this order.
+pub(super) fn refused_by_quorum_3_8(version: BrokerVersion) -> &'static [&'static str] {
+    if version < BrokerVersion::new(3, 8, 10) {
+        &["x-expires", "x-message-ttl", "x-max-priority", "x-queue-mode", "x-overflow"]
+    } else {
+        &["x-message-ttl", "x-max-priority", "x-queue-mode"]
+    }
+}
+
+/// `rabbit_queue_type_util:check_auto_delete`, `check_exclusive`, `check_non_durable`. Over HTTP nothing is exclusive.
+fn properties(queue: &Queue, kind: QueueType) -> Vec<Refusal> {
+    let what = match kind {
+        QueueType::Classic | QueueType::Quorum => "a quorum queue",
+        QueueType::Stream => "a stream",
+    };
+    let mut found = Vec::new();
+    if queue.auto_delete {
+        let text = format!("{what} cannot be auto-delete");
+        found.push(refusal("auto_delete", text, "remove `autoDelete`, or use `type: classic`"));
+    }
+    if !queue.durable {
+        let text = format!("{what} is always durable");
+        found.push(refusal("durable", text, "remove `durable`, or use `type: classic`"));
+    }
+    found
+}
+
+/// Up to 3.13 the broker crashes on a word that it does not know (`rabbit_queue_master_location_misc:get_location`: 400
+/// over HTTP, no answer at all to a float, and the connection of an application is closed); 4.0 to 4.2 take anything.
+fn master_locator(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
+    let name = "x-queue-master-locator";
+    let value = queue.arguments.get(name)?;
+    let words = ["client-local", "min-masters", "random"];
+    let is_known = value.as_text().is_some_and(|text| words.contains(&text));
+    (!is_known && !version.is_at_least(4, 0)).then(|| {
+        let text = format!("{name} cannot be {}: this version accepts {}", super::shown(value), words.join(", "));
+        refusal(name, text, &super::hint(name))
+    })
+}
+
+/// An integer by then, because it was checked.
+fn segment_size(queue: &Queue) -> Option<Refusal> {
+    let name = "x-stream-max-segment-size-bytes";
+    let size = queue.arguments.get(name)?.as_integer()?;
+    (size > LARGEST_SEGMENT).then(|| {
+        let text = format!("{name} cannot be {size}: the maximum is {LARGEST_SEGMENT}");
+        refusal(name, text, "use a smaller `streamMaxSegmentSizeBytes`")
+    })
+}
+
+/// `MAX_STREAM_MAX_SEGMENT_SIZE`.
+const LARGEST_SEGMENT: i64 = 3_000_000_000;
+
+/// Looked at since 3.13, whether streams list it or not (`check_filter_size`), by Erlang's order of all things: a float
+/// within is as good as an integer, and what is no number is larger than any.
+fn filter_size(queue: &Queue, version: BrokerVersion) -> Option<Refusal> {
+    let name = "x-stream-filter-size-bytes";
+    let value = queue.arguments.get(name).filter(|_| version.is_at_least(3, 13))?;
+    let is_within = match value {
+        ArgumentValue::Integer(size) => (16..=255).contains(size),
+        ArgumentValue::Float(size) => {
+            size.0.total_cmp(&16.0) != Ordering::Less && size.0.total_cmp(&255.0) != Ordering::Greater
+        }
+        ArgumentValue::Null
+        | ArgumentValue::Boolean(_)
+        | ArgumentValue::Text(_)
+        | ArgumentValue::List(_)
+        | ArgumentValue::Table(_) => false,
+    };
+    (!is_within).then(|| {
+        let text = format!("{name} must be from 16 to 255, found {}", super::shown(value));
+        refusal(name, text, "use a `streamFilterSizeBytes` from 16 to 255")
+    })
+}

@@ -1,0 +1,92 @@
+//! Vhosts that are refused, or that would not become what was asked for.
+
+use super::Refusal;
+use crate::model::{BrokerVersion, QueueType, Vhost};
+use crate::rabbitmq::BrokerProfile;
+
+/// The first version with a default queue type (`rabbit_vhost:do_add`; not in 3.10.7).
+const DEFAULT_TYPE: BrokerVersion = BrokerVersion::new(3, 10, 8);
+/// The first with which it can be changed; before, it is set with the vhost or never.
+const DEFAULT_TYPE_CHANGES: BrokerVersion = BrokerVersion::new(3, 11, 17);
+/// The first with which a description can be changed.
+const DESCRIPTION_CHANGES: BrokerVersion = BrokerVersion::new(3, 9, 5);
+
+pub(super) fn refusals(vhost: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
+    let version = profile.version;
+    let Some(default) = &vhost.default_queue_type else { return Vec::new() };
+    // Before, the key is ignored: 201, and no default.
+    if version < DEFAULT_TYPE {
+        let text = format!("vhosts have a default queue type since RabbitMQ {DEFAULT_TYPE}, the broker is {version}");
+        return vec![Refusal::new("default_queue_type", text).hint("set `type` on each queue")];
+    }
+    // 500 up to 4.0, 400 later; 4.0 takes any text for a vhost that exists, and then fails on each declare.
+    if QueueType::named(default).is_none() {
+        let text = format!("the default queue type cannot be `{default}`");
+        return vec![Refusal::new("default_queue_type", text).hint("use one of classic, quorum, stream")];
+    }
+    Vec::new()
+}
+
+/// Returns the refusals of a change of an existing vhost.
+///
+/// 204 is the answer to these, too: before, `rabbit_vhost:put_vhost` changed less than it was given.
+pub fn vhost_change_refusals(before: &Vhost, after: &Vhost, profile: &BrokerProfile) -> Vec<Refusal> {
+    let version = profile.version;
+    let mut found = refusals(after, profile);
+    let differs = |before: &Option<String>, after: &Option<String>| after.is_some() && before != after;
+    let mut fixed = |subject: &str, what: &str, since: BrokerVersion| {
+        let text = format!("{what} of an existing vhost can change since RabbitMQ {since}, the broker is {version}");
+        found.push(Refusal::new(subject, text).hint("remove it from the spec"));
+    };
+    if differs(&before.description, &after.description) && version < DESCRIPTION_CHANGES {
+        fixed("description", "the description", DESCRIPTION_CHANGES);
+    }
+    if differs(&before.default_queue_type, &after.default_queue_type)
+        && (DEFAULT_TYPE..DEFAULT_TYPE_CHANGES).contains(&version)
+    {
+        fixed("default_queue_type", "the default queue type", DEFAULT_TYPE_CHANGES);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vhost(description: Option<&str>, default: Option<&str>) -> Vhost {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Vhost { description: text(description), tags: Vec::new(), default_queue_type: text(default) }
+    }
+
+    fn subjects(before: Option<Vhost>, after: Vhost, version: &str) -> Vec<String> {
+        let profile = BrokerProfile::of(version.parse().unwrap());
+        let found = match before {
+            Some(before) => vhost_change_refusals(&before, &after, &profile),
+            None => refusals(&after, &profile),
+        };
+        found.into_iter().map(|refusal| refusal.subject).collect()
+    }
+
+    #[test]
+    fn a_default_type_is_new_and_at_first_fixed() {
+        let (plain, quorum) = (vhost(None, None), vhost(None, Some("quorum")));
+        for (version, created, changed) in
+            [("3.8.9", 1, 1), ("3.10.7", 1, 1), ("3.10.8", 0, 1), ("3.11.16", 0, 1), ("3.11.17", 0, 0), ("4.3.6", 0, 0)]
+        {
+            assert_eq!(subjects(None, quorum.clone(), version).len(), created, "{version}");
+            assert_eq!(subjects(Some(plain.clone()), quorum.clone(), version).len(), changed, "{version}");
+            assert_eq!(subjects(None, plain.clone(), version), [""; 0]);
+        }
+        assert_eq!(subjects(None, vhost(None, Some("bogus")), "4.0.5"), ["default_queue_type"]);
+    }
+
+    #[test]
+    fn a_description_was_fixed_once() {
+        let (one, two) = (vhost(Some("one"), None), vhost(Some("two"), None));
+        assert_eq!(subjects(None, one.clone(), "3.8.9"), [""; 0]);
+        assert_eq!(subjects(Some(one.clone()), two.clone(), "3.8.9"), ["description"]);
+        assert_eq!(subjects(Some(one.clone()), one.clone(), "3.8.9"), [""; 0]);
+        assert_eq!(subjects(Some(one.clone()), vhost(None, None), "3.8.9"), [""; 0]);
+        assert_eq!(subjects(Some(one), two, "3.10.8"), [""; 0]);
+    }
+}

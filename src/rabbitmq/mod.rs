@@ -1,0 +1,26 @@
+//! What a RabbitMQ of some version does, predicted: what it refuses on a declare, which policy governs an object, and
+//! which of argument, policy and operator policy holds in the end. Pure, and the same offline as against a live broker.
+//!
+//! Each prediction is compared with real brokers by the differential tests of `tests/live`. What a *re*declare answers is
+//! said by [`plan::verdict`](crate::plan::verdict), from the same table of known arguments.
+
+pub mod binding_key;
+pub mod declare;
+pub mod effective;
+pub mod governing;
+pub mod pattern;
+pub mod policy_keys;
+pub mod profile;
+pub mod routing;
+pub mod wiring;
+
+pub use binding_key::is_made_by_http;
+pub use declare::{
+    Ends, Refusal, as_stored, binding_refusals, plugin_keys, policy_keys, refusals, vhost_change_refusals,
+};
+pub use effective::{Effective, Precedence, Source, WhenFull, effective, effective_definition, precedence};
+pub use governing::{Fit, Governed, Governing, Named, Policies};
+pub use pattern::Pattern;
+pub use profile::BrokerProfile;
+pub use routing::Routing;
+pub use wiring::{dead_lettering, own_wiring, wiring_policy};

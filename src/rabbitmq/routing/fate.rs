@@ -1,0 +1,94 @@
+//! The fate of dead-lettered messages: the queues where they arrive, or that the broker drops them. `lint`, `explain`,
+//! `contract` and `graph` all ask this one simulation.
+
+use super::{Arrivals, Certainty, DeadLettering, Keys, Message, Reason, Route, Routing};
+use crate::model::{QueueName, Reach};
+use std::collections::BTreeSet;
+
+/// Where the dead-lettered messages of a queue arrive. A message that dies again on its way is not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Whether they arrive in any queue.
+    pub reach: Reach,
+    /// The queues that get all of them.
+    pub queues: BTreeSet<QueueName>,
+    /// Other queues, which get some of them or none.
+    pub possible: BTreeSet<QueueName>,
+    /// The keys with which the broker drops a message, for whatever reason it is dead-lettered.
+    pub lost: Vec<Keys>,
+}
+
+/// The fates of several messages as one.
+#[derive(Default)]
+struct Sum {
+    queues: Option<BTreeSet<QueueName>>,
+    possible: BTreeSet<QueueName>,
+    reach: Option<Reach>,
+}
+
+impl Sum {
+    fn add(&mut self, reach: Certainty, surely: BTreeSet<QueueName>, perhaps: BTreeSet<QueueName>) {
+        let reach = match reach {
+            Certainty::Always => Reach::Always,
+            Certainty::Perhaps => Reach::Maybe,
+            Certainty::Never => Reach::Never,
+        };
+        self.reach = Some(match self.reach {
+            Some(known) if known != reach => Reach::Maybe,
+            Some(_) | None => reach,
+        });
+        self.possible.extend(surely.iter().cloned().chain(perhaps));
+        self.queues = Some(match self.queues.take() {
+            Some(known) => known.intersection(&surely).cloned().collect(),
+            None => surely,
+        });
+    }
+}
+
+impl Routing<'_> {
+    /// The fate of what a queue and its retries dead-letter; `None` where the queue has no dead-letter exchange.
+    pub fn fate(&self, queue: &QueueName, arrivals: &Arrivals) -> Option<Fate> {
+        let has_any = self.dead_lettering(queue).iter().any(Option::is_some);
+        let version = self.profile.version;
+        has_any.then(|| self.fate_with(queue, |to, reason| arrivals.leaving(queue, to, reason, version)))
+    }
+
+    /// The same for messages with other keys.
+    pub fn fate_with(&self, queue: &QueueName, keys: impl Fn(&DeadLettering, Reason) -> BTreeSet<Keys>) -> Fate {
+        let mut sum = Sum::default();
+        let (mut lost, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        for way in self.dead_lettering(queue) {
+            let Some(to) = way else {
+                sum.add(Certainty::Never, BTreeSet::new(), BTreeSet::new());
+                continue;
+            };
+            for reason in Reason::ALL {
+                for keys in keys(to, reason) {
+                    let message = self.as_dead_letter(&Message::with(keys.clone()), queue, reason, to);
+                    let mut route = self.route(&to.exchange, &message);
+                    if route.reaches == Certainty::Never { &mut lost } else { &mut kept }.insert(keys);
+                    if reason != Reason::Rejected {
+                        drop_cycle(&mut route, queue);
+                    }
+                    sum.add(route.reaches, route.surely, route.perhaps);
+                }
+            }
+        }
+        let queues = sum.queues.unwrap_or_default();
+        let possible = sum.possible.difference(&queues).cloned().collect();
+        let lost = lost.difference(&kept).cloned().collect();
+        Fate { reach: sum.reach.unwrap_or(Reach::Never), queues, possible, lost }
+    }
+}
+
+/// The broker drops a message that comes back to the queue where it died, unless a consumer rejected it.
+fn drop_cycle(route: &mut Route, queue: &QueueName) {
+    if !route.surely.remove(queue) && !route.perhaps.remove(queue) {
+        return;
+    }
+    route.reaches = match (route.surely.is_empty(), route.perhaps.is_empty() && route.unclear.is_none()) {
+        (false, _) => route.reaches,
+        (true, true) => Certainty::Never,
+        (true, false) => Certainty::Perhaps,
+    };
+}

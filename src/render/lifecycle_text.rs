@@ -1,0 +1,278 @@
+//! Renders the lifecycle of a message: drawn from top to bottom, with times; then every exit, the worker's calls, the
+//! headers of a dead-lettered message, and the origin of each setting.
+
+use super::contract_table::{terms, with_keys};
+use super::style::{self, BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, columns, wrap};
+use crate::contract::Wait;
+use crate::contract::lifecycle::{
+    Carried, Exit, Explanation, Lifecycle, Place, Replay, Source, State, Step, TierDescription,
+};
+use crate::model::QueueName;
+use anstyle::Style;
+use std::fmt::Write;
+
+/// Where times begin in the drawing.
+const TIMES: usize = 17;
+
+/// What the text needs to know beyond the story.
+pub struct View<'a> {
+    /// Columns of the screen.
+    pub width: usize,
+    /// What was typed behind the queue's name: specs and flags.
+    pub typed: &'a str,
+    /// For which RabbitMQ it is, in words.
+    pub version: &'a str,
+}
+
+/// The story of a name.
+pub fn story(story: &Explanation, view: &View<'_>) -> String {
+    let mut text = String::new();
+    match story {
+        Explanation::Queue(life) => of_queue(&mut text, life, view),
+        Explanation::Tier(tier) => of_tier(&mut text, tier, view),
+    }
+    text
+}
+
+fn heading(text: &mut String, parts: &[String], width: usize) {
+    let parts: Vec<String> = parts.iter().map(|part| clean(part)).collect();
+    for line in style::heading(&parts, width) {
+        let _ = writeln!(text, "{}", Painted(BOLD, line));
+    }
+}
+
+fn title(text: &mut String, title: &str, width: usize) {
+    let lines = style::heading(&[title.to_owned()], width);
+    let _ = writeln!(text, "\n{}", Painted(BOLD, lines.join("\n")));
+}
+
+/// A sentence in lines that fit, behind an indent.
+fn sentence(text: &mut String, first: &str, sentence: &str, width: usize) {
+    let indent = " ".repeat(columns(first));
+    let words: Vec<String> = clean(sentence).split(' ').map(|word| word.replace('\u{a0}', " ")).collect();
+    for (index, line) in wrap(&words, " ", width.saturating_sub(columns(first))).iter().enumerate() {
+        let _ = writeln!(text, "{}{line}", if index == 0 { first } else { &indent });
+    }
+}
+
+fn listed(queues: &[QueueName]) -> String {
+    queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn shown(place: &Place) -> String {
+    format!("{}:{}", place.file, place.line)
+}
+
+fn of_queue(text: &mut String, life: &Lifecycle, view: &View<'_>) {
+    let width = view.width;
+    let kind = match (life.queue_type, life.is_dead_letter_queue) {
+        (crate::model::QueueType::Stream, _) => "stream".to_owned(),
+        (queue_type, true) => format!("{queue_type} dead-letter queue"),
+        (queue_type, false) => format!("{queue_type} queue"),
+    };
+    let parts =
+        [life.queue.to_string(), kind, format!("vhost {}", life.vhost), view.version.to_owned(), shown(&life.at)];
+    heading(text, &parts, width);
+    if !life.letters_of.is_empty() {
+        sentence(text, "", &format!("The dead-lettered messages of {} end here.", listed(&life.letters_of)), width);
+    } else if life.is_dead_letter_queue {
+        sentence(text, "", "No queue of the spec dead-letters messages to this queue.", width);
+    }
+    let always = life.contract.as_ref().is_some_and(|_| !life.is_dead_letter_queue);
+    title(
+        text,
+        if always { "A message that always fails (without the time of the attempts themselves)" } else { "A message" },
+        width,
+    );
+    drawing(text, &life.steps, width);
+    title(text, "How messages leave the queue", width);
+    exits(text, &life.exits, width);
+    if let Some(contract) = life.contract.as_ref().filter(|_| !life.is_dead_letter_queue) {
+        title(text, "The worker", width);
+        terms(text, contract, width);
+    }
+    if let Some(letter) = &life.letter {
+        title(text, "A dead-lettered message after its last retry", width);
+        carried(text, letter, width);
+    }
+    if let Some(replay) = &life.replay {
+        title(text, "Replay", width);
+        replayed(text, replay, width);
+    } else if let [first, ..] = &life.letters_of[..] {
+        title(text, "Replay", width);
+        let hint = "x-death names the queue that a message comes from; `topo explain` of that queue shows how to \
+                    replay it:";
+        sentence(text, "  ", hint, width);
+        explain(text, first, view);
+    }
+    title(text, "Settings", width);
+    settings(text, &life.settings, width);
+}
+
+fn drawing(text: &mut String, steps: &[Step], width: usize) {
+    for (index, step) in steps.iter().enumerate() {
+        let time = step.after.as_ref().map_or_else(|| "behind the messages in the queue".to_owned(), at);
+        match &step.state {
+            State::Published { ways_in } => {
+                for (index, way_in) in ways_in.iter().enumerate() {
+                    let (sign, word) = if index == 0 { ("○", "published") } else { ("│", "") };
+                    let first = format!("  {sign} {word:<w$}", w = TIMES - 4);
+                    sentence(text, &first, &format!("to {way_in}"), width);
+                }
+            }
+            State::Attempt { number } => state(text, (BOLD, "●"), &format!("attempt {number}"), &time, width),
+            State::Attempts { from, to } => {
+                state(
+                    text,
+                    (DIM, "⋮"),
+                    &format!("attempts {from} to {to}"),
+                    &format!("from {time}, like the ones before"),
+                    width,
+                );
+            }
+            State::Waiting { queue, wait } => {
+                let place = queue.as_ref().map_or_else(|| "in the queue itself".to_owned(), |it| format!("in {it}"));
+                state(text, (DIM, "◌"), &format!("waits {}", wait.text), &place, width);
+            }
+            State::Kept { until } => state(text, (BOLD, "■"), "stays", until, width),
+            State::DeadLetter { place } => {
+                let time = step.after.as_ref().map_or_else(String::new, |after| format!(", {}", at(after)));
+                state(text, (RED, "■"), "dead letter", &format!("{place}{time}"), width);
+            }
+            State::Dropped => state(text, (RED, "✗"), "dropped", &time, width),
+        }
+        if index + 1 < steps.len() {
+            let rail = "  │   ";
+            match step.then.as_str() {
+                "" => text.push_str("  │\n"),
+                then => edge(text, rail, then, width),
+            }
+        }
+    }
+}
+
+fn state(text: &mut String, (style, sign): (Style, &str), word: &str, rest: &str, width: usize) {
+    let mut line = String::new();
+    let gap = " ".repeat((TIMES - 4).saturating_sub(columns(word)).max(1));
+    sentence(&mut line, &format!("  {sign} {word}{gap}"), rest, width);
+    text.push_str(&line.replacen(sign, &Painted(style, sign).to_string(), 1));
+}
+
+/// What leads on; the rail goes on beside it.
+fn edge(text: &mut String, rail: &str, then: &str, width: usize) {
+    let words: Vec<String> = clean(then).split(' ').map(str::to_owned).collect();
+    for line in wrap(&words, " ", width.saturating_sub(columns(rail))) {
+        let _ = writeln!(text, "{rail}{}", Painted(DIM, line));
+    }
+}
+
+fn at(wait: &Wait) -> String {
+    if wait.milliseconds == 0 { "at 0".to_owned() } else { format!("at +{}", wait.text) }
+}
+
+fn exits(text: &mut String, ways: &[Exit], width: usize) {
+    for way in ways {
+        let first = format!("  {:<w$}", way.way, w = TIMES - 2);
+        let mut lines = String::new();
+        sentence(&mut lines, &first, &format!("{} ─▶ {}", way.by, way.to), width);
+        let style = if way.way == "acked" { GREEN } else { BOLD };
+        text.push_str(&lines.replacen(way.way, &Painted(style, way.way).to_string(), 1));
+    }
+}
+
+fn carried(text: &mut String, letter: &Carried, width: usize) {
+    let key =
+        letter.routing_key.as_ref().map_or_else(|| "its original routing key".to_owned(), |key| format!("key {key}"));
+    let exchange = super::contract_table::exchange(&letter.exchange);
+    sentence(text, "  has            ", &format!("{exchange}, {key}"), width);
+    for (index, death) in letter.x_death.iter().enumerate() {
+        let label = if index == 0 { "x-death" } else { "" };
+        let entry = format!("queue={} reason={} count={}", death.queue, death.reason, death.count);
+        sentence(text, &format!("  {label:<w$}", w = TIMES - 2), &entry, width);
+    }
+    if letter.may_have_more {
+        sentence(text, "                 ", "and the entries that the copies carry, up to RabbitMQ 3.13", width);
+    }
+}
+
+fn replayed(text: &mut String, replay: &Replay, width: usize) {
+    let without = replay.without_headers.join(", ");
+    let how = format!(
+        "publish its body and properties to {}, without {without}; then basic.ack the original",
+        with_keys(&replay.publish)
+    );
+    sentence(text, "  ", &how, width);
+    for beware in &replay.beware {
+        let mut lines = String::new();
+        sentence(&mut lines, "  beware         ", beware, width);
+        text.push_str(&lines.replacen("beware", &Painted(YELLOW, "beware").to_string(), 1));
+    }
+}
+
+/// A table as wide as what is in it; where that is too wide, who says it stands below.
+fn settings(text: &mut String, settings: &[Source], width: usize) {
+    let rows: Vec<[String; 4]> = settings
+        .iter()
+        .map(|it| {
+            let at = it.at.as_ref().map_or_else(String::new, shown);
+            [it.key.clone(), it.value.clone(), it.set_by.clone(), at].map(|cell| clean(&cell))
+        })
+        .collect();
+    let widest = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(widest);
+    let is_narrow = widths.iter().sum::<usize>() + 2 * widths.len() > width;
+    for [key, value, set_by, at] in &rows {
+        let pad = |cell: &str, width: usize| " ".repeat(width.saturating_sub(columns(cell)));
+        let key = format!("  {key}{}  ", pad(key, widths[0]));
+        if is_narrow {
+            sentence(text, &key, value, width);
+            let below = " ".repeat(columns(&key) + 2);
+            let parts = [set_by.clone(), at.clone()].into_iter().filter(|part| !part.is_empty());
+            sentence(text, &below, &parts.collect::<Vec<_>>().join(", "), width);
+        } else {
+            let line = format!("{key}{value}{}  {set_by}{}  {at}", pad(value, widths[1]), pad(set_by, widths[2]));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+    }
+}
+
+fn of_tier(text: &mut String, tier: &TierDescription, view: &View<'_>) {
+    let width = view.width;
+    let (tier_of, vhost) = (format!("tier of {}", tier.queue), format!("vhost {}", tier.vhost));
+    let parts = [tier.tier.to_string(), tier_of, vhost, view.version.to_owned()];
+    heading(text, &parts, width);
+    text.push('\n');
+    let (queue, wait) = (&tier.queue, &tier.wait.text);
+    let waits = format!(
+        "A message of {queue} that failed {} waits here for {wait} before retry {}. Then it expires and returns \
+         through {} with key {}. A tier has no consumers, and must not have any.",
+        times(tier.retry),
+        tier.retry,
+        tier.exchange,
+        tier.routing_key
+    );
+    sentence(text, "  ", &waits, width);
+    if !tier.is_made {
+        let retired = format!(
+            "The current spec does not generate this tier: {queue} now retries in another way, or not at all. An \
+             existing tier of this name is left over, receives nothing new, and drains by itself."
+        );
+        sentence(text, "  ", &retired, width);
+    }
+    let at = tier.at.as_ref().map_or_else(String::new, |at| format!(" ({})", shown(at)));
+    sentence(text, "  ", &format!("How {queue} retries{at}:"), width);
+    explain(text, queue, view);
+}
+
+/// The line to paste for another queue of the same specs.
+fn explain(text: &mut String, queue: &QueueName, view: &View<'_>) {
+    let _ = writeln!(text, "  topo explain {}{}", super::shell::quoted(queue.as_str()), view.typed);
+}
+
+fn times(number: u32) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        many => format!("{many} times"),
+    }
+}

@@ -1,0 +1,76 @@
+//! Renders the resolutions of a conflict for a pull-request comment: folded, one list item each, with their YAML in a
+//! fence.
+
+use super::plan_markdown::inline;
+use crate::plan::{Applicability, PlannedChange, Resolution};
+use std::fmt::Write;
+
+/// With more conflicts than this, each is folded away.
+const MOST_OPEN: usize = 3;
+
+/// A section for each conflict, as long as there is room: up to so many bytes in all.
+pub(super) fn sections<'a>(out: &mut String, changes: impl Iterator<Item = &'a PlannedChange>, room: usize) {
+    let blocked: Vec<&PlannedChange> = changes
+        .filter(|change| change.conflict.as_ref().is_some_and(|conflict| !conflict.resolutions.is_empty()))
+        .collect();
+    let open = if blocked.len() <= MOST_OPEN { " open" } else { "" };
+    for (index, change) in blocked.iter().enumerate() {
+        let section = section(change, open);
+        if out.len() + section.len() > room {
+            let _ = writeln!(out, "\n… and the resolutions of {} more", blocked.len() - index);
+            break;
+        }
+        out.push_str(&section);
+    }
+}
+
+fn section(change: &PlannedChange, open: &str) -> String {
+    // An address is percent-encoded: nothing in it can be markup.
+    let mut text = format!("\n<details{open}><summary>Resolutions: <code>{}</code></summary>\n\n", change.address);
+    let Some(conflict) = &change.conflict else { return text };
+    for way in &conflict.resolutions {
+        item(&mut text, way);
+    }
+    if let Some(sentence) = &conflict.afterwards {
+        let words = "After a recreate, an application that still declares the old settings gets";
+        let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
+    }
+    if let Some(sentence) = &conflict.without_type {
+        let _ = writeln!(text, "\n{}.", inline(&capital(sentence)));
+    }
+    text.push_str("\n</details>\n");
+    text
+}
+
+fn item(text: &mut String, way: &Resolution) {
+    let _ = writeln!(text, "- **{}**: {}", way.kind.as_str(), inline(&way.text));
+    for field in way.fields.iter().filter(|_| way.helps != Applicability::No) {
+        let not = if field.helps { "" } else { "not " };
+        let _ = writeln!(text, "  - {not}{}: {}", inline(&field.field), inline(&field.why));
+    }
+    for warning in &way.warnings {
+        let _ = writeln!(text, "  - note: {}", inline(warning));
+    }
+    if let Some(yaml) = &way.yaml {
+        let fence = fence(yaml);
+        let _ = writeln!(text, "\n  {fence}yaml");
+        yaml.lines().for_each(|line| {
+            let _ = writeln!(text, "  {line}");
+        });
+        let _ = writeln!(text, "  {fence}\n");
+    }
+    if let Some(applications) = &way.applications {
+        let _ = writeln!(text, "  {}.\n", inline(&capital(applications)));
+    }
+}
+
+/// A fence that is longer than any run of backticks in the text.
+pub(super) fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
+}
+
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

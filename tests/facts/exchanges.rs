@@ -1,0 +1,266 @@
+//! Exchanges: differences, deletions, and those that go with their last binding (`rabbit_exchange`).
+
+use serde_json::{Value, json};
+
+use super::{Said, Stage, since};
+use crate::support::topic_permissions::{khepri, permissions, restrict};
+use crate::support::{Node, Outcome, until};
+
+fn topic(stage: &Stage, name: &str) {
+    stage.put("exchanges", name, json!({"type": "topic", "durable": true})).created();
+}
+
+fn auto_delete(stage: &Stage, name: &str) {
+    stage.put("exchanges", name, json!({"type": "fanout", "durable": true, "auto_delete": true})).created();
+}
+
+fn unequal(said: Said, field: &str, tail: &str) {
+    said.refused(&format!("inequivalent arg '{field}' for exchange 'e' in vhost 'v': {tail}"));
+}
+
+/// Passes when the exchanges of the vhost's own are these.
+fn there_are(stage: &Stage, names: &[&str]) {
+    until(&format!("the exchanges {names:?}"), || (stage.vhost.names("exchanges") == names).then_some(()));
+}
+
+/// `plan::topic_permissions`: Khepri deletes the topic permissions of an exchange with it, Mnesia keeps them.
+#[test]
+fn topic_permissions_go_with_their_exchange_where_the_broker_has_khepri() {
+    let keeps = |node: &'static Node| {
+        let vhost = node.vhost("restricted");
+        let topic = json!({"type": "topic", "durable": true});
+        let exchange = vhost.path("exchanges", &["e"]);
+        vhost.http().put(&exchange, &topic).expect_status(201);
+        restrict(&vhost, "guest", "e", "^a");
+        assert_eq!(vhost.http().delete(&exchange).status, 204);
+        vhost.http().put(&exchange, &topic).expect_status(201);
+        permissions(&vhost) == ["guest: ^a on e"]
+    };
+    assert_eq!(keeps(Node::shared()), !since(4, 3));
+    assert!(!khepri().is_some_and(keeps));
+}
+
+/// `broker::topic_permissions`: how it is told which of the two a broker has.
+#[test]
+fn feature_flag_of_khepri_is_read_with_the_tag_management() {
+    let Some(node) = khepri() else { return };
+    let state_on = |node: &'static Node| {
+        let user = node.user("management");
+        let flags = user.http().get("/api/feature-flags").expect_status(200);
+        let flag = flags.as_array().unwrap().iter().find(|flag| flag["name"] == "khepri_db").map(|flag| &flag["state"]);
+        flag.and_then(Value::as_str).map(str::to_owned)
+    };
+    assert_eq!(state_on(node).as_deref(), Some("enabled"));
+    if !since(4, 3) {
+        assert_eq!(state_on(Node::shared()).as_deref(), Some("disabled"));
+    }
+}
+
+/// `render::definitions`: a topic permission that is imported together with its exchange prevents the exchange before 4.3.
+#[test]
+fn import_of_topic_permissions_with_their_exchange_works_from_4_3_on() {
+    let Some(node) = khepri() else { return };
+    let vhost = node.vhost("import");
+    let restriction = json!({"vhost": vhost.name(), "user": "guest", "exchange": "e", "write": "^a", "read": ".*"});
+    let exchange = json!({
+        "vhost": vhost.name(), "name": "e", "type": "topic", "durable": true, "auto_delete": false, "internal": false,
+        "arguments": {},
+    });
+    let file = json!({"exchanges": [exchange], "topic_permissions": [restriction]});
+    assert!(vhost.http().post("/api/definitions", &file).is_success());
+    assert_eq!(!vhost.exchange("e").is_null(), since(4, 3));
+    assert_eq!(permissions(&vhost), ["guest: ^a on e"]);
+}
+
+/// `plan::verdict`: every field, in this order, and the first alone is named.
+#[test]
+fn type_durable_auto_delete_and_internal_are_compared_in_this_order() {
+    let stage = Stage::new("fields");
+    topic(&stage, "e");
+    let again = |body: Value| stage.put("exchanges", "e", body);
+    let all = json!({"type": "fanout", "durable": false, "auto_delete": true, "internal": true});
+    unequal(again(all), "type", "received 'fanout' but current is 'topic'");
+    let three = json!({"type": "topic", "durable": false, "auto_delete": true, "internal": true});
+    unequal(again(three), "durable", "received 'false' but current is 'true'");
+    let two = json!({"type": "topic", "durable": true, "auto_delete": true, "internal": true});
+    unequal(again(two), "auto_delete", "received 'true' but current is 'false'");
+    let one = json!({"type": "topic", "durable": true, "internal": true, "arguments": {"alternate-exchange": "b"}});
+    unequal(again(one), "internal", "received 'true' but current is 'false'");
+    let last = json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": "b"}});
+    unequal(again(last), "alternate-exchange", "received the value 'b' of type 'longstr' but current is none");
+    again(json!({"type": "topic", "durable": true})).taken();
+}
+
+/// `plan::verdict::exchange_verdict`: all other arguments are drift that no redeclare reports.
+#[test]
+fn the_alternate_is_the_only_argument_of_an_exchange_that_is_compared() {
+    let stage = Stage::new("arguments");
+    let hashed =
+        |header: &str| json!({"type": "x-consistent-hash", "durable": true, "arguments": {"hash-header": header}});
+    stage.put("exchanges", "e", hashed("a")).created();
+    stage.put("exchanges", "e", hashed("b")).taken();
+    assert_eq!(stage.get("exchanges", "e")["arguments"], json!({"hash-header": "a"}));
+    topic(&stage, "plain");
+    stage.put("exchanges", "plain", json!({"type": "topic", "durable": true, "arguments": {"x-foo": 1}})).taken();
+    assert_eq!(stage.get("exchanges", "plain")["arguments"], json!({}));
+}
+
+/// `plan::conflict::refuse_invalid`: said before anything is done, from the list of types.
+#[test]
+fn a_type_that_is_not_listed_is_refused() {
+    let stage = Stage::new("types");
+    let overview = stage.http.get("/api/overview").expect_status(200);
+    let types: Vec<&str> =
+        overview["exchange_types"].as_array().unwrap().iter().map(|kind| kind["name"].as_str().unwrap()).collect();
+    for kind in &types {
+        // 4.x has one that takes no durable exchange of any other kind than this; all can be made.
+        let said = stage.put("exchanges", kind, json!({"type": kind, "durable": true}));
+        assert_eq!(said.status, 201, "{kind}: {said:?}");
+    }
+    assert!(["direct", "fanout", "headers", "topic", "x-consistent-hash"].iter().all(|kind| types.contains(kind)));
+    for kind in ["x-delayed-message", "nonsense"] {
+        assert!(!types.contains(&kind));
+        stage
+            .put("exchanges", "e", json!({"type": kind, "durable": true}))
+            .refused(&format!("unknown exchange type '{kind}'"));
+    }
+}
+
+/// `plan::order`: alternates are made first, but a circle of them can be made, too.
+#[test]
+fn an_alternate_need_not_exist() {
+    let stage = Stage::new("alternate");
+    let with =
+        |alternate: Value| json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": alternate}});
+    stage.put("exchanges", "e", with(json!("not.there"))).created();
+    stage
+        .put("exchanges", "odd", with(json!(5)))
+        .refused("invalid type 'long' for arg 'alternate-exchange' in exchange 'odd' in vhost 'v'");
+}
+
+/// `plan::order`, `plan::deletions`: all its bindings go, and nobody is asked who has it as alternate or for dead letters.
+#[test]
+fn a_deletion_takes_all_bindings_from_and_to_the_exchange() {
+    let stage = Stage::new("deletion");
+    for name in ["before", "e", "after"] {
+        topic(&stage, name);
+    }
+    stage.queue("q", "classic", json!({"x-dead-letter-exchange": "e"})).created();
+    let alternate = json!({"type": "topic", "durable": true, "arguments": {"alternate-exchange": "e"}});
+    stage.put("exchanges", "other", alternate).created();
+    stage.bind_exchange("before", "e").created();
+    stage.bind_exchange("e", "after").created();
+    stage.bind("e", "q", json!({"routing_key": "k"})).created();
+    stage.bind("after", "q", json!({"routing_key": "k"})).created();
+    stage.delete("exchanges", "e").taken();
+    let left: Vec<Value> = stage.vhost.list("bindings").iter().map(|binding| binding["source"].clone()).collect();
+    assert_eq!(left, ["after"]);
+    stage.delete("exchanges", "e").is(404, "Not Found");
+}
+
+/// `plan::auto_delete`: not with a binding *to* it.
+#[test]
+fn an_auto_delete_exchange_goes_with_its_last_binding_from_it() {
+    let stage = Stage::new("auto-delete");
+    auto_delete(&stage, "e");
+    topic(&stage, "to");
+    stage.queue("q", "classic", json!({})).created();
+    stage.queue("r", "classic", json!({})).created();
+    // Without any binding it stays: it goes with the last one only.
+    there_are(&stage, &["e", "to"]);
+    stage.bind_exchange("to", "e").created();
+    stage.bind("e", "q", json!({})).created();
+    stage.bind("e", "r", json!({})).created();
+    let binding = |queue: &str| stage.path("bindings", &["e", "e", "q", queue, "~"]);
+    stage.http.delete(&binding("q")).expect_status(204);
+    there_are(&stage, &["e", "to"]);
+    stage.http.delete(&binding("r")).expect_status(204);
+    there_are(&stage, &["to"]);
+    assert_eq!(stage.vhost.list("bindings"), [json!(null); 0], "the binding to it went along");
+}
+
+/// `plan::auto_delete`: the deletion of a queue is the loss of its bindings.
+#[test]
+fn an_auto_delete_exchange_goes_with_the_queue_that_it_led_to() {
+    let stage = Stage::new("with-its-queue");
+    auto_delete(&stage, "e");
+    stage.queue("q", "classic", json!({})).created();
+    stage.bind("e", "q", json!({})).created();
+    stage.delete("queues", "q").taken();
+    there_are(&stage, &[]);
+}
+
+/// `plan::auto_delete`: one takes another along.
+#[test]
+fn a_chain_of_auto_delete_exchanges_goes_with_its_last_link() {
+    let stage = Stage::new("chain");
+    for name in ["a", "b", "c"] {
+        auto_delete(&stage, name);
+    }
+    stage.queue("q", "classic", json!({})).created();
+    stage.bind_exchange("a", "b").created();
+    stage.bind_exchange("b", "c").created();
+    stage.bind("c", "q", json!({})).created();
+    stage.delete("queues", "q").taken();
+    there_are(&stage, &[]);
+}
+
+/// `plan::order::sources_that_would_go`: what a recreate binds for the while is enough.
+#[test]
+fn an_auto_delete_exchange_stays_for_a_binding_to_an_exchange() {
+    let stage = Stage::new("held");
+    auto_delete(&stage, "e");
+    stage.put("exchanges", "keep", json!({"type": "fanout", "durable": true, "internal": true})).created();
+    stage.queue("q", "classic", json!({})).created();
+    stage.bind("e", "q", json!({})).created();
+    stage.bind_exchange("e", "keep").created();
+    stage.delete("queues", "q").taken();
+    there_are(&stage, &["e", "keep"]);
+    stage.delete("exchanges", "keep").taken();
+    there_are(&stage, &[]);
+}
+
+/// `expand`: the exchange of a dead-letter queue may be internal, and no client can publish to it then.
+#[test]
+fn an_internal_exchange_takes_what_other_exchanges_send_it() {
+    let stage = Stage::new("internal");
+    stage.put("exchanges", "e", json!({"type": "fanout", "durable": true, "internal": true})).created();
+    topic(&stage, "open");
+    stage.queue("q", "classic", json!({})).created();
+    stage.bind("e", "q", json!({})).created();
+    stage.bind_exchange("open", "e").created();
+    assert_eq!(stage.amqp().publish("open", "", "hello"), Outcome::Routed);
+    assert_eq!(stage.amqp().ready("q"), 1);
+}
+
+/// `plan::target`: without its bindings an alternate drops what comes to it.
+#[test]
+fn an_alternate_takes_what_found_no_queue() {
+    let stage = Stage::new("fallback");
+    let body = json!({"type": "direct", "durable": true, "arguments": {"alternate-exchange": "amq.fanout"}});
+    stage.put("exchanges", "e", body).created();
+    stage.queue("q", "classic", json!({})).created();
+    let amqp = stage.amqp();
+    assert_eq!(amqp.publish("e", "nowhere", "lost"), Outcome::Unroutable);
+    stage.bind("amq.fanout", "q", json!({})).created();
+    assert_eq!(amqp.publish("e", "nowhere", "kept"), Outcome::Routed);
+    assert_eq!(amqp.ready("q"), 1);
+}
+
+/// `broker::definitions`: an export of the newest has no internal exchange in it.
+#[test]
+fn an_export_leaves_out_internal_exchanges_since_4_3_3() {
+    let stage = Stage::new("export");
+    stage.put("exchanges", "e", json!({"type": "fanout", "durable": true, "internal": true})).created();
+    topic(&stage, "open");
+    let export = stage.http.get(&stage.path("definitions", &[])).expect_status(200);
+    let mut names: Vec<&str> =
+        export["exchanges"].as_array().unwrap().iter().filter_map(|exchange| exchange["name"].as_str()).collect();
+    names.sort_unstable();
+    // 4.2.9 does so, too.
+    if since(4, 3) {
+        assert_eq!(names, ["open"]);
+    } else {
+        assert_eq!(names, ["e", "open"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! What really holds for a queue whose argument and policy say different things: one story a rule and type, each compared
+//! with what topo says before it looks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use topo::model::{ApplyTo, ArgumentValue, Arguments, Policy, PolicyName, Priority, Queue, QueueType};
+use topo::rabbitmq::{BrokerProfile, Effective, Governed, Policies, Source, WhenFull, effective};
+
+use super::version;
+use crate::support::{Node, Outcome, Vhost, until};
+
+/// A queue `name` with these arguments, governed by a policy of its own; what topo says holds for `key`, and who said so.
+pub(super) fn arrange(
+    vhost: &Vhost<'_>,
+    name: &str,
+    kind: QueueType,
+    arguments: Value,
+    definition: Value,
+    key: &str,
+) -> (Value, bool) {
+    let holds = arrange_all(vhost, name, kind, arguments, definition);
+    let found = holds.get(key).unwrap_or_else(|| panic!("topo says nothing of {key}"));
+    (json_of(&found.value), matches!(found.source, Source::Policy(_)))
+}
+
+/// The same; all that topo says holds.
+pub(super) fn arrange_all(
+    vhost: &Vhost<'_>,
+    name: &str,
+    kind: QueueType,
+    arguments: Value,
+    definition: Value,
+) -> BTreeMap<String, Effective> {
+    let mut arguments: Arguments = serde_json::from_value(arguments).unwrap();
+    arguments.insert("x-queue-type".to_owned(), kind.as_str().into());
+    let policy = Policy {
+        pattern: format!("^{name}$"),
+        apply_to: ApplyTo::Queues,
+        priority: Priority(1.0),
+        definition: serde_json::from_value(definition).unwrap(),
+    };
+    let path = vhost.path("policies", &[name]);
+    vhost.http().put(&path, &serde_json::to_value(&policy).unwrap()).expect_status(201);
+    let queue = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
+    let body = json!({"durable": true, "auto_delete": false, "arguments": queue.arguments});
+    vhost.http().put(&vhost.path("queues", &[name]), &body).expect_status(201);
+
+    let version = version(vhost.node());
+    let policy_name = PolicyName::new(name);
+    let policies = Policies::new([(&policy_name, &policy)], version);
+    let governing = policies.governing(name, Governed::from(&queue)).certain().unwrap();
+    effective(&queue, governing, None, &BrokerProfile::of(version))
+}
+
+pub(super) fn json_of(value: &ArgumentValue) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+#[test]
+fn the_smaller_limit_holds() {
+    let node = Node::shared();
+    let vhost = node.vhost("limits");
+    let amqp = vhost.amqp();
+    for kind in [QueueType::Classic, QueueType::Quorum] {
+        for (argument, policy) in [(5, 3), (3, 5)] {
+            let name = format!("{kind}-{argument}-{policy}");
+            let arguments = json!({"x-max-length": argument});
+            let (holds, by_policy) =
+                arrange(&vhost, &name, kind, arguments, json!({"max-length": policy}), "max-length");
+            assert_eq!((holds, by_policy), (json!(3), policy == 3), "{name}");
+            amqp.fill(&name, 8);
+            until(&format!("3 messages in {name}"), || (amqp.ready(&name) == 3).then_some(()));
+        }
+    }
+}
+
+#[test]
+fn the_smaller_ttl_holds_for_what_comes_later() {
+    let node = Node::shared();
+    let vhost = node.vhost("ttl");
+    let amqp = vhost.amqp();
+    let kinds = if node.at_least(3, 10) { &[QueueType::Classic, QueueType::Quorum][..] } else { &[QueueType::Classic] };
+    for kind in kinds {
+        for (argument, policy) in [(600_000, 1), (1, 600_000)] {
+            let name = format!("{kind}-{argument}");
+            let arguments = json!({"x-message-ttl": argument});
+            let (holds, _) = arrange(&vhost, &name, *kind, arguments, json!({"message-ttl": policy}), "message-ttl");
+            assert_eq!(holds, json!(1), "{name}");
+            amqp.fill(&name, 1);
+            until(&format!("nothing in {name}"), || (amqp.ready(&name) == 0).then_some(()));
+        }
+        // What is in a queue keeps what it came with: the plan's hazard says so.
+        let (old, empty) = (format!("{kind}.old"), format!("{kind}.empty"));
+        for name in [&old, &empty] {
+            let arguments = json!({"x-queue-type": kind.as_str()});
+            let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
+            vhost.http().put(&vhost.path("queues", &[name]), &body).expect_status(201);
+        }
+        amqp.fill(&old, 2);
+        let body = json!({"pattern": format!("^{kind}\\."), "apply-to": "queues", "definition": {"message-ttl": 1}});
+        vhost.http().put(&vhost.path("policies", &[&format!("{kind}.ttl")]), &body).expect_status(201);
+        until("a message that expires", || {
+            amqp.fill(&empty, 1);
+            (0..20).any(|_| amqp.ready(&empty) == 0).then_some(())
+        });
+        assert_eq!(amqp.ready(&old), 2, "{old}");
+    }
+}
+
+#[test]
+fn dead_letters_go_where_the_argument_says() {
+    let node = Node::shared();
+    let vhost = node.vhost("dlx");
+    let amqp = vhost.amqp();
+    for target in ["by-argument", "by-policy"] {
+        amqp.declare_exchange(target, "fanout", &[]).unwrap();
+        amqp.declare_queue(target, &[]).unwrap();
+        amqp.bind_queue(target, target, "", &[]);
+    }
+    for (number, kind) in [QueueType::Classic, QueueType::Quorum].into_iter().enumerate() {
+        let arguments = json!({"x-dead-letter-exchange": "by-argument", "x-max-length": 1});
+        let definition = json!({"dead-letter-exchange": "by-policy"});
+        let key = "dead-letter-exchange";
+        let (holds, by_policy) = arrange(&vhost, kind.as_str(), kind, arguments, definition, key);
+        assert_eq!((holds, by_policy), (json!("by-argument"), false));
+        amqp.fill(kind.as_str(), 2);
+        let expected = u32::try_from(number).unwrap() + 1;
+        until("a dead letter", || (amqp.ready("by-argument") == expected).then_some(()));
+        assert_eq!(amqp.ready("by-policy"), 0);
+    }
+}
+
+/// On a classic queue the argument says what happens when it is full, on a quorum queue the policy.
+#[test]
+fn overflow_is_settled_by_type() {
+    let node = Node::shared();
+    let vhost = node.vhost("overflow");
+    let amqp = vhost.amqp();
+    let mut kinds = vec![(QueueType::Classic, false)];
+    if node.at_least(3, 9) {
+        kinds.push((QueueType::Quorum, true));
+    }
+    for (kind, policy_wins) in kinds {
+        for (argument, policy) in [("reject-publish", "drop-head"), ("drop-head", "reject-publish")] {
+            let name = format!("{kind}-{argument}");
+            let arguments = json!({"x-overflow": argument, "x-max-length": 2});
+            let (holds, by_policy) = arrange(&vhost, &name, kind, arguments, json!({"overflow": policy}), "overflow");
+            assert_eq!(by_policy, policy_wins);
+            if holds == "drop-head" {
+                (0..5).for_each(|_| assert_eq!(amqp.publish("", &name, "x"), Outcome::Routed, "{name}"));
+                until(&format!("2 messages in {name}"), || (amqp.ready(&name) == 2).then_some(()));
+            } else {
+                // A quorum queue begins to refuse some messages after it is full.
+                until(&format!("a refusal by {name}"), || {
+                    (amqp.publish("", &name, "x") == Outcome::Refused).then_some(())
+                });
+                assert!(amqp.ready(&name) >= 2);
+            }
+        }
+    }
+}
+
+/// What each value of `overflow` does to a full queue, by type, as an argument and as a policy.
+#[test]
+fn full_queue_behaves_as_predicted() {
+    let node = Node::shared();
+    let vhost = node.vhost("when-full");
+    let amqp = vhost.amqp();
+    let mut compared = 0;
+    for kind in [QueueType::Classic, QueueType::Quorum] {
+        for overflow in ["drop-head", "reject-publish", "reject-publish-dlx"] {
+            for by_policy in [false, true] {
+                // RabbitMQ 3.8 refuses `x-overflow` on a quorum queue, and `reject-publish-dlx` in a policy.
+                if !node.at_least(3, 9) && (kind == QueueType::Quorum || by_policy) {
+                    continue;
+                }
+                let name = format!("{kind}-{overflow}-{by_policy}");
+                let dead = format!("{name}.dead");
+                amqp.declare_exchange(&dead, "fanout", &[]).unwrap();
+                amqp.declare_queue(&dead, &[]).unwrap();
+                amqp.bind_queue(&dead, &dead, "", &[]);
+                let mut arguments =
+                    json!({"x-queue-type": kind.as_str(), "x-max-length": 2, "x-dead-letter-exchange": dead});
+                if by_policy {
+                    let definition = json!({"overflow": overflow});
+                    let body = json!({"pattern": format!("^{name}$"), "apply-to": "queues", "definition": definition});
+                    vhost.http().put(&vhost.path("policies", &[&name]), &body).expect_status(201);
+                } else {
+                    arguments["x-overflow"] = json!(overflow);
+                }
+                let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
+                vhost.http().put(&vhost.path("queues", &[&name]), &body).expect_status(201);
+                // A quorum queue begins to refuse some messages after it is full.
+                let outcomes: Vec<Outcome> = (0..50).map(|_| amqp.publish("", &name, "x")).collect();
+                let is_refused = outcomes.contains(&Outcome::Refused);
+                let predicted = WhenFull::of(Some(&overflow.into()), Some(kind));
+                assert_eq!(predicted.refuses(), is_refused, "{name}: {outcomes:?}");
+                if predicted == WhenFull::Refuses {
+                    assert_eq!(amqp.ready(&dead), 0, "{name}");
+                } else {
+                    until(&format!("dead-lettered messages of {name}"), || (amqp.ready(&dead) > 0).then_some(()));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, if node.at_least(3, 9) { 12 } else { 3 });
+}
+
+/// The smaller one holds, but for quorum queues before 4.0: there the policy.
+#[test]
+fn expiry_is_settled_by_type_and_version() {
+    let node = Node::shared();
+    let vhost = node.vhost("expires");
+    let mut kinds = vec![QueueType::Classic];
+    if node.at_least(3, 9) {
+        kinds.push(QueueType::Quorum);
+    }
+    for kind in kinds {
+        let name = kind.as_str();
+        let (short, long) = (1_500, 3_600_000);
+        let arguments = json!({"x-expires": short});
+        let (holds, by_policy) = arrange(&vhost, name, kind, arguments, json!({"expires": long}), "expires");
+        assert_eq!(by_policy, kind == QueueType::Quorum && !node.at_least(4, 0));
+        // A queue of the same age and argument that no policy governs.
+        let witness = format!("{name}.witness");
+        let body = json!({"durable": true, "arguments": {"x-queue-type": name, "x-expires": short}});
+        vhost.http().put(&vhost.path("queues", &[&witness]), &body).expect_status(201);
+        until("the end of the witness", || vhost.queue(&witness).is_null().then_some(()));
+        if holds == json!(short) {
+            until("the end of the queue", || vhost.queue(name).is_null().then_some(()));
+        } else {
+            assert!(!vhost.queue(name).is_null(), "{name}");
+        }
+    }
+}
+
+/// The smaller one; but a negative one is none, since 4.0, where the queue shows it.
+#[test]
+fn a_delivery_limit_that_is_none_gives_way() {
+    let node = Node::shared();
+    let vhost = node.vhost("delivery");
+    if !node.at_least(4, 0) {
+        // No policy can say so, and no queue shows it.
+        let body = json!({"pattern": "", "definition": {"delivery-limit": -1}});
+        vhost.http().put(&vhost.path("policies", &["p"]), &body).expect_status(400);
+        return;
+    }
+    let cases = [(Some(5), Some(3), 3), (Some(3), Some(5), 3), (Some(-1), Some(3), 3), (Some(5), Some(-1), 5)];
+    for (argument, policy, expected) in cases.into_iter().chain([(None, None, 20), (Some(-1), None, -1)]) {
+        let name = format!("q{argument:?}{policy:?}").replace(['(', ')'], "");
+        let arguments = argument.map_or(json!({}), |limit| json!({"x-delivery-limit": limit}));
+        let definition = policy.map_or(json!({"max-length": 9}), |limit| json!({"delivery-limit": limit}));
+        let (holds, _) = arrange(&vhost, &name, QueueType::Quorum, arguments, definition, "delivery-limit");
+        assert_eq!(holds, json!(expected), "{name}");
+        let shown = until(&format!("the limit of {name}"), || {
+            let shown = vhost.queue(&name)["delivery_limit"].clone();
+            (!shown.is_null()).then_some(shown)
+        });
+        // 4.0 shows `unlimited` for a negative one.
+        let shown = if shown == "unlimited" { json!(-1) } else { shown };
+        assert_eq!(shown, holds, "{name}");
+    }
+}
