@@ -8,7 +8,7 @@ use topo::expand::expand;
 use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument, ValueKind};
 use topo::model::{ArgumentValue, Object, QueueType, Topology, Vhost};
 use topo::plan::{
-    Activity, Applicability, ChangeKind, Options, PlanContext, ResolutionKind, VhostPlan, Wanted, plan_vhost,
+    Activity, Applicability, ChangeKind, Desired, Options, PlanContext, ResolutionKind, VhostPlan, plan_vhost,
 };
 use topo::rabbitmq::{BrokerProfile, Precedence, precedence, refusals};
 use topo::spec::{SourceFile, Variables, parse};
@@ -47,19 +47,19 @@ fn spec(queue_type: &str, arguments: &BTreeMap<&str, ArgumentValue>) -> String {
     text
 }
 
-fn wanted(spec: &str, profile: &BrokerProfile) -> Wanted {
+fn desired(spec: &str, profile: &BrokerProfile) -> Desired {
     let file = SourceFile { name: "topology.yaml".to_owned(), text: spec.to_owned() };
     let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
     let expansion = expand(&specs[0], profile).unwrap_or_else(|wrong| panic!("{spec}\n{wrong}"));
-    Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
+    Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
-fn plan(live: &Topology, wanted: &Wanted, profile: &BrokerProfile) -> VhostPlan {
+fn plan(live: &Topology, desired: &Desired, profile: &BrokerProfile) -> VhostPlan {
     let (activity, keys, untouchable, operator) =
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let context = PlanContext {
         current: live,
-        wanted: &Arc::new(wanted.clone()),
+        desired: &Arc::new(desired.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
@@ -76,10 +76,10 @@ fn check(
     after: &BTreeMap<&str, ArgumentValue>,
     profile: &BrokerProfile,
 ) -> bool {
-    let mut live = wanted(&spec(queue_type.0.as_str(), before), profile).topology;
+    let mut live = desired(&spec(queue_type.0.as_str(), before), profile).topology;
     live.settings = Some(Vhost::default());
     let text = spec(queue_type.1.as_str(), after);
-    let planned = plan(&live, &wanted(&text, profile), profile);
+    let planned = plan(&live, &desired(&text, profile), profile);
     let Some(change) = planned.changes.iter().find(|change| change.kind == ChangeKind::Conflict) else { return false };
     let ways = &change.conflict.as_ref().unwrap().resolutions;
     let about = || format!("{} {before:?} → {after:?}: {ways:#?}", profile.version);
@@ -95,8 +95,8 @@ fn check(
     {
         let json = serde_json::to_value(way).unwrap();
         let pasted = paste(&text, ("queues", "q"), &json);
-        let again_wanted = wanted(&pasted, profile);
-        let again = plan(&live, &again_wanted, profile);
+        let desired_again = desired(&pasted, profile);
+        let again = plan(&live, &desired_again, profile);
         let is_settled = !again.changes.iter().any(|change| change.kind == ChangeKind::Conflict);
         assert_eq!(is_settled, way.helps == Applicability::Yes, "{pasted}\n{}", about());
         if way.kind == ResolutionKind::Keep {
@@ -108,7 +108,7 @@ fn check(
             let rule = precedence(key, queue_type.0, profile).expect("a policy has a say");
             let argument = before.get(field.field.as_str());
             assert!(argument.is_none() || rule != Precedence::Argument, "{}", about());
-            let policy = again_wanted.topology.policies.values().find(|policy| policy.definition.contains_key(key));
+            let policy = desired_again.topology.policies.values().find(|policy| policy.definition.contains_key(key));
             assert!(policy.is_some_and(|policy| policy.pattern == "^q$"), "{key}: {pasted}");
         }
     }
@@ -166,8 +166,8 @@ fn a_type_that_changes_takes_its_arguments_along() {
     for version in ["3.10.8", "4.0.5", "4.3.6"] {
         let profile = BrokerProfile::of(version.parse().unwrap());
         for (live_type, live) in &all {
-            for (wanted_type, wanted) in all.iter().filter(|(kind, _)| kind != live_type) {
-                assert!(check((*live_type, *wanted_type), live, wanted, &profile));
+            for (desired_type, desired) in all.iter().filter(|(kind, _)| kind != live_type) {
+                assert!(check((*live_type, *desired_type), live, desired, &profile));
             }
         }
     }

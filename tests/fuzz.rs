@@ -27,7 +27,7 @@ use topo::contract::contracts;
 use topo::expand::expand;
 use topo::lint::{Levels, PartialSpec, Subject, lint};
 use topo::model::BrokerVersion;
-use topo::plan::{Activity, Options, PlanContext, Target, Wanted, obstacles, plan_vhost, seal};
+use topo::plan::{Activity, Desired, Options, PlanContext, Target, obstacles, plan_vhost, seal};
 use topo::rabbitmq::BrokerProfile;
 use topo::render::plan_text::{self, View};
 use topo::render::{diagnostics::diagnostics, findings, plan_github, plan_markdown};
@@ -180,10 +180,11 @@ fn offline(input: &Input) -> bool {
             let promised = contracts(spec, &expansion, &profile);
             assert!(!serde_json::to_string(&promised).unwrap().is_empty());
             let empty = definitions::empty(spec.vhost.value.clone(), version);
-            let wanted = Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() });
+            let desired =
+                Arc::new(Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() });
             let context = PlanContext {
                 current: &empty.topology,
-                wanted: &wanted,
+                desired: &desired,
                 activity: &Activity::default(),
                 properties_keys: &empty.properties_keys,
                 untouchable: &empty.untouchable,

@@ -171,8 +171,8 @@ fn looks_right(name: &str, spec: &str) -> usize {
     let plan = topo.run(["plan", "--against", "empty", "--format", "json"]).expect_code(0).json();
     let (in_folded, in_all) = (names(&folded), names(&all));
     for vhost in plan["vhosts"].as_array().unwrap() {
-        let wanted = &vhost["wanted"]["topology"];
-        let keys = |kind: &str| wanted[kind].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let desired = &vhost["desired"]["topology"];
+        let keys = |kind: &str| desired[kind].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         for object in keys("queues").iter().chain(&keys("exchanges")) {
             assert!(in_all.contains(object), "{name}: `{object}` is not in the whole picture");
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// other exchange, an exclusive queue) comes before the object is deleted.
 pub(super) async fn rehearse(part: &VhostPlan, broker: &LockedBroker, id: &ObjectId) -> Result<(), BrokerError> {
     let restored: BTreeSet<&Binding> = bound_by(part).collect();
-    let declared = &part.wanted.topology.bindings;
+    let declared = &part.desired.topology.bindings;
     let (live, keys) = broker.broker().bindings(broker.vhost()).await?;
     let theirs: Vec<&Binding> = live
         .iter()
@@ -67,7 +67,7 @@ pub(super) async fn nothing_new_is_bound(
     id: &ObjectId,
 ) -> Result<(), BrokerError> {
     let known: BTreeSet<&Binding> = bound_by(part).collect();
-    let unwanted: BTreeSet<&Binding> = part
+    let undesired: BTreeSet<&Binding> = part
         .changes
         .iter()
         .filter(|change| change.kind == ChangeKind::Delete)
@@ -77,7 +77,7 @@ pub(super) async fn nothing_new_is_bound(
         })
         .collect();
     let live = broker.broker().bindings_at(broker.vhost(), id).await?;
-    let new = live.into_iter().find(|binding| !known.contains(binding) && !unwanted.contains(binding));
+    let new = live.into_iter().find(|binding| !known.contains(binding) && !undesired.contains(binding));
     match new {
         Some(binding) => Err(BrokerError::BoundMeanwhile { object: id.to_string(), binding: binding.to_string() }),
         None => Ok(()),

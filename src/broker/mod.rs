@@ -10,10 +10,10 @@ pub mod credentials;
 pub mod error;
 mod error_kinds;
 pub mod lock;
-pub mod mover;
 pub mod options;
 pub mod perform;
 pub mod snapshot;
+pub mod transport;
 
 mod answer;
 pub mod definitions;

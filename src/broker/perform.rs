@@ -24,7 +24,7 @@ impl Broker {
     /// does not hold, nothing is deleted and the error is [`BrokerError::NotEmpty`], [`BrokerError::MoreThanAllowed`] or
     /// [`BrokerError::EmptinessUnknown`].
     pub async fn perform(&self, vhost: &VhostName, action: &Action) -> Result<Performed, BrokerError> {
-        // Messages are moved by a mover, not by a request.
+        // Messages are moved by a transport, not by a request.
         let Some(sent) = request(vhost, action) else { return Ok(Performed::AlreadyGone) };
         if let Action::DeclareQueue { name, .. } = action {
             self.emptiness().forget(vhost, name);

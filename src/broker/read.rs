@@ -6,7 +6,7 @@ use super::error::BrokerError;
 use super::snapshot::{Lists, PropertiesKeys, Snapshot, bindings, policies};
 use super::survey::{Cluster, Survey, VhostLists};
 use super::wire;
-use crate::model::naming::MOVER_TAG;
+use crate::model::naming::TRANSPORT_TAG;
 use crate::model::printable::clean;
 use crate::model::{Binding, BrokerVersion, ObjectId, Policy, PolicyName, QueueName, VhostName};
 use crate::plan::request::{Request, path};
@@ -90,8 +90,8 @@ impl Broker {
         let mut by_queue = match consumers {
             Ok(consumers) => {
                 let mut by_queue: BTreeMap<String, Vec<String>> = BTreeMap::new();
-                // A mover of topo's is no consumer that anybody would miss.
-                for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != MOVER_TAG) {
+                // A transport of topo's is no consumer that anybody would miss.
+                for consumer in consumers.into_iter().filter(|consumer| consumer.consumer_tag != TRANSPORT_TAG) {
                     let peers = by_queue.entry(consumer.queue.name).or_default();
                     peers.push(consumer.channel_details.unwrap_or_default());
                 }

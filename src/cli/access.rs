@@ -1,12 +1,12 @@
 //! A broker and the transports that can move its messages.
 
-use super::arguments::{ConnectionArguments, MoverKind};
+use super::arguments::{ConnectionArguments, TransportKind};
 use super::connection;
 use super::failure::Failure;
-use crate::broker::mover::{AmqpMover, AmqpOptions, AmqpUrl, Mover, ShovelMover};
+use crate::broker::transport::{AmqpOptions, AmqpTransport, AmqpUrl, ShovelTransport, Transport};
 use crate::broker::{Broker, BrokerError, ConnectionOptions, Retries};
 use crate::model::{BrokerVersion, Intervals, QueueName, QueueType, Topology, VhostName};
-use crate::plan::{Activity, Movers, Plan, left_behind};
+use crate::plan::{Activity, Plan, Transports, left_behind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -21,33 +21,33 @@ pub(super) struct Access {
     pub(super) broker: Broker,
     options: ConnectionOptions,
     amqp_url: Option<AmqpUrl>,
-    kind: MoverKind,
+    kind: TransportKind,
 }
 
 impl Access {
     /// Creates the client; nothing is sent yet.
     pub(super) fn new(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Self, Failure> {
         let (broker, options) = connection::connect(arguments, intervals)?;
-        Ok(Self { broker, options, amqp_url: arguments.amqp_url.clone(), kind: arguments.mover })
+        Ok(Self { broker, options, amqp_url: arguments.amqp_url.clone(), kind: arguments.transport })
     }
 
     /// Returns the transport for the messages of a vhost, or the reasons why none is available.
-    pub(super) async fn mover(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Mover, Vec<String>> {
+    pub(super) async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
         let mut reasons = Vec::new();
-        if self.kind != MoverKind::Shovel {
+        if self.kind != TransportKind::Shovel {
             match self.amqp(vhost).await {
-                Ok(mover) if self.kind == MoverKind::Amqp => return Ok(Mover::Amqp(mover)),
-                Ok(mover) => {
-                    let shovel = ShovelMover::new(self.broker.clone(), vhost, version);
-                    return Ok(Mover::AmqpOrShovel(mover, shovel));
+                Ok(transport) if self.kind == TransportKind::Amqp => return Ok(Transport::Amqp(transport)),
+                Ok(transport) => {
+                    let shovel = ShovelTransport::new(self.broker.clone(), vhost, version);
+                    return Ok(Transport::AmqpOrShovel(transport, shovel));
                 }
                 Err(reason) => reasons.push(format!("over AMQP, {reason}")),
             }
         }
-        if self.kind != MoverKind::Amqp {
-            let mover = ShovelMover::new(self.broker.clone(), vhost, version);
-            match mover.check().await {
-                Ok(()) => return Ok(Mover::Shovel(mover)),
+        if self.kind != TransportKind::Amqp {
+            let transport = ShovelTransport::new(self.broker.clone(), vhost, version);
+            match transport.check().await {
+                Ok(()) => return Ok(Transport::Shovel(transport)),
                 Err(fault) => reasons.push(format!("by shovel, {fault}")),
             }
         }
@@ -55,14 +55,14 @@ impl Access {
     }
 
     /// The same for a plan, without keeping a connection.
-    pub(super) async fn movers(&self, vhost: &VhostName, version: BrokerVersion) -> Movers {
-        match self.mover(vhost, version).await {
-            Ok(Mover::Amqp(mover) | Mover::AmqpOrShovel(mover, _)) => {
-                mover.close().await;
-                Movers::Amqp
+    pub(super) async fn transports(&self, vhost: &VhostName, version: BrokerVersion) -> Transports {
+        match self.transport(vhost, version).await {
+            Ok(Transport::Amqp(transport) | Transport::AmqpOrShovel(transport, _)) => {
+                transport.close().await;
+                Transports::Amqp
             }
-            Ok(Mover::Shovel(_)) => Movers::Shovel,
-            Err(reasons) => Movers::None { reasons },
+            Ok(Transport::Shovel(_)) => Transports::Shovel,
+            Err(reasons) => Transports::None { reasons },
         }
     }
 
@@ -72,18 +72,18 @@ impl Access {
     /// A passive declare needs no permission on the queue, and does not change it. It does not count unacknowledged messages, so
     /// only a quorum queue without consumers counts as asked. If AMQP is not reachable, unknown counts stay unknown.
     pub(super) async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
-        if self.kind == MoverKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
+        if self.kind == TransportKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
             return false;
         }
-        let Ok(mover) = self.amqp(&live.vhost).await else { return false };
+        let Ok(transport) = self.amqp(&live.vhost).await else { return false };
         // If a proxy hides the identity of the cluster, its counts cannot be trusted.
-        if mover.cluster().is_none() {
-            mover.close().await;
+        if transport.cluster().is_none() {
+            transport.close().await;
             return false;
         }
         let is_quorum = |name| live.queues.get(name).is_some_and(|it| it.queue_type() == Some(QueueType::Quorum));
         let mut is_better = false;
-        if let Ok(binder) = mover.binder().await {
+        if let Ok(binder) = transport.binder().await {
             for name in queues {
                 // A missing queue closes the channel.
                 let Ok(counted) = binder.counted(name).await else { break };
@@ -100,7 +100,7 @@ impl Access {
                 }
             }
         }
-        mover.close().await;
+        transport.close().await;
         is_better
     }
 
@@ -112,30 +112,30 @@ impl Access {
     ) -> Result<BTreeSet<QueueName>, BrokerError> {
         match left_behind(live) {
             none if none.is_empty() => Ok(BTreeSet::new()),
-            queues => ShovelMover::new(self.broker.clone(), &live.vhost, version).out_of_reach(&queues).await,
+            queues => ShovelTransport::new(self.broker.clone(), &live.vhost, version).out_of_reach(&queues).await,
         }
     }
 
     /// Returns the transports of all vhosts in which a plan moves messages.
-    pub(super) async fn movers_of(&self, plan: &Plan) -> Result<Vec<(VhostName, Mover)>, Failure> {
-        let mut movers = Vec::new();
+    pub(super) async fn transports_of(&self, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, Failure> {
+        let mut transports = Vec::new();
         for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
             let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
-            let mover = self.mover(&part.vhost, version).await.map_err(|reasons| {
+            let transport = self.transport(&part.vhost, version).await.map_err(|reasons| {
                 let failure = Failure::failed("no transport can move the messages; nothing was changed");
                 reasons.into_iter().fold(failure, Failure::because)
             })?;
-            if let (Some(amqp), Some(first)) = (mover.amqp(), part.migrations.first()) {
+            if let (Some(amqp), Some(first)) = (transport.amqp(), part.migrations.first()) {
                 amqp.expect_same_broker(&self.broker, &first.queue).await.map_err(|error| {
                     Failure::failed("the messages cannot be moved safely; nothing was changed").because_of(&error)
                 })?;
             }
-            movers.push((part.vhost.clone(), mover));
+            transports.push((part.vhost.clone(), transport));
         }
-        Ok(movers)
+        Ok(transports)
     }
 
-    async fn amqp(&self, vhost: &VhostName) -> Result<AmqpMover, String> {
+    async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {
         let mut options = match &self.amqp_url {
             Some(url) => AmqpOptions::at(url.clone(), vhost, &self.options),
             None => {
@@ -147,16 +147,16 @@ impl Access {
         options.timeout = CONNECT_TIMEOUT.min(timeout);
         options.retries = Retries { attempts: 2, ..retries };
         let address = options.address.to_string();
-        let mover = AmqpMover::connect(options).await.map_err(|error| error.to_string())?;
-        let (there, here) = (mover.cluster(), self.broker.cluster_name().await.unwrap_or_default());
+        let transport = AmqpTransport::connect(options).await.map_err(|error| error.to_string())?;
+        let (there, here) = (transport.cluster(), self.broker.cluster_name().await.unwrap_or_default());
         match (there, here) {
             (Some(there), Some(here)) if there != here => {
-                mover.close().await;
+                transport.close().await;
                 Err(format!(
                     "{address} is cluster {there}, but the management API belongs to {here}: set the right address with --amqp-url"
                 ))
             }
-            (_, _) => Ok(mover),
+            (_, _) => Ok(transport),
         }
     }
 }

@@ -14,10 +14,10 @@ use super::sources::Sources;
 use super::stale::{expected, fresh};
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
 use crate::apply::{ApplyResources, CONCURRENCY, Interrupt, Progress as Event, Report, apply};
-use crate::broker::mover::Mover;
+use crate::broker::transport::Transport;
 use crate::model::printable::clean_json;
 use crate::model::{Address, ObjectId, VhostName};
-use crate::plan::{Allowance, ApprovedPlan, Options, Plan, PlannedChange, VhostPlan, Wanted, gate, obstacles};
+use crate::plan::{Allowance, ApprovedPlan, Desired, Options, Plan, PlannedChange, VhostPlan, gate, obstacles};
 use crate::render::{next_line, report_json, report_text};
 use futures_util::stream::{self, StreamExt};
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ const VHOSTS_AT_ONCE: usize = 4;
 
 /// The changes to apply, and the plan that was shown.
 struct Intent {
-    wanted: Vec<Arc<Wanted>>,
+    desired: Vec<Arc<Desired>>,
     seen: Plan,
     specs: String,
     again: String,
@@ -118,13 +118,13 @@ async fn intent(
     let Some(saved) = saved else {
         let sources = Sources::read(&arguments.spec, "topo apply")?;
         let options = planning::options(&arguments.planning)?;
-        let Planned { loaded, plan: seen, wanted, found } =
+        let Planned { loaded, plan: seen, desired, found } =
             planning::read(access, sources, &options, &arguments.lint, progress).await?;
         planning::known_addresses(&seen)?;
         let beside = findings::beside(found, &seen, &arguments.lint);
         beside.tell(&loaded, global);
         let (again, too_bad) = (again(arguments, &loaded.specs), beside.too_bad());
-        return Ok(Intent { wanted, seen, specs: loaded.specs, again, too_bad });
+        return Ok(Intent { desired, seen, specs: loaded.specs, again, too_bad });
     };
     let (made_for, here) = (saved.target.url.as_str(), access.broker.shown_url());
     if made_for != here && !arguments.allow_other_broker {
@@ -132,15 +132,15 @@ async fn intent(
             .hint(format!("apply it there: --url {}", shell::quoted(made_for)))
             .hint("if both URLs lead to the same broker, for example through a tunnel: --allow-other-broker"));
     }
-    let wanted: Vec<Arc<Wanted>> = saved.vhosts.iter().map(|part| Arc::clone(&part.wanted)).collect();
-    let now = planning::plan(access, &wanted, &saved.options, progress).await?;
+    let desired: Vec<Arc<Desired>> = saved.vhosts.iter().map(|part| Arc::clone(&part.desired)).collect();
+    let now = planning::plan(access, &desired, &saved.options, progress).await?;
     fresh(&saved, &now)?;
     let path = arguments.plan.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let connection = connection::flags(&arguments.connection) + &arguments.planning.intervals.flags();
     let other = if arguments.allow_other_broker { " --allow-other-broker" } else { "" };
     let again =
         format!("topo apply --plan {}{connection}{other}{}", shell::path(Path::new(&path)), own_flags(arguments));
-    Ok(Intent { wanted, seen: now, specs: path, again, too_bad: None })
+    Ok(Intent { desired, seen: now, specs: path, again, too_bad: None })
 }
 
 /// Plans the rollback of migrations. It needs no spec: the broker has all the information.
@@ -152,11 +152,11 @@ async fn aborted(arguments: &ApplyArguments, access: &Access, progress: &Progres
             vhosts.push(vhost);
         }
     }
-    let wanted: Vec<Arc<Wanted>> = vhosts.into_iter().map(Wanted::nothing).map(Arc::new).collect();
+    let desired: Vec<Arc<Desired>> = vhosts.into_iter().map(Desired::nothing).map(Arc::new).collect();
     let options = Options { abort: arguments.abort.iter().cloned().collect(), ..Options::default() };
-    let seen = planning::plan(access, &wanted, &options, progress).await?;
+    let seen = planning::plan(access, &desired, &options, progress).await?;
     let again = abort_line(arguments);
-    Ok(Intent { wanted, seen, specs: "none: a migration is rolled back".to_owned(), again, too_bad: None })
+    Ok(Intent { desired, seen, specs: "none: a migration is rolled back".to_owned(), again, too_bad: None })
 }
 
 /// Returns the command that rolls the migrations back.
@@ -223,8 +223,8 @@ async fn carry_out(
     backup::write(arguments, progress.is_quiet(), &access.broker, approved.plan())
         .await
         .map_err(|failure| locks.explain(failure))?;
-    let movers = access.movers_of(approved.plan()).await.map_err(|failure| locks.explain(failure))?;
-    let mut reports = execute(&approved, locks, interrupt, (&movers, arguments.drain_timeout), progress).await;
+    let transports = access.transports_of(approved.plan()).await.map_err(|failure| locks.explain(failure))?;
+    let mut reports = execute(&approved, locks, interrupt, (&transports, arguments.drain_timeout), progress).await;
     locks.complete(&mut reports);
     let complete = reports.iter().all(Report::is_complete);
     // Includes a signal that arrived after the last step.
@@ -263,7 +263,7 @@ async fn approve(
     allowed: &[Allowance],
     progress: Progress,
 ) -> Result<ApprovedPlan, Failure> {
-    let now = planning::plan(access, &intent.wanted, &intent.seen.options, &progress).await?;
+    let now = planning::plan(access, &intent.desired, &intent.seen.options, &progress).await?;
     fresh(&intent.seen, &now)?;
     gate(now, allowed).map_err(|refused| {
         let (plan, open) = *refused;
@@ -278,7 +278,7 @@ async fn execute(
     approved: &ApprovedPlan,
     locks: &Locks,
     interrupt: &Interrupt,
-    (movers, drain): (&[(VhostName, Mover)], Duration),
+    (transports, drain): (&[(VhostName, Transport)], Duration),
     progress: Progress,
 ) -> Vec<Report> {
     let plan = approved.plan();
@@ -311,8 +311,9 @@ async fn execute(
         let lock = locks.of(&part.vhost);
         let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
             Some(lock) => {
-                let mover = movers.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, mover)| mover);
-                apply(part, lock, interrupt, ApplyResources { at_once, mover, patience: drain }, tell).await
+                let transport =
+                    transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
+                apply(part, lock, interrupt, ApplyResources { at_once, transport, patience: drain }, tell).await
             }
             None => {
                 let mut report = Report::new(part.vhost.clone());
@@ -338,7 +339,7 @@ async fn left(
 ) -> Result<Vec<String>, Failure> {
     // Migrations that were rolled back are not rolled back again.
     let options = Options { abort: BTreeSet::new(), ..intent.seen.options.clone() };
-    let after = planning::plan(access, &intent.wanted, &options, progress).await.map_err(|failure| {
+    let after = planning::plan(access, &intent.desired, &options, progress).await.map_err(|failure| {
         failure.exit(Exit::Partial).because("every step was done, but the result could not be verified")
     })?;
     let waiting: Vec<(&VhostName, &Address)> = reports

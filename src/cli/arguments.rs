@@ -11,7 +11,7 @@ use super::offline_arguments::{
 use super::printing_arguments::{PrintingArguments, Show, ShowArguments};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use super::value_parsers::{PruneKinds, Recreate, duration, glob, positive, variable};
-use crate::broker::mover::AmqpUrl;
+use crate::broker::transport::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};
 use crate::plan::Allowances;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
@@ -221,8 +221,8 @@ pub(super) struct ConnectionArguments {
     #[arg(long, value_name = "URL", env = "TOPO_AMQP_URL", hide_env_values = true, value_parser = AmqpUrl::parse)]
     pub(super) amqp_url: Option<AmqpUrl>,
     /// Transport for the messages of a migration: topo over AMQP, or a shovel on the broker
-    #[arg(long, value_enum, default_value_t, env = "TOPO_MOVER")]
-    pub(super) mover: MoverKind,
+    #[arg(long, alias = "mover", value_enum, default_value_t, env = "TOPO_TRANSPORT")]
+    pub(super) transport: TransportKind,
     /// Timeout of a request; transient failures are tried five times
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = positive, env = "TOPO_TIMEOUT")]
     pub(super) timeout: Duration,
@@ -346,7 +346,7 @@ pub(super) struct ValidateArguments {
 
 /// The transport of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum MoverKind {
+pub(super) enum TransportKind {
     /// AMQP; a shovel if AMQP is not available or cannot carry a message
     #[default]
     Auto,
@@ -356,7 +356,7 @@ pub(super) enum MoverKind {
     Shovel,
 }
 
-impl MoverKind {
+impl TransportKind {
     /// The value as typed on the command line.
     pub(super) fn as_str(self) -> &'static str {
         match self {

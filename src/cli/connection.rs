@@ -1,6 +1,6 @@
 //! Determines the broker's address and credentials: from flags, then the environment, then `~/.rabbitmqadmin.conf`.
 
-use super::arguments::{ConnectionArguments, MoverKind};
+use super::arguments::{ConnectionArguments, TransportKind};
 use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
@@ -46,8 +46,8 @@ pub(super) fn flags(arguments: &ConnectionArguments) -> String {
     if arguments.insecure {
         line.push_str(" --insecure");
     }
-    if arguments.mover != MoverKind::Auto {
-        line.push_str(&format!(" --mover {}", arguments.mover.as_str()));
+    if arguments.transport != TransportKind::Auto {
+        line.push_str(&format!(" --transport {}", arguments.transport.as_str()));
     }
     // A URL with a password is not repeated; it comes from the environment.
     if let Some(url) = arguments.amqp_url.as_ref().filter(|url| url.password.is_none()) {

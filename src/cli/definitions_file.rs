@@ -38,10 +38,10 @@ pub(super) fn text(path: &Path) -> Result<String, Failure> {
 /// The failure for a file that is not a usable definitions file.
 pub(super) fn failure(path: &Path, text: &str, error: &DefinitionsError) -> Failure {
     let failure = Failure::spec(unusable(path));
-    let wanted = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
+    let desired = "use a file that `rabbitmqctl export_definitions FILE` wrote, or a response of GET /api/definitions";
     match error {
-        DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(wanted),
-        DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(wanted),
+        DefinitionsError::Shape(_) if is_spec(text) => failure.because("it is a spec").hint(desired),
+        DefinitionsError::Shape(_) | DefinitionsError::Nothing => failure.because(error.to_string()).hint(desired),
         DefinitionsError::Entry(_) | DefinitionsError::TooOld { .. } => failure.because(error.to_string()),
     }
 }

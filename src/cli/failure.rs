@@ -116,7 +116,7 @@ fn hints(error: &BrokerError) -> Vec<String> {
         }
         BrokerError::AnotherBroker { .. } => {
             "set the AMQP address of the same broker with --amqp-url (a tunnel to the management port alone is not \
-             enough), or let the broker move the messages: --mover shovel"
+             enough), or let the broker move the messages: --transport shovel"
         }
         BrokerError::LockLost { .. } => "another apply may be running; wait until it ends, then run again",
         _ => return Vec::new(),

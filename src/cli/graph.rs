@@ -8,7 +8,7 @@ use super::{input, output, suggest};
 use crate::graph::{Focus, Graph, Options, of_plan, of_spec};
 use crate::model::count::number;
 use crate::model::{BrokerVersion, ObjectId};
-use crate::plan::{Plan, PlannedChange, Wanted};
+use crate::plan::{Desired, Plan, PlannedChange};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::graph::{dot, json, mermaid, svg};
 use std::collections::BTreeSet;
@@ -114,10 +114,10 @@ fn of_specs(arguments: &GraphArguments, options: &Options) -> Result<Graph, Fail
     let version = arguments.broker_version.unwrap_or(BrokerVersion::NEWEST_KNOWN);
     let mut loaded = input::load_for(&arguments.spec, "topo graph", FindingsFormat::Text, version)?;
     let profile = BrokerProfile::of(version);
-    let wanted = loaded.take_wanted();
-    let vhosts = wanted.iter().filter_map(|wanted| of_spec(wanted, &profile, options)).collect();
+    let desired = loaded.take_desired();
+    let vhosts = desired.iter().filter_map(|desired| of_spec(desired, &profile, options)).collect();
     let picture = Graph { vhosts, is_plan: false };
-    found(picture, options, "the spec declares", wanted.iter().flat_map(nameable))
+    found(picture, options, "the spec declares", desired.iter().flat_map(nameable))
 }
 
 fn plan_of(path: &Path, arguments: &GraphArguments) -> Result<Plan, Failure> {
@@ -139,7 +139,8 @@ fn of_saved(plan: &Plan, options: &Options) -> Result<Graph, Failure> {
     let vhosts = plan.vhosts.iter().filter_map(|part| of_plan(part, &profile, options)).collect();
     let picture = Graph { vhosts, is_plan: true };
     let changed = plan.vhosts.iter().flat_map(|part| &part.changes).filter(|change| change.retires.is_none());
-    let known = plan.vhosts.iter().flat_map(|part| nameable(&part.wanted)).chain(changed.filter_map(PlannedChange::id));
+    let known =
+        plan.vhosts.iter().flat_map(|part| nameable(&part.desired)).chain(changed.filter_map(PlannedChange::id));
     let picture = found(picture, options, "the plan contains", known)?;
     match plan.vhosts.iter().flat_map(|part| &part.changes).filter(is_of_policy).count() {
         0 => {}
@@ -157,8 +158,8 @@ fn is_of_policy(change: &&PlannedChange) -> bool {
 }
 
 /// Returns the objects that can be suggested for `--focus`. Objects generated for retries are found by their queue.
-fn nameable(wanted: &Wanted) -> Vec<ObjectId> {
-    let Wanted { topology, scope, .. } = wanted;
+fn nameable(desired: &Desired) -> Vec<ObjectId> {
+    let Desired { topology, scope, .. } = desired;
     let made: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
     let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);

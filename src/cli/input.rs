@@ -10,7 +10,7 @@ use crate::lint::PartialSpec;
 use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
-use crate::plan::{Plan, Source, Wanted};
+use crate::plan::{Desired, Plan, Source};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
@@ -116,8 +116,8 @@ impl Loaded {
 
     /// Takes the desired topologies, in the same order, and drops the parsed specs: they can be large, and a plan does not
     /// need them.
-    pub(super) fn take_wanted(&mut self) -> Vec<Wanted> {
-        std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| wanted_by(expansion)).collect()
+    pub(super) fn take_desired(&mut self) -> Vec<Desired> {
+        std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| desired_by(expansion)).collect()
     }
 }
 
@@ -199,7 +199,7 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Converts an expanded spec to the input of a plan.
-fn wanted_by(expansion: Expansion) -> Wanted {
+fn desired_by(expansion: Expansion) -> Desired {
     let has_exchange: BTreeSet<QueueName> = expansion
         .origins
         .values()
@@ -230,5 +230,5 @@ fn wanted_by(expansion: Expansion) -> Wanted {
         let source = source(&id, origin);
         (id, source)
     });
-    Wanted { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
+    Desired { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
 }

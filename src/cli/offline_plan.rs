@@ -7,7 +7,7 @@ use super::planning::{self, Planned};
 use super::{definitions_file, findings};
 use crate::broker::{Snapshot, definitions};
 use crate::model::BrokerVersion;
-use crate::plan::{Activity, Options, Target, Wanted, seal};
+use crate::plan::{Activity, Desired, Options, Target, seal};
 use crate::rabbitmq::BrokerProfile;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,10 +39,10 @@ pub(super) fn plan(
     let levels = findings::levels(lint);
     let found = findings::of(&loaded, snapshots.iter().map(|snapshot| &snapshot.profile), &levels);
     let found = found.amid(&loaded, &snapshots, (&levels, &options.prune));
-    let wanted: Vec<Arc<Wanted>> = loaded.take_wanted().into_iter().map(Arc::new).collect();
-    let parts = snapshots.iter().zip(&wanted);
-    let parts = parts.map(|(snapshot, wanted)| planning::one(snapshot, wanted, &unknown_activity, options)).collect();
+    let desired: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
+    let parts = snapshots.iter().zip(&desired);
+    let parts = parts.map(|(snapshot, desired)| planning::one(snapshot, desired, &unknown_activity, options)).collect();
     let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
-    Ok(Planned { loaded, plan: seal(target, options.clone(), parts), wanted, found })
+    Ok(Planned { loaded, plan: seal(target, options.clone(), parts), desired, found })
 }

@@ -15,7 +15,7 @@ use super::value_parsers::Recreate;
 use crate::broker::Snapshot;
 use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
 use crate::plan::{
-    Activity, Allowance, Allowances, Blockers, Options, Plan, PlanContext, Target, VhostPlan, Wanted,
+    Activity, Allowance, Allowances, Blockers, Desired, Options, Plan, PlanContext, Target, VhostPlan,
     allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity,
     plan_vhost, seal,
 };
@@ -83,7 +83,7 @@ pub(super) fn flags(arguments: &PlanningArguments) -> String {
 pub(super) struct Planned {
     pub(super) loaded: Loaded,
     pub(super) plan: Plan,
-    pub(super) wanted: Vec<Arc<Wanted>>,
+    pub(super) desired: Vec<Arc<Desired>>,
     pub(super) found: Found,
 }
 
@@ -96,25 +96,25 @@ pub(super) async fn read(
     progress: &Progress,
 ) -> Result<Planned, Failure> {
     let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
-    let Reading { loaded, wanted, found, snapshots } =
+    let Reading { loaded, desired, found, snapshots } =
         super::reading::read(&access.broker, sources, findings::levels(lint), options.prune.clone()).await?;
-    let plan = of(access, &snapshots, &wanted, options).await?;
+    let plan = of(access, &snapshots, &desired, options).await?;
     drop(reading);
-    Ok(Planned { loaded, plan, wanted, found })
+    Ok(Planned { loaded, plan, desired, found })
 }
 
 /// Reads the vhosts, and plans the changes to known desired topologies.
 pub(super) async fn plan(
     access: &Access,
-    wanted: &[Arc<Wanted>],
+    desired: &[Arc<Desired>],
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
-    let vhosts: Vec<VhostName> = wanted.iter().map(|wanted| wanted.topology.vhost.clone()).collect();
+    let vhosts: Vec<VhostName> = desired.iter().map(|desired| desired.topology.vhost.clone()).collect();
     let broker = &access.broker;
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
     let snapshots = broker.read(&vhosts).await?;
-    let plan = of(access, &snapshots, wanted, options).await;
+    let plan = of(access, &snapshots, desired, options).await;
     drop(reading);
     plan
 }
@@ -123,17 +123,17 @@ pub(super) async fn plan(
 async fn of(
     access: &Access,
     snapshots: &[Snapshot],
-    wanted: &[Arc<Wanted>],
+    desired: &[Arc<Desired>],
     options: &Options,
 ) -> Result<Plan, Failure> {
     let broker = &access.broker;
-    let part = async |(snapshot, wanted): (&Snapshot, &Arc<Wanted>)| {
+    let part = async |(snapshot, desired): (&Snapshot, &Arc<Desired>)| {
         // Counts are read only if the plan may lose or disturb something.
-        let mut activity = if needs_activity(&snapshot.topology, wanted, &snapshot.profile, options) {
-            let vhost = &wanted.topology.vhost;
+        let mut activity = if needs_activity(&snapshot.topology, desired, &snapshot.profile, options) {
+            let vhost = &desired.topology.vhost;
             let mut activity = broker.activity(vhost).await?;
-            if moves_messages(&snapshot.topology, wanted, &snapshot.profile, options) {
-                activity.movers = access.movers(vhost, snapshot.profile.version).await;
+            if moves_messages(&snapshot.topology, desired, &snapshot.profile, options) {
+                activity.transports = access.transports(vhost, snapshot.profile.version).await;
                 activity.queue_limit = broker.queue_limit(vhost).await?;
                 activity.out_of_reach = access.out_of_reach(&snapshot.topology, snapshot.profile.version).await?;
             }
@@ -142,23 +142,23 @@ async fn of(
             Activity::default()
         };
         activity.applying = super::locking::applying(&snapshot.topology);
-        let mut part = one(snapshot, wanted, &activity, options);
+        let mut part = one(snapshot, desired, &activity, options);
         if deletes_queues(&part) {
-            activity.shovels = broker.shovels(&wanted.topology.vhost).await?;
-            part = one(snapshot, wanted, &activity, options);
+            activity.shovels = broker.shovels(&desired.topology.vhost).await?;
+            part = one(snapshot, desired, &activity, options);
         }
         if deletes_exchanges(&part, &snapshot.topology) {
-            let (vhost, version) = (&wanted.topology.vhost, snapshot.profile.version);
+            let (vhost, version) = (&desired.topology.vhost, snapshot.profile.version);
             activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
-            part = one(snapshot, wanted, &activity, options);
+            part = one(snapshot, desired, &activity, options);
         }
         let late = counted_late(&part, &snapshot.topology, &activity);
         if access.ask(&snapshot.topology, &late, &mut activity).await {
-            part = one(snapshot, wanted, &activity, options);
+            part = one(snapshot, desired, &activity, options);
         }
         Ok::<_, Failure>(part)
     };
-    let parts = stream::iter(snapshots.iter().zip(wanted).map(part));
+    let parts = stream::iter(snapshots.iter().zip(desired).map(part));
     let parts: Vec<VhostPlan> = parts.buffered(VHOSTS_AT_ONCE).try_collect().await?;
     let target = snapshots.first().map_or_else(
         || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
@@ -180,14 +180,14 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
     }
     let mut addresses: BTreeSet<Address> = BTreeSet::new();
     for part in &plan.vhosts {
-        let topology = &part.wanted.topology;
+        let topology = &part.desired.topology;
         let address = |id: ObjectId| Address::of(&topology.vhost, &id);
         addresses.insert(address(ObjectId::Vhost));
         addresses.extend(topology.exchanges.keys().map(|name| address(ObjectId::Exchange(name.clone()))));
         addresses.extend(topology.queues.keys().map(|name| address(ObjectId::Queue(name.clone()))));
         addresses.extend(topology.policies.keys().map(|name| address(ObjectId::Policy(name.clone()))));
         addresses.extend(topology.bindings.iter().map(|binding| address(ObjectId::Binding(binding.clone()))));
-        addresses.extend(part.wanted.scope.removed.iter().map(|id| address(id.clone())));
+        addresses.extend(part.desired.scope.removed.iter().map(|id| address(id.clone())));
         addresses.extend(part.changes.iter().map(|change| change.address.clone()));
         addresses.extend(part.unmanaged.iter().map(|unmanaged| unmanaged.address.clone()));
     }
@@ -207,10 +207,10 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Plans one vhost that is already read.
-pub(super) fn one(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> VhostPlan {
+pub(super) fn one(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, options: &Options) -> VhostPlan {
     let context = PlanContext {
         current: &snapshot.topology,
-        wanted,
+        desired,
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,

@@ -7,7 +7,7 @@ use super::sources::Sources;
 use crate::broker::{Broker, Snapshot, Survey};
 use crate::lint::Levels;
 use crate::model::{BrokerVersion, ObjectKind, VhostName};
-use crate::plan::Wanted;
+use crate::plan::Desired;
 use crate::rabbitmq::BrokerProfile;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use tokio::try_join;
 pub(super) struct Reading {
     pub(super) loaded: Loaded,
     /// The desired topologies for this broker.
-    pub(super) wanted: Vec<Arc<Wanted>>,
+    pub(super) desired: Vec<Arc<Desired>>,
     /// The lint findings for this broker.
     pub(super) found: Found,
     pub(super) snapshots: Vec<Snapshot>,
@@ -73,8 +73,8 @@ pub(super) async fn read(
     let snapshots = listed.snapshots(survey)?;
     let join = move || {
         let found = found.amid(&loaded, &snapshots, (&levels, &prune));
-        let wanted = loaded.take_wanted().into_iter().map(Arc::new).collect();
-        Ok(Reading { loaded, wanted, found, snapshots })
+        let desired = loaded.take_desired().into_iter().map(Arc::new).collect();
+        Ok(Reading { loaded, desired, found, snapshots })
     };
     beside(join).await
 }

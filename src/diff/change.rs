@@ -8,9 +8,9 @@ use std::fmt;
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Wanted, and not there.
+    /// Desired, and not there.
     Create(Object),
-    /// There, and not as wanted.
+    /// There, and not as desired.
     Alter {
         /// As it is.
         before: Object,
@@ -19,16 +19,16 @@ pub enum Change {
         /// Where they differ; never empty.
         fields: Vec<FieldChange>,
     },
-    /// There, and not wanted.
+    /// There, and not desired.
     Delete {
         /// As it is.
         object: Object,
-        /// Who says that it is not wanted.
+        /// Who says that it is not desired.
         reason: DeleteReason,
     },
 }
 
-/// Why something live is not wanted.
+/// Why something live is not desired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeleteReason {
@@ -36,7 +36,7 @@ pub enum DeleteReason {
     Removed,
     /// It is inside `owns` and the spec does not declare it: deleted only with `--prune`.
     Unmanaged,
-    /// It was generated for retries that are no longer wanted so: deleted when nothing is in it any more.
+    /// It was generated for retries that are no longer desired so: deleted when nothing is in it any more.
     Retired,
 }
 
@@ -47,7 +47,7 @@ pub struct FieldChange {
     pub field: Field,
     /// Its live value.
     pub before: Option<ArgumentValue>,
-    /// Its wanted value.
+    /// Its desired value.
     pub after: Option<ArgumentValue>,
 }
 

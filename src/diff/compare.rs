@@ -5,16 +5,16 @@ use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, Object, ObjectId, Policy, Queue, Scope, Topology, Vhost,
 };
 
-/// What differs between a live vhost and a wanted one.
+/// What differs between a live vhost and a desired one.
 ///
 /// Declared objects are created or altered. Of the live ones that nobody declared, those come back as deletions that
 /// the spec removes or owns; everything else is not this spec's. Sorted by kind, then name.
 pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change> {
     let mut changes = Vec::new();
-    let wanted = desired.settings.clone().unwrap_or_default();
+    let settings = desired.settings.clone().unwrap_or_default();
     match &current.settings {
-        None => changes.push(Change::Create(Object::Vhost(wanted))),
-        Some(live) => changes.extend(create_or_alter(Some(live), &wanted, |it| Object::Vhost(it.clone()))),
+        None => changes.push(Change::Create(Object::Vhost(settings))),
+        Some(live) => changes.extend(create_or_alter(Some(live), &settings, |it| Object::Vhost(it.clone()))),
     }
     for (name, exchange) in &desired.exchanges {
         let object = |it: &Exchange| Object::Exchange(name.clone(), it.clone());
@@ -46,19 +46,19 @@ pub fn diff(current: &Topology, desired: &Topology, scope: &Scope) -> Vec<Change
 }
 
 /// Nothing is copied of what is as it shall be, which is most of a large vhost.
-fn create_or_alter<T: PartialEq>(live: Option<&T>, wanted: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
+fn create_or_alter<T: PartialEq>(live: Option<&T>, desired: &T, object: impl Fn(&T) -> Object) -> Option<Change> {
     match live {
-        None => Some(Change::Create(object(wanted))),
-        Some(live) if live == wanted => None,
+        None => Some(Change::Create(object(desired))),
+        Some(live) if live == desired => None,
         Some(live) => {
-            let (before, after) = (object(live), object(wanted));
+            let (before, after) = (object(live), object(desired));
             let fields = fields(&before, &after);
             (!fields.is_empty()).then_some(Change::Alter { before, after, fields })
         }
     }
 }
 
-/// Live objects that are not wanted. A name that `ignore` matches is not there at all.
+/// Live objects that are not desired. A name that `ignore` matches is not there at all.
 fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, scope: &Scope) {
     let reason = |id: &ObjectId, name: &str, declared: bool| {
         if declared || scope.ignores(name) || scope.external.contains(id) {
@@ -95,7 +95,7 @@ fn deletions(changes: &mut Vec<Change>, current: &Topology, desired: &Topology, 
     }
 }
 
-/// Why a live binding that is not declared is not wanted, if it is not: it is owned through its destination, which must
+/// Why a live binding that is not declared is not desired, if it is not: it is owned through its destination, which must
 /// be declared here and inside `owns`, from a source that is not somebody else's.
 pub fn binding_reason(binding: &Binding, desired: &Topology, scope: &Scope) -> Option<DeleteReason> {
     if scope.ignores(binding.source.as_str()) || scope.ignores(binding.destination.name()) {

@@ -7,7 +7,7 @@ use super::yaml::Text;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
-use crate::plan::{Activity, Options, PlanContext, PlannedChange, VhostPlan, Wanted, plan_vhost};
+use crate::plan::{Activity, Desired, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost};
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,11 +69,12 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
         set_by: by_address.get(&block.address).map_or_else(Vec::new, |id| says(id)),
         why: block.text.clone(),
     }));
-    let unsaid = ids(kept).into_iter().filter(|id| plan.wanted.topology.object(id).is_none());
+    let unsaid = ids(kept).into_iter().filter(|id| plan.desired.topology.object(id).is_none());
     wrongs.extend(unsaid.map(|id| Wrong { set_by: says(&id), why: format!("{id} would be missing") }));
-    let live_and_wanted =
-        plan.wanted.topology.queues.iter().filter_map(|(name, wanted)| Some((name, wanted, kept.queues.get(name)?)));
-    let in_part = live_and_wanted.filter(|(name, wanted, live)| !is_said(wanted, live) && !recognized.is_tier(name));
+    let current_and_desired =
+        plan.desired.topology.queues.iter().filter_map(|(name, desired)| Some((name, desired, kept.queues.get(name)?)));
+    let in_part =
+        current_and_desired.filter(|(name, desired, live)| !is_said(desired, live) && !recognized.is_tier(name));
     wrongs.extend(in_part.map(|(name, ..)| {
         let id = ObjectId::Queue(name.clone());
         Wrong { set_by: says(&id), why: format!("{id} would get other arguments") }
@@ -87,18 +88,18 @@ pub(super) fn unfinished(read: &Read, live: &Live<'_>) -> Vec<String> {
 }
 
 /// Whether nothing differs but a type that is not said, and classic.
-fn is_said(wanted: &Queue, live: &Queue) -> bool {
+fn is_said(desired: &Queue, live: &Queue) -> bool {
     let mut live = live.clone();
     live.arguments.entry("x-queue-type".to_owned()).or_insert_with(|| "classic".into());
-    live == *wanted
+    live == *desired
 }
 
 fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
     let Expansion { topology, scope, .. } = &read.expansion;
-    let wanted = Arc::new(Wanted { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
+    let desired = Arc::new(Desired { topology: topology.clone(), scope: scope.clone(), sources: Vec::new() });
     let context = PlanContext {
         current: live.topology,
-        wanted: &wanted,
+        desired: &desired,
         // What is in the queues is no matter where nothing changes.
         activity: &Activity::default(),
         properties_keys: live.properties_keys,

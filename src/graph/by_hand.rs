@@ -4,7 +4,7 @@
 use super::raw::{Link, Raw};
 use super::{ArrowKind, Mark, fold};
 use crate::model::{ObjectId, PolicyName, Queue, QueueName};
-use crate::plan::Wanted;
+use crate::plan::Desired;
 use crate::rabbitmq::routing::{Keys, Message, Reason};
 use crate::rabbitmq::{BrokerProfile, Governed, Routing, effective};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,11 +24,11 @@ pub(super) fn tell_apart(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTree
 
 /// The queues whose dead letters are not over: those in which messages wait and go back to where they were rejected, and
 /// those that reject to nowhere else.
-pub(super) fn queues(wanted: &Wanted, profile: &BrokerProfile) -> BTreeSet<ObjectId> {
-    let topology = &wanted.topology;
+pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<ObjectId> {
+    let topology = &desired.topology;
     let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
-    let routing = Routing::new(topology, &no_operator, &wanted.scope.external, profile);
-    let made = fold::members(wanted);
+    let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile);
+    let made = fold::members(desired);
     let age = |name: &QueueName, queue: &Queue| {
         let governing = routing.policies().governing(name.as_str(), Governed::from(queue)).likely();
         let holds = effective(queue, governing, None, profile);

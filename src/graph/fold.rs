@@ -5,36 +5,36 @@ use super::{ArrowKind, Mark, Retries, Tier};
 use crate::model::naming::TierName;
 use crate::model::units::duration;
 use crate::model::{ObjectId, QueueName, Strategy};
-use crate::plan::{PlannedChange, Wanted};
+use crate::plan::{Desired, PlannedChange};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which object is part of which.
 pub(super) type Folds = BTreeMap<ObjectId, ObjectId>;
 
 /// The queue for whose retries each object is made.
-pub(super) fn members(wanted: &Wanted) -> BTreeMap<&ObjectId, &QueueName> {
-    wanted.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
+pub(super) fn members(desired: &Desired) -> BTreeMap<&ObjectId, &QueueName> {
+    desired.scope.families.iter().flat_map(|family| family.members.iter().map(|id| (id, &family.queue))).collect()
 }
 
 /// What is folded, and into what.
-pub(super) fn folds(raw: &Raw, wanted: &Wanted, changes: &[PlannedChange]) -> Folds {
-    let made = members(wanted).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
+pub(super) fn folds(raw: &Raw, desired: &Desired, changes: &[PlannedChange]) -> Folds {
+    let made = members(desired).into_iter().map(|(id, queue)| (id.clone(), queue.clone()));
     let retired = changes.iter().filter_map(|change| Some((change.id()?, change.retires.clone()?)));
     let mut folds: Folds = made.chain(retired).map(|(id, queue)| (id, ObjectId::Queue(queue))).collect();
     // Where the queue itself is gone, what is left of its retries is drawn as what it is.
     folds.retain(|id, queue| raw.nodes.contains_key(queue) && !matches!(id, ObjectId::Binding(_)));
-    folds.extend(dead_letter_exchanges(raw, wanted));
+    folds.extend(dead_letter_exchanges(raw, desired));
     folds
 }
 
 /// The exchanges that lead to one dead-letter queue and nowhere else. Not where something happens to one and not to the
 /// other: that must be seen. But what a policy changes about the queue is seen at the queue.
-fn dead_letter_exchanges<'a>(raw: &'a Raw, wanted: &'a Wanted) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
+fn dead_letter_exchanges<'a>(raw: &'a Raw, desired: &'a Desired) -> impl Iterator<Item = (ObjectId, ObjectId)> + 'a {
     let mut onward: BTreeMap<&ObjectId, Vec<&Link>> = BTreeMap::new();
     for link in &raw.links {
         onward.entry(&link.from).or_default().push(link);
     }
-    wanted.sources.iter().filter_map(move |(id, source)| {
+    desired.sources.iter().filter_map(move |(id, source)| {
         let queue = ObjectId::Queue(source.part_of.clone()?);
         let (exchange, behind) = (raw.nodes.get(id)?, raw.nodes.get(&queue)?);
         let mark = behind.mark.filter(|mark| *mark != Mark::Changed);
@@ -47,17 +47,17 @@ fn dead_letter_exchanges<'a>(raw: &'a Raw, wanted: &'a Wanted) -> impl Iterator<
 }
 
 /// The picture in which nothing that is folded stands alone.
-pub(super) fn folded(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange]) -> Raw {
+pub(super) fn folded(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> Raw {
     let of = |id: &ObjectId| folds.get(id).unwrap_or(id).clone();
     let mut nodes = raw.nodes.clone();
     nodes.retain(|id, _| !folds.contains_key(id));
-    for (queue, retries) in retries(raw, folds, wanted, changes) {
+    for (queue, retries) in retries(raw, folds, desired, changes) {
         if let Some(node) = nodes.get_mut(&queue) {
             node.retries = Some(retries);
         }
     }
-    let made = members(wanted);
-    let said: BTreeSet<&ObjectId> = wanted.sources.iter().map(|(id, _)| id).collect();
+    let made = members(desired);
+    let said: BTreeSet<&ObjectId> = desired.sources.iter().map(|(id, _)| id).collect();
     // Of a dead-letter queue whose own dead letters go to the exchange in front of it: they come back.
     let comes_back = |link: &Link| {
         let is_from_queue = link.kind == ArrowKind::DeadLetter && !folds.contains_key(&link.from);
@@ -75,7 +75,7 @@ pub(super) fn folded(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[Plann
 }
 
 /// The tiers of each queue that has any, or had.
-fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange]) -> BTreeMap<ObjectId, Retries> {
+fn retries(raw: &Raw, folds: &Folds, desired: &Desired, changes: &[PlannedChange]) -> BTreeMap<ObjectId, Retries> {
     let mut tiers: BTreeMap<ObjectId, BTreeMap<(u32, u32, i64), Tier>> = BTreeMap::new();
     let mut marks: BTreeMap<ObjectId, Vec<Option<Mark>>> = BTreeMap::new();
     for (id, queue) in folds {
@@ -96,14 +96,14 @@ fn retries(raw: &Raw, folds: &Folds, wanted: &Wanted, changes: &[PlannedChange])
         // A binding of the family that goes or comes is a change of it.
         let id = change.id();
         let family =
-            wanted.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
+            desired.scope.families.iter().find(|family| id.as_ref().is_some_and(|id| family.members.contains(id)));
         let queue = family.map(|family| &family.queue).or(change.retires.as_ref());
         if let (Some(ObjectId::Binding(_)), Some(queue)) = (&id, queue) {
             marks.entry(ObjectId::Queue(queue.clone())).or_default().push(Some(Mark::of(change.kind)));
         }
     }
     let strategies: BTreeMap<&QueueName, Strategy> =
-        wanted.scope.families.iter().map(|family| (&family.queue, family.strategy)).collect();
+        desired.scope.families.iter().map(|family| (&family.queue, family.strategy)).collect();
     let said = |queue: &ObjectId| match queue {
         ObjectId::Queue(name) => match strategies.get(name) {
             Some(Strategy::Republish) => "republished",

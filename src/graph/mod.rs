@@ -20,7 +20,7 @@ pub use focus::Focus;
 pub use parts::{Arrow, ArrowKind, DeadLetters, Graph, Kind, Label, Mark, Node, Retries, Tier, VhostGraph};
 
 use crate::model::ObjectId;
-use crate::plan::{ChangeKind, VhostPlan, Wanted};
+use crate::plan::{ChangeKind, Desired, VhostPlan};
 use crate::rabbitmq::BrokerProfile;
 use raw::Raw;
 use std::collections::BTreeSet;
@@ -35,27 +35,27 @@ pub struct Options {
 }
 
 /// The picture of what a spec stands for; `None` where there is a focus, and what it names is not here.
-pub fn of_spec(wanted: &Wanted, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
-    let mut raw = Raw::of(wanted, profile);
-    by_hand::tell_apart(&mut raw, &by_hand::queues(wanted, profile), &BTreeSet::new());
-    drawn(raw, wanted, &[], options)
+pub fn of_spec(desired: &Desired, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
+    let mut raw = Raw::of(desired, profile);
+    by_hand::tell_apart(&mut raw, &by_hand::queues(desired, profile), &BTreeSet::new());
+    drawn(raw, desired, &[], options)
 }
 
 /// The picture of what a plan does: what it makes and deletes is in it, each marked.
 pub fn of_plan(plan: &VhostPlan, profile: &BrokerProfile, options: &Options) -> Option<VhostGraph> {
-    let before = Wanted { topology: original_topology::topology(plan), ..(*plan.wanted).clone() };
+    let before = Desired { topology: original_topology::topology(plan), ..(*plan.desired).clone() };
     let mut raw =
-        Raw::changed(&Raw::before(&before, &plan.wanted, profile), Raw::of(&plan.wanted, profile), &plan.changes);
-    by_hand::tell_apart(&mut raw, &by_hand::queues(&plan.wanted, profile), &by_hand::queues(&before, profile));
-    let mut picture = drawn(raw, &plan.wanted, &plan.changes, options)?;
+        Raw::changed(&Raw::before(&before, &plan.desired, profile), Raw::of(&plan.desired, profile), &plan.changes);
+    by_hand::tell_apart(&mut raw, &by_hand::queues(&plan.desired, profile), &by_hand::queues(&before, profile));
+    let mut picture = drawn(raw, &plan.desired, &plan.changes, options)?;
     let of_vhost = plan.changes.iter().find(|change| change.id() == Some(ObjectId::Vhost));
     picture.mark = of_vhost.map(|change| Mark::of(change.kind));
     Some(picture)
 }
 
-fn drawn(raw: Raw, wanted: &Wanted, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
-    let folds = fold::folds(&raw, wanted, changes);
-    let folded = fold::folded(&raw, &folds, wanted, changes);
+fn drawn(raw: Raw, desired: &Desired, changes: &[crate::plan::PlannedChange], options: &Options) -> Option<VhostGraph> {
+    let folds = fold::folds(&raw, desired, changes);
+    let folded = fold::folded(&raw, &folds, desired, changes);
     let near = match &options.focus {
         Some(focus) => Some(focus::near(&folded, &folds, focus)?),
         None => None,
@@ -64,7 +64,7 @@ fn drawn(raw: Raw, wanted: &Wanted, changes: &[crate::plan::PlannedChange], opti
     let shown = if options.all { raw } else { folded };
     let shown = shown.only(is_near);
     let shown = copies::apart(if options.all { shown } else { alike::stacked(shown) });
-    Some(shown.picture(wanted.topology.vhost.clone()))
+    Some(shown.picture(desired.topology.vhost.clone()))
 }
 
 impl Mark {

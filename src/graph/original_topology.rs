@@ -4,9 +4,9 @@
 use crate::model::{Object, ObjectId, Topology};
 use crate::plan::VhostPlan;
 
-/// The wanted topology with every change of the plan taken back.
+/// The desired topology with every change of the plan taken back.
 pub(super) fn topology(plan: &VhostPlan) -> Topology {
-    let mut topology = plan.wanted.topology.clone();
+    let mut topology = plan.desired.topology.clone();
     for change in &plan.changes {
         if let Some(id) = change.after.as_ref().map(Object::id) {
             remove(&mut topology, &id);

@@ -5,7 +5,7 @@ use crate::model::units::duration;
 use crate::model::{
     ArgumentValue, ExchangeName, Family, ObjectId, Queue, QueueName, QueueType, Reach, Strategy, VhostName,
 };
-use crate::plan::{PlannedChange, Source, Wanted};
+use crate::plan::{Desired, PlannedChange, Source};
 use crate::rabbitmq::routing::{Arrivals, Fate};
 use crate::rabbitmq::{BrokerProfile, Governed, Policies, Routing, effective, effective::effective_alternate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,14 +30,14 @@ pub(super) struct Link {
 }
 
 impl Raw {
-    /// Of what is wanted.
-    pub(super) fn of(wanted: &Wanted, profile: &BrokerProfile) -> Self {
-        Self::drawn(Drawing::of(wanted, profile))
+    /// Of what is desired.
+    pub(super) fn of(desired: &Desired, profile: &BrokerProfile) -> Self {
+        Self::drawn(Drawing::of(desired, profile))
     }
 
     /// Of what a plan finds. The plan does not know where the messages of a queue go that it deletes: what the spec does not
     /// declare may take them.
-    pub(super) fn before(before: &Wanted, after: &Wanted, profile: &BrokerProfile) -> Self {
+    pub(super) fn before(before: &Desired, after: &Desired, profile: &BrokerProfile) -> Self {
         let mut drawing = Drawing::of(before, profile);
         drawing.fates.retain(|queue, _| after.topology.queues.contains_key(*queue));
         Self::drawn(drawing)
@@ -131,7 +131,7 @@ impl Raw {
 
 /// A picture while it is made.
 struct Drawing<'a> {
-    wanted: &'a Wanted,
+    desired: &'a Desired,
     profile: &'a BrokerProfile,
     policies: Policies<'a>,
     /// Where the dead-lettered messages of each queue arrive.
@@ -143,17 +143,17 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn of(wanted: &'a Wanted, profile: &'a BrokerProfile) -> Self {
-        let routing = Routing::new(&wanted.topology, [], &wanted.scope.external, profile);
-        let arrivals = Arrivals::new(&routing, &wanted.scope.families);
-        let queues = wanted.topology.queues.keys();
+    fn of(desired: &'a Desired, profile: &'a BrokerProfile) -> Self {
+        let routing = Routing::new(&desired.topology, [], &desired.scope.external, profile);
+        let arrivals = Arrivals::new(&routing, &desired.scope.families);
+        let queues = desired.topology.queues.keys();
         Self {
-            wanted,
+            desired,
             profile,
             fates: queues.filter_map(|name| Some((name, routing.fate(name, &arrivals)?))).collect(),
-            policies: Policies::new(&wanted.topology.policies, profile.version),
-            families: fold::members(wanted),
-            sources: wanted.sources.iter().map(|(id, source)| (id, source)).collect(),
+            policies: Policies::new(&desired.topology.policies, profile.version),
+            families: fold::members(desired),
+            sources: desired.sources.iter().map(|(id, source)| (id, source)).collect(),
             raw: Raw::default(),
         }
     }
@@ -199,7 +199,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn exchanges(&mut self) {
-        let topology = &self.wanted.topology;
+        let topology = &self.desired.topology;
         for (name, exchange) in &topology.exchanges {
             let id = ObjectId::Exchange(name.clone());
             let governing = self.policies.governing(name.as_str(), Governed::Exchange).likely();
@@ -219,8 +219,8 @@ impl<'a> Drawing<'a> {
 
     fn queues(&mut self) {
         let families: BTreeMap<&QueueName, &Family> =
-            self.wanted.scope.families.iter().map(|family| (&family.queue, family)).collect();
-        for (name, queue) in &self.wanted.topology.queues {
+            self.desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
+        for (name, queue) in &self.desired.topology.queues {
             let id = ObjectId::Queue(name.clone());
             let governing = self.policies.governing(name.as_str(), Governed::from(queue)).likely();
             let holds = effective(queue, governing, None, self.profile);
@@ -261,8 +261,8 @@ impl<'a> Drawing<'a> {
     }
 
     fn bindings(&mut self) {
-        for binding in &self.wanted.topology.bindings {
-            let kind = self.wanted.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
+        for binding in &self.desired.topology.bindings {
+            let kind = self.desired.topology.exchanges.get(&binding.source).map(|exchange| exchange.kind.as_str());
             let label = label::of_binding(binding, kind.or(predeclared(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
             self.link(&source, &binding.destination.id(), ArrowKind::Binding, label);
@@ -273,7 +273,7 @@ impl<'a> Drawing<'a> {
     fn foreign(&mut self) {
         let ends: BTreeSet<ObjectId> =
             self.raw.links.iter().flat_map(|link| [link.from.clone(), link.to.clone()]).collect();
-        let external = &self.wanted.scope.external;
+        let external = &self.desired.scope.external;
         for id in external.iter().cloned().chain(ends) {
             if self.raw.nodes.contains_key(&id) {
                 continue;

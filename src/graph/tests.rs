@@ -22,7 +22,7 @@ fn drawn(yaml: &str, options: &Options) -> Option<VhostGraph> {
         (id, Source { file, line, column, places, part_of })
     };
     let sources = expansion.origins.into_iter().map(source).collect();
-    of_spec(&Wanted { topology: expansion.topology, scope: expansion.scope, sources }, &profile, options)
+    of_spec(&Desired { topology: expansion.topology, scope: expansion.scope, sources }, &profile, options)
 }
 
 fn picture(yaml: &str) -> VhostGraph {

@@ -24,8 +24,8 @@ const RETURN_SUFFIX: &str = ".return";
 const GENERATION: char = '~';
 /// What stands before a queue's name in that of the shovel which moves its messages.
 const SHOVEL_PREFIX: &str = "topo.move.";
-/// The consumer tag of topo's own mover, by which it is told from the consumers of applications.
-pub const MOVER_TAG: &str = "topo.move";
+/// The consumer tag of topo's own transport, by which it is told from the consumers of applications.
+pub const TRANSPORT_TAG: &str = "topo.move";
 
 /// The exchange that parts the deaths of a queue on a ladder: those that are tried again, and the final ones. It has the
 /// name of a dead-letter queue's exchange, for it leads to one; no queue is both.
@@ -272,7 +272,7 @@ mod tests {
         let long = shovel(&QueueName::new("q".repeat(250)));
         assert_eq!(long.len(), "topo.move.".len() + 16);
         assert_ne!(long, shovel(&QueueName::new("q".repeat(251))));
-        assert!(is_shovel(&name) && is_shovel(&long) && !is_shovel("topo.mover"));
+        assert!(is_shovel(&name) && is_shovel(&long) && !is_shovel("topo.transport"));
     }
 
     #[test]

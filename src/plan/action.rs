@@ -74,7 +74,7 @@ pub enum Action {
         /// Its name.
         name: PolicyName,
     },
-    /// Moves what a queue holds to a fanout exchange, in order: not one request, but a mover that runs for a while.
+    /// Moves what a queue holds to a fanout exchange, in order: not one request, but a transport that runs for a while.
     MoveMessages {
         /// The queue.
         from: QueueName,
@@ -85,13 +85,13 @@ pub enum Action {
     },
 }
 
-/// How far a queue is emptied by a mover.
+/// How far a queue is emptied by a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
     /// Until it holds nothing, and nothing is under way.
     Empty,
-    /// Until next to nothing is in it; more may come, so the mover goes on. What comes next must follow at once.
+    /// Until next to nothing is in it; more may come, so the transport goes on. What comes next must follow at once.
     NearlyEmpty,
 }
 

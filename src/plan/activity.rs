@@ -12,7 +12,7 @@ pub struct Activity {
     pub queues: BTreeMap<QueueName, QueueActivity>,
     /// What can move messages there; only asked where messages are to be moved.
     #[serde(default)]
-    pub movers: Movers,
+    pub transports: Transports,
     /// How many queues the vhost may have, if there is such a limit; only asked where messages are to be moved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue_limit: Option<u64>,
@@ -78,7 +78,7 @@ pub struct ShovelEnd {
 /// What can move the messages of a vhost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Movers {
+pub enum Transports {
     /// Nobody asked.
     #[default]
     Unknown,

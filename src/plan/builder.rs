@@ -33,7 +33,7 @@ impl PlanBuilder {
     }
 
     /// The bindings that are taken away by themselves, not with the object at one of their ends.
-    pub(super) fn unwanted_bindings(&self) -> BTreeSet<Binding> {
+    pub(super) fn undesired_bindings(&self) -> BTreeSet<Binding> {
         self.changes
             .iter()
             .filter(|change| change.kind == ChangeKind::Delete)

@@ -40,7 +40,7 @@ impl ChangesByKind {
 
     fn put(&mut self, before: Option<&Object>, after: &Object) {
         match after {
-            Object::Vhost(wanted) => {
+            Object::Vhost(desired) => {
                 let live = match before {
                     Some(Object::Vhost(live)) => live.clone(),
                     Some(Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
@@ -49,9 +49,9 @@ impl ChangesByKind {
                 };
                 // A PUT empties what it leaves out (from 3.10) or resets it (the default type, from 4.1.1).
                 self.vhost = Some(Vhost {
-                    description: wanted.description.clone().or(live.description),
+                    description: desired.description.clone().or(live.description),
                     tags: live.tags,
-                    default_queue_type: wanted.default_queue_type.clone().or(live.default_queue_type),
+                    default_queue_type: desired.default_queue_type.clone().or(live.default_queue_type),
                 });
             }
             Object::Exchange(name, exchange) => {

@@ -98,7 +98,7 @@ pub(super) fn alter(
         sentence,
         afterwards: live.and_then(|live| advice::afterwards(context, live, &after)),
         without_type: live.and_then(|live| advice::without_type(context, live, &after)),
-        on_conflict: on_conflict(&context.wanted.scope, options, &id, &address),
+        on_conflict: on_conflict(&context.desired.scope, options, &id, &address),
         resolutions: Vec::new(),
     };
     planned.live = context.live(&id).cloned();

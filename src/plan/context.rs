@@ -1,6 +1,6 @@
 //! All that a plan of one vhost is computed from.
 
-use super::document::{ChangeKind, PlannedChange, Source, Wanted};
+use super::document::{ChangeKind, Desired, PlannedChange, Source};
 use super::{Activity, QueueActivity};
 use crate::model::{Address, Binding, Destination, Object, ObjectId, Policy, PolicyName, Topology};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, binding_refusals};
@@ -13,7 +13,7 @@ pub struct PlanContext<'a> {
     /// What is live; every object, also those that are not to be touched, but predeclared exchanges.
     pub current: &'a Topology,
     /// What the spec wants.
-    pub wanted: &'a Arc<Wanted>,
+    pub desired: &'a Arc<Desired>,
     /// What the live queues were doing.
     pub activity: &'a Activity,
     /// The broker's own keys of each live binding; none for one that they do not delete.
@@ -58,12 +58,12 @@ impl PlanContext<'_> {
         }
     }
 
-    /// What stands against making this binding, between its ends as they are wanted, or else as they are.
+    /// What stands against making this binding, between its ends as they are desired, or else as they are.
     pub(super) fn binding_refusals(&self, binding: &Binding) -> Vec<Refusal> {
-        let wanted = &self.wanted.topology;
-        let source = wanted.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
+        let desired = &self.desired.topology;
+        let source = desired.exchanges.get(&binding.source).or_else(|| self.current.exchanges.get(&binding.source));
         let queue = match &binding.destination {
-            Destination::Queue(name) => wanted.queues.get(name).or_else(|| self.current.queues.get(name)),
+            Destination::Queue(name) => desired.queues.get(name).or_else(|| self.current.queues.get(name)),
             Destination::Exchange(_) => None,
         };
         let ends = Ends { source: source.map(|exchange| exchange.kind.as_str()), queue };
@@ -71,7 +71,7 @@ impl PlanContext<'_> {
     }
 
     fn source(&self, id: &ObjectId) -> Option<Source> {
-        let sources = &self.wanted.sources;
+        let sources = &self.desired.sources;
         sources.binary_search_by(|(known, _)| known.cmp(id)).ok().map(|index| sources[index].1.clone())
     }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The exchanges through which dead letters go: where queues and policies send them, where those send on what they do not
 /// know, and all of a queue's retries.
-pub(super) fn sinks(wanted: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
-    let by_queue = wanted.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
-    let by_policy = wanted.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));
+pub(super) fn sinks(desired: &Topology, families: &[Family]) -> BTreeSet<ExchangeName> {
+    let by_queue = desired.queues.values().filter_map(|queue| queue.arguments.get("x-dead-letter-exchange"));
+    let by_policy = desired.policies.values().filter_map(|policy| policy.definition.get("dead-letter-exchange"));
     let mut open: Vec<ExchangeName> =
         by_queue.chain(by_policy).filter_map(|name| name.as_text()).map(ExchangeName::from).collect();
     open.extend(families.iter().flat_map(|family| &family.members).filter_map(|id| match id {
@@ -16,7 +16,7 @@ pub(super) fn sinks(wanted: &Topology, families: &[Family]) -> BTreeSet<Exchange
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Queue(_) | ObjectId::Binding(_) => None,
     }));
     let mut onward: BTreeMap<&ExchangeName, Vec<&ExchangeName>> = BTreeMap::new();
-    for binding in &wanted.bindings {
+    for binding in &desired.bindings {
         if let Destination::Exchange(name) = &binding.destination {
             onward.entry(&binding.source).or_default().push(name);
         }
@@ -26,7 +26,7 @@ pub(super) fn sinks(wanted: &Topology, families: &[Family]) -> BTreeSet<Exchange
         if sinks.contains(&name) {
             continue;
         }
-        let alternate = wanted.exchanges.get(&name).and_then(Exchange::alternate_exchange);
+        let alternate = desired.exchanges.get(&name).and_then(Exchange::alternate_exchange);
         open.extend(alternate.map(ExchangeName::from));
         open.extend(onward.get(&name).into_iter().flatten().map(|name| (*name).clone()));
         sinks.insert(name);

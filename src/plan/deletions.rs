@@ -91,7 +91,7 @@ fn unbound(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 fn protected(context: &PlanContext<'_>, id: &ObjectId) -> bool {
-    id.name().is_some_and(|name| context.wanted.scope.protects(name))
+    id.name().is_some_and(|name| context.desired.scope.protects(name))
 }
 
 fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address, object: &Object) {
@@ -138,15 +138,15 @@ pub(super) fn last_bindings(builder: &mut PlanBuilder, context: &PlanContext<'_>
     // What retries hand back through is no way to a queue, and what led into a tier is meant to end.
     let retired = builder.changes.iter().filter(|change| change.retires.is_some()).filter_map(PlannedChange::id);
     let retired: BTreeSet<ObjectId> = retired.collect();
-    let mut unwanted = builder.unwanted_bindings();
-    unwanted.retain(|binding| !retired.contains(&ObjectId::Binding(binding.clone())));
+    let mut undesired = builder.undesired_bindings();
+    undesired.retain(|binding| !retired.contains(&ObjectId::Binding(binding.clone())));
     let new = builder.changes.iter().filter_map(|change| match (change.kind, &change.after) {
         (ChangeKind::Create, Some(Object::Binding(binding))) => Some(binding),
         (_, _) => None,
     });
-    let stay = context.current.bindings.difference(&unwanted).chain(new);
+    let stay = context.current.bindings.difference(&undesired).chain(new);
     let bound: BTreeSet<_> = stay.filter_map(queue).collect();
-    let unbound: BTreeSet<_> = unwanted.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
+    let unbound: BTreeSet<_> = undesired.iter().filter_map(queue).filter(|name| !bound.contains(name)).collect();
     for name in unbound {
         let address = context.address(&ObjectId::Queue(name));
         let text = "its last binding is deleted: no messages are routed to it anymore".to_owned();
@@ -174,7 +174,7 @@ pub(super) fn foreign_auto_delete(builder: &mut PlanBuilder, context: &PlanConte
     };
     let mut bound = context.current.bindings.clone();
     let is_auto_delete = |name: &ExchangeName| live.get(name).is_some_and(|exchange| exchange.auto_delete);
-    let desired = &context.wanted.topology;
+    let desired = &context.desired.topology;
     let lost = auto_delete::going(&bound, goes);
     for (name, _) in auto_delete::unbind(&mut bound, lost, is_auto_delete) {
         let bound_anew = desired.bindings.iter().any(|binding| binding.source == name);
@@ -201,11 +201,11 @@ pub(super) fn mass_delete(builder: &mut PlanBuilder, context: &PlanContext<'_>) 
     if deleted == 0 {
         return;
     }
-    let desired = &context.wanted.topology;
+    let desired = &context.desired.topology;
     let declared = desired.exchanges.len() + desired.queues.len() + desired.policies.len();
-    let owned = context.current.exchanges.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count()
-        + context.current.queues.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count()
-        + context.current.policies.keys().filter(|name| context.wanted.scope.owns(name.as_str())).count();
+    let owned = context.current.exchanges.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
+        + context.current.queues.keys().filter(|name| context.desired.scope.owns(name.as_str())).count()
+        + context.current.policies.keys().filter(|name| context.desired.scope.owns(name.as_str())).count();
     let all = owned.max(deleted);
     let address = context.address(&ObjectId::Vhost);
     if declared == 0 {

@@ -124,8 +124,8 @@ pub struct VhostPlan {
     /// What it was computed from, so that a saved plan can be computed again.
     // Shared, because of a large spec it is much.
     #[serde(with = "shared")]
-    #[schemars(with = "Wanted")]
-    pub wanted: Arc<Wanted>,
+    #[schemars(with = "Desired")]
+    pub desired: Arc<Desired>,
 }
 
 /// In a document, what is shared is the value itself.
@@ -147,7 +147,7 @@ mod shared {
 /// The inputs of a plan that come from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Wanted {
+pub struct Desired {
     /// The topology that the spec expands to.
     pub topology: Topology,
     /// Whose objects are whose.
@@ -156,7 +156,7 @@ pub struct Wanted {
     pub sources: Vec<(ObjectId, Source)>,
 }
 
-impl Wanted {
+impl Desired {
     /// A spec that says nothing of a vhost.
     pub fn nothing(vhost: VhostName) -> Self {
         Self { topology: Topology::missing(vhost), scope: Scope::default(), sources: Vec::new() }
@@ -252,7 +252,7 @@ pub struct FieldVerdict {
     pub field: String,
     /// The live value; `null` is absent.
     pub before: Option<ArgumentValue>,
-    /// The wanted value; `null` is absent.
+    /// The desired value; `null` is absent.
     pub after: Option<ArgumentValue>,
     /// What the broker makes of it.
     pub verdict: Verdict,
@@ -262,7 +262,7 @@ pub struct FieldVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
-    /// What an application gets that declares the wanted object now; the broker's own sentence. `None` for drift:
+    /// What an application gets that declares the desired object now; the broker's own sentence. `None` for drift:
     /// the broker answers "done" and changes nothing.
     pub sentence: Option<String>,
     /// What an application gets that still declares the live object once it has been recreated; the broker's own
@@ -343,7 +343,7 @@ pub struct Step {
     pub address: Address,
     /// The operation.
     pub action: Action,
-    /// The request that is sent for it; a mover has none.
+    /// The request that is sent for it; a transport has none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request: Option<Request>,
 }

@@ -7,7 +7,7 @@ use crate::model::{ArgumentValue, Arguments, Object, ObjectId};
 /// Blocks the plan, for what a spec leans on must be there. Only a name alone, as that of a dead-letter exchange, may lead
 /// to nothing: where it does so already, or where the spec calls the exchange optional. Both are worth a note.
 pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    for id in &context.wanted.scope.external {
+    for id in &context.desired.scope.external {
         let exists = match id {
             ObjectId::Exchange(name) => name.is_predeclared() || context.current.exchanges.contains_key(name),
             ObjectId::Queue(name) => context.current.queues.contains_key(name),
@@ -17,8 +17,8 @@ pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             continue;
         }
         let address = context.address(id);
-        if context.wanted.scope.optional_externals.contains(id) {
-            let is_bound = context.wanted.topology.bindings.iter().any(|binding| binding.touches(id));
+        if context.desired.scope.optional_externals.contains(id) {
+            let is_bound = context.desired.topology.bindings.iter().any(|binding| binding.touches(id));
             let text = format!("{id} does not exist; the spec marks it as optional");
             if is_bound {
                 let lift = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
@@ -49,13 +49,13 @@ fn named_already(builder: &PlanBuilder, context: &PlanContext<'_>, id: &ObjectId
     if builder.changes.iter().any(|change| is_new(change.before.as_ref(), change.after.as_ref())) {
         return None;
     }
-    let wanted = &context.wanted.topology;
-    let queues = wanted.queues.keys().cloned().map(ObjectId::Queue);
-    let exchanges = wanted.exchanges.keys().cloned().map(ObjectId::Exchange);
-    let policies = wanted.policies.keys().cloned().map(ObjectId::Policy);
+    let desired = &context.desired.topology;
+    let queues = desired.queues.keys().cloned().map(ObjectId::Queue);
+    let exchanges = desired.exchanges.keys().cloned().map(ObjectId::Exchange);
+    let policies = desired.policies.keys().cloned().map(ObjectId::Policy);
     let names_it = |id: &ObjectId| {
         let names = |object: Option<Object>| object.is_some_and(|it| names(&it, exchange));
-        names(wanted.object(id)) && names(context.current.object(id))
+        names(desired.object(id)) && names(context.current.object(id))
     };
     queues.chain(exchanges).chain(policies).find(names_it)
 }

@@ -78,7 +78,7 @@ fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let mut ours: BTreeSet<Address> = BTreeSet::new();
     // Seldom, and as long as the spec.
     if hazards().next().is_some() {
-        let topology = &part.wanted.topology;
+        let topology = &part.desired.topology;
         let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
         let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
         ours.extend(queues.chain(exchanges).chain([ObjectId::Vhost]).map(|id| Address::of(&part.vhost, &id)));

@@ -78,7 +78,7 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
 
 /// Reports keeps whose object this spec does not declare. An apply of the spec that declares it restores their bindings.
 pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let topology = &context.wanted.topology;
+    let topology = &context.desired.topology;
     for (name, exchange) in &context.current.exchanges {
         let Some(Kept { id, bindings, .. }) = kept_by(exchange) else { continue };
         let declared = match &id {
@@ -99,21 +99,21 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 
 /// Returns the keeps that killed runs left for desired objects, with their contents and the bindings to restore.
 pub(super) fn unfinished(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
-    let wanted = context.wanted;
-    let is_wanted = |id: &ObjectId| match id {
-        ObjectId::Queue(name) => wanted.topology.queues.contains_key(name),
-        ObjectId::Exchange(name) => wanted.topology.exchanges.contains_key(name),
+    let desired = context.desired;
+    let is_desired = |id: &ObjectId| match id {
+        ObjectId::Queue(name) => desired.topology.queues.contains_key(name),
+        ObjectId::Exchange(name) => desired.topology.exchanges.contains_key(name),
         ObjectId::Vhost | ObjectId::Policy(_) | ObjectId::Binding(_) => false,
     };
     // A binding that this plan would delete is not restored. An untouchable binding is never deleted, so it is restored.
-    let stays = |binding: &Binding| match binding_reason(binding, &wanted.topology, &wanted.scope) {
+    let stays = |binding: &Binding| match binding_reason(binding, &desired.topology, &desired.scope) {
         Some(_) if context.is_untouchable(&ObjectId::Binding(binding.clone())) => true,
         Some(DeleteReason::Removed) => false,
         Some(DeleteReason::Unmanaged) => !options.prune.contains(&ObjectKind::Binding),
         Some(DeleteReason::Retired) | None => true,
     };
     let keeps = context.current.exchanges.iter().filter_map(|(name, exchange)| {
-        let mut kept = kept_by(exchange).filter(|kept| is_wanted(&kept.id))?;
+        let mut kept = kept_by(exchange).filter(|kept| is_desired(&kept.id))?;
         let id = &kept.id;
         // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and only
         // its data about its own object.

@@ -40,11 +40,11 @@ pub mod verdict;
 mod wiring;
 
 pub use action::{Action, Guard, Level};
-pub use activity::{Activity, Movers, QueueActivity, ShovelEnd, Shovels, TopicPermissions};
+pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports};
 pub use context::PlanContext;
 pub use document::{
-    Block, ChangeKind, Conflict, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step, Summary,
-    Target, Unmanaged, VhostPlan, Wanted,
+    Block, ChangeKind, Conflict, Desired, FieldVerdict, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step,
+    Summary, Target, Unmanaged, VhostPlan,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};

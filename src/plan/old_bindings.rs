@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 
 /// Notes what stays bound beside the new bindings.
 pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let (topology, scope) = (&context.wanted.topology, &context.wanted.scope);
+    let (topology, scope) = (&context.desired.topology, &context.desired.scope);
     // What retries are made of has its own way to go.
     let generated: BTreeSet<&ObjectId> = scope.families.iter().flat_map(|family| &family.members).collect();
     let mut new: BTreeMap<&Destination, BTreeSet<&ExchangeName>> = BTreeMap::new();
@@ -32,7 +32,7 @@ pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     if new.is_empty() {
         return;
     }
-    let goes = builder.unwanted_bindings();
+    let goes = builder.undesired_bindings();
     let is_declared = |id: &ObjectId| match id {
         ObjectId::Queue(name) => topology.queues.contains_key(name),
         ObjectId::Exchange(name) => topology.exchanges.contains_key(name),

@@ -2,7 +2,7 @@
 
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{self, ChangeKind, Options, Plan, Target, VhostPlan, Wanted};
+use super::document::{self, ChangeKind, Desired, Options, Plan, Target, VhostPlan};
 use super::{
     conflict, deletions, effects, externals, fingerprint, keeps, migrate, old_bindings, order, recreate, retries,
     shovels, simulate, target, topic_permissions, wiring,
@@ -14,11 +14,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
-pub fn needs_activity(current: &Topology, wanted: &Wanted, profile: &BrokerProfile, options: &Options) -> bool {
-    let wanted = &*wiring::adapted(wanted, current, profile, options);
+pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
+    let desired = &*wiring::adapted(desired, current, profile, options);
     migrate::is_any_unfinished(current)
-        || retries::is_any_left(current, wanted)
-        || diff(current, &wanted.topology, &wanted.scope).iter().any(|change| match change {
+        || retries::is_any_left(current, desired)
+        || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
             Change::Create(object) => matches!(object, Object::Policy(..)),
             Change::Alter { .. } => true,
             Change::Delete { object, .. } => !matches!(object, Object::Binding(_)),
@@ -27,28 +27,28 @@ pub fn needs_activity(current: &Topology, wanted: &Wanted, profile: &BrokerProfi
 
 /// Whether messages are moved, as far as can be told without knowing what is in the queues: only then it matters what can
 /// move them.
-pub fn moves_messages(current: &Topology, wanted: &Wanted, profile: &BrokerProfile, options: &Options) -> bool {
-    let wanted = &*wiring::adapted(wanted, current, profile, options);
+pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
+    let desired = &*wiring::adapted(desired, current, profile, options);
     let migrates = |change: &Change| match change {
         Change::Alter { after: after @ Object::Queue(..), .. } => {
             let id = after.id();
             let address = Address::of(&current.vhost, &id);
-            conflict::on_conflict(&wanted.scope, options, &id, &address) == OnConflict::Migrate
+            conflict::on_conflict(&desired.scope, options, &id, &address) == OnConflict::Migrate
         }
         Change::Alter { .. } | Change::Create(_) | Change::Delete { .. } => false,
     };
-    migrate::is_any_unfinished(current) || diff(current, &wanted.topology, &wanted.scope).iter().any(migrates)
+    migrate::is_any_unfinished(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
 }
 
 /// The plan of one vhost.
 pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let adapted = retries::adapted(context);
     let adapted = wiring::adapted(&adapted, context.current, context.profile, options);
-    let wanted = match &adapted {
-        Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **context.wanted) => Arc::clone(context.wanted),
+    let desired = match &adapted {
+        Cow::Borrowed(same) if std::ptr::eq(*same, &raw const **context.desired) => Arc::clone(context.desired),
         Cow::Borrowed(_) | Cow::Owned(_) => Arc::new(adapted.into_owned()),
     };
-    let context = &PlanContext { wanted: &wanted, ..*context };
+    let context = &PlanContext { desired: &desired, ..*context };
     let PlanContext { current, .. } = context;
     let mut builder = PlanBuilder::default();
     if options.abort.is_empty() {
@@ -64,7 +64,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     let PlanBuilder { changes, unmanaged, notes, blocks, mut hazards, migrations, unfinished } = builder;
     // Of one kind, the order in which they were met stays.
     hazards.sort_by_key(|hazard| hazard.kind.gravity());
-    let desired = &wanted.topology;
+    let topology = &desired.topology;
     VhostPlan {
         vhost: current.vhost.clone(),
         changes,
@@ -75,17 +75,17 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         unfinished,
         migrations,
         steps,
-        compared_objects: 1 + desired.exchanges.len() + desired.queues.len() + desired.policies.len(),
-        compared_bindings: desired.bindings.len(),
-        wanted,
+        compared_objects: 1 + topology.exchanges.len() + topology.queues.len() + topology.policies.len(),
+        compared_bindings: topology.bindings.len(),
+        desired,
     }
 }
 
 /// What differs, with all that is to be said of it.
 fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
-    let PlanContext { current, wanted, .. } = context;
+    let PlanContext { current, desired, .. } = context;
     let mut removals = Vec::new();
-    let changes = diff(current, &as_stored_all(&wanted.topology, context.profile), &wanted.scope);
+    let changes = diff(current, &as_stored_all(&desired.topology, context.profile), &desired.scope);
     // A change is large, and a vector that grows is there twice.
     builder.changes.reserve(changes.len());
     for change in changes {
@@ -108,7 +108,7 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
     target::restrict(builder, context, options);
     migrate::keep_planned(builder);
     migrate::finish(builder, context, options);
-    recreate::keep_no_unwanted(builder);
+    recreate::drop_undesired_bindings(builder);
     deletions::foreign_auto_delete(builder, context);
     shovels::hazards(builder, context);
     old_bindings::note(builder, context);
@@ -165,7 +165,7 @@ fn create(builder: &mut PlanBuilder, context: &PlanContext<'_>, object: Object) 
 
 /// What a queue of today would have, and a live one of an older broker has not: no reason to recreate it.
 fn lacking(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    for (name, arguments) in &context.wanted.scope.optional {
+    for (name, arguments) in &context.desired.scope.optional {
         let Some(live) = context.current.queues.get(name) else { continue };
         let lacks = |argument: &&String| !live.arguments.contains_key(*argument);
         let lacking: Vec<&str> = arguments.iter().filter(lacks).map(String::as_str).collect();
@@ -181,7 +181,7 @@ fn lacking(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 
 /// A queue that is exclusive to a connection refuses every declare but that connection's own, equal or not.
 fn exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    for name in context.wanted.topology.queues.keys() {
+    for name in context.desired.topology.queues.keys() {
         let id = ObjectId::Queue(name.clone());
         let address = context.address(&id);
         let is_exclusive = context.current.queues.get(name).is_some_and(|queue| queue.exclusive);

@@ -44,7 +44,7 @@ fn may_be_void(value: &ArgumentValue) -> bool {
 pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_conflict: OnConflict) -> Option<Refusal> {
     let id = planned.id()?;
     let name = id.name()?;
-    if context.wanted.scope.protects(name) {
+    if context.desired.scope.protects(name) {
         let lift = "remove it from `protect`, and plan again";
         return Refusal::never(format!("{id} is protected: it is never recreated"), lift);
     }
@@ -73,7 +73,7 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         let text = format!("a recreate could not restore {binding}: {}", why.text);
         return Refusal::never(text, "remove that binding, or bind it in another way");
     }
-    let declared = &context.wanted.topology.bindings;
+    let declared = &context.desired.topology.bindings;
     // A migration compares what it bound with what was there, and can bind over AMQP.
     let is_compared = on_conflict == OnConflict::Migrate && matches!(id, ObjectId::Queue(_));
     let void =
@@ -94,10 +94,10 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
             return exchange_refusal(planned, on_conflict);
         }
     };
-    if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, wanted))) =
+    if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, desired))) =
         (on_conflict, &id, &planned.after)
     {
-        let MigrationBlocker { text, lift } = migrate::migration(context, name, queue, wanted).err()?;
+        let MigrationBlocker { text, lift } = migrate::migration(context, name, queue, desired).err()?;
         return Refusal::unless_asked(text, lift);
     }
     if let ObjectId::Queue(name) = &id
@@ -168,7 +168,7 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
     let Some(id) = planned.id() else { return kept };
     kept.topic_permissions = topic_permissions::kept(context, &id);
     for binding in bindings_of(context, &id) {
-        if context.wanted.topology.bindings.contains(binding) {
+        if context.desired.topology.bindings.contains(binding) {
             kept.declared += 1;
         } else {
             kept.unmanaged.push(binding.clone());
@@ -178,10 +178,10 @@ pub(super) fn kept_bindings(context: &PlanContext<'_>, planned: &PlannedChange) 
 }
 
 /// What is pruned or removed is not restored first: it goes with the old object.
-pub(super) fn keep_no_unwanted(builder: &mut PlanBuilder) {
-    let unwanted = builder.unwanted_bindings();
+pub(super) fn drop_undesired_bindings(builder: &mut PlanBuilder) {
+    let undesired = builder.undesired_bindings();
     for kept in builder.changes.iter_mut().filter_map(|change| change.kept.as_mut()) {
-        kept.unmanaged.retain(|binding| !unwanted.contains(binding));
+        kept.unmanaged.retain(|binding| !undesired.contains(binding));
     }
 }
 

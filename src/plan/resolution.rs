@@ -11,7 +11,7 @@ pub enum ResolutionKind {
     Keep,
     /// A policy does it, and the object itself stays as it is.
     Policy,
-    /// The wanted object gets another name.
+    /// The desired object gets another name.
     Rename,
     /// The object is deleted and made again.
     Recreate,

@@ -1,7 +1,7 @@
 //! Warns of dynamic shovels that use a queue that a plan deletes or recreates.
 //!
 //! A shovel declares its queues by itself whenever it connects (all versions): a source that is deleted is back within seconds, with
-//! the default type and no arguments, so the wanted queue is refused or a deleted one returns. Messages that a shovel
+//! the default type and no arguments, so the desired queue is refused or a deleted one returns. Messages that a shovel
 //! publishes to a queue that is gone are lost.
 
 use super::activity::{ShovelEnd, Shovels};

@@ -69,14 +69,14 @@ fn unbind(state: &mut Topology, lost: Vec<Binding>) {
     }
 }
 
-/// Blocks the plan when its steps would not lead to what is wanted: a defect of topo, and no reason to try.
+/// Blocks the plan when its steps would not lead to what is desired: a defect of topo, and no reason to try.
 pub(super) fn check(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options, steps: &[Step]) {
     if !options.targets.is_empty() || builder.changes.iter().any(|change| change.kind == ChangeKind::Conflict) {
         return;
     }
     let blocked: BTreeSet<Address> = builder.blocks.iter().map(|block| block.address.clone()).collect();
     let left = match run(context.current, steps) {
-        Ok(after) => left(&after, context, options, &builder.unwanted_bindings())
+        Ok(after) => left(&after, context, options, &builder.undesired_bindings())
             .into_iter()
             .filter(|id| !is_blocked(context, &blocked, id))
             .map(|id| context.address(&id).to_string())
@@ -108,9 +108,14 @@ fn is_blocked(context: &PlanContext<'_>, blocked: &BTreeSet<Address>, id: &Objec
 }
 
 /// What would still differ, apart from what only gets reported.
-fn left(after: &Topology, context: &PlanContext<'_>, options: &Options, unwanted: &BTreeSet<Binding>) -> Vec<ObjectId> {
-    let wanted = context.wanted;
-    let mut left: Vec<ObjectId> = diff(after, &wanted.topology, &wanted.scope)
+fn left(
+    after: &Topology,
+    context: &PlanContext<'_>,
+    options: &Options,
+    undesired: &BTreeSet<Binding>,
+) -> Vec<ObjectId> {
+    let desired = context.desired;
+    let mut left: Vec<ObjectId> = diff(after, &desired.topology, &desired.scope)
         .into_iter()
         .filter(|change| match change {
             Change::Create(_) => true,
@@ -119,7 +124,7 @@ fn left(after: &Topology, context: &PlanContext<'_>, options: &Options, unwanted
             }),
             Change::Delete { object, reason } => {
                 let id = object.id();
-                let protected = id.name().is_some_and(|name| wanted.scope.protects(name));
+                let protected = id.name().is_some_and(|name| desired.scope.protects(name));
                 !protected
                     && !context.is_untouchable(&id)
                     && !context.is_undeletable(&id)
@@ -130,7 +135,7 @@ fn left(after: &Topology, context: &PlanContext<'_>, options: &Options, unwanted
         .collect();
     // Every binding that nobody asked to remove is still there.
     let lost = context.current.bindings.iter().filter(|binding| {
-        let asked = unwanted.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
+        let asked = undesired.contains(*binding) || diff_removes(context, binding) || !ends_stay(after, binding);
         !asked && !after.bindings.contains(*binding)
     });
     left.extend(lost.cloned().map(ObjectId::Binding));
@@ -146,10 +151,10 @@ fn left(after: &Topology, context: &PlanContext<'_>, options: &Options, unwanted
 }
 
 fn diff_removes(context: &PlanContext<'_>, binding: &Binding) -> bool {
-    let wanted = context.wanted;
+    let desired = context.desired;
     let id = ObjectId::Binding(binding.clone());
-    wanted.scope.removed.contains(&id)
-        || wanted.scope.owns(binding.destination.name()) && !wanted.topology.bindings.contains(binding)
+    desired.scope.removed.contains(&id)
+        || desired.scope.owns(binding.destination.name()) && !desired.topology.bindings.contains(binding)
 }
 
 fn ends_stay(after: &Topology, binding: &Binding) -> bool {

@@ -17,7 +17,7 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
         return;
     }
     let matches = |address: &Address| options.targets.iter().any(|target| target.matches(address.as_str()));
-    let all = Related::of(&builder.changes, &context.wanted.topology);
+    let all = Related::of(&builder.changes, &context.desired.topology);
     let mut kept: BTreeSet<ObjectId> = BTreeSet::new();
     for (id, change) in &all.changes {
         let asked_for = match id {
@@ -29,7 +29,7 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
             kept.insert(id.clone());
         }
     }
-    let families = retries::families(builder, context.wanted);
+    let families = retries::families(builder, context.desired);
     for family in families.iter().filter(|family| family.iter().any(|id| matches(&context.address(id)))) {
         kept.extend(family.iter().filter(|id| all.changes.contains_key(*id)).cloned());
     }
@@ -55,11 +55,11 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
         drop
     };
     let addresses: BTreeSet<Address> = builder.changes.iter().map(|change| change.address.clone()).collect();
-    let wanted = |address: &Address| addresses.contains(address) || matches(address);
-    builder.blocks.retain(|block| wanted(&block.address));
-    builder.hazards.retain(|hazard| wanted(&hazard.address));
-    builder.notes.retain(|note| wanted(&note.address));
-    builder.unmanaged.retain(|unmanaged| wanted(&unmanaged.address));
+    let desired = |address: &Address| addresses.contains(address) || matches(address);
+    builder.blocks.retain(|block| desired(&block.address));
+    builder.hazards.retain(|hazard| desired(&hazard.address));
+    builder.notes.retain(|note| desired(&note.address));
+    builder.unmanaged.retain(|unmanaged| desired(&unmanaged.address));
     if !dropped.is_empty() {
         let address = context.address(&ObjectId::Vhost);
         builder.note(&address, format!("--target excludes {} of the changes", dropped.len()));
@@ -79,7 +79,7 @@ struct Related<'a> {
 }
 
 impl<'a> Related<'a> {
-    fn of(changes: &'a [PlannedChange], wanted: &'a Topology) -> Self {
+    fn of(changes: &'a [PlannedChange], desired: &'a Topology) -> Self {
         let mut all = Self {
             changes: BTreeMap::new(),
             bindings_from: BTreeMap::new(),
@@ -87,10 +87,10 @@ impl<'a> Related<'a> {
             only_queue: BTreeMap::new(),
             onward: BTreeMap::new(),
         };
-        for (name, exchange) in &wanted.exchanges {
+        for (name, exchange) in &desired.exchanges {
             all.onward.entry(name.as_str()).or_default().extend(exchange.alternate_exchange());
         }
-        for binding in &wanted.bindings {
+        for binding in &desired.bindings {
             if let Destination::Exchange(next) = &binding.destination {
                 all.onward.entry(binding.source.as_str()).or_default().push(next.as_str());
             }

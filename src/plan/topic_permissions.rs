@@ -79,7 +79,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
         match &context.activity.topic_permissions {
             TopicPermissions::NotRead | TopicPermissions::Kept => {}
             TopicPermissions::Hidden => {
-                let ends = [&context.wanted.topology, context.current];
+                let ends = [&context.desired.topology, context.current];
                 if is_declared && ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
                     let text = "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
                                 (tag `administrator`): users that they restrict may then use any routing key";

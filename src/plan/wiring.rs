@@ -2,14 +2,14 @@
 //! and one of those may go before a generated one, or be displaced by it. So each is worked out again whenever it is
 //! planned, from its own keys alone: the same live policies give the same one, and when they change or go, it changes.
 
-use super::document::{Options, Wanted};
+use super::document::{Desired, Options};
 use crate::model::{ObjectId, ObjectKind, Policy, PolicyName, Queue, QueueName, Topology, naming};
 use crate::rabbitmq::wiring::WIRING_KEYS;
 use crate::rabbitmq::{BrokerProfile, Governed, Policies, as_stored, wiring_policy};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A wanted policy that wires a queue of the spec.
+/// A desired policy that wires a queue of the spec.
 pub(super) struct Wired<'a> {
     pub(super) name: &'a PolicyName,
     pub(super) policy: &'a Policy,
@@ -18,26 +18,26 @@ pub(super) struct Wired<'a> {
 }
 
 /// All of them.
-pub(super) fn wired(wanted: &Topology) -> impl Iterator<Item = Wired<'_>> {
-    wanted.policies.iter().filter_map(|(name, policy)| {
+pub(super) fn wired(desired: &Topology) -> impl Iterator<Item = Wired<'_>> {
+    desired.policies.iter().filter_map(|(name, policy)| {
         let queue_name = naming::queue_of_dead_letter_policy(name)?;
-        let queue = wanted.queues.get(&queue_name)?;
+        let queue = desired.queues.get(&queue_name)?;
         Some(Wired { name, policy, queue_name, queue })
     })
 }
 
-/// What is wanted, with these policies as they must be.
+/// What is desired, with these policies as they must be.
 pub(super) fn adapted<'a>(
-    wanted: &'a Wanted,
+    desired: &'a Desired,
     current: &Topology,
     profile: &BrokerProfile,
     options: &Options,
-) -> Cow<'a, Wanted> {
-    let topology = &wanted.topology;
+) -> Cow<'a, Desired> {
+    let topology = &desired.topology;
     if wired(topology).next().is_none() {
-        return Cow::Borrowed(wanted);
+        return Cow::Borrowed(desired);
     }
-    let others = others(wanted, current, options);
+    let others = others(desired, current, options);
     let policies = Policies::new(others.iter().map(|(name, policy)| (*name, *policy)), profile.version);
     let mut fitted: BTreeMap<PolicyName, Policy> = BTreeMap::new();
     for Wired { name, policy, queue_name, queue } in wired(topology) {
@@ -53,16 +53,16 @@ pub(super) fn adapted<'a>(
         fitted.insert(name.clone(), fit);
     }
     if fitted.iter().all(|(name, policy)| topology.policies.get(name) == Some(policy)) {
-        return Cow::Borrowed(wanted);
+        return Cow::Borrowed(desired);
     }
-    let mut wanted = wanted.clone();
-    wanted.topology.policies.extend(fitted);
-    Cow::Owned(wanted)
+    let mut desired = desired.clone();
+    desired.topology.policies.extend(fitted);
+    Cow::Owned(desired)
 }
 
 /// The policies that there are beside those after the plan: the spec's as it wants them, and what is live and stays.
-fn others<'a>(wanted: &'a Wanted, current: &'a Topology, options: &Options) -> BTreeMap<&'a PolicyName, &'a Policy> {
-    let Wanted { topology, scope, .. } = wanted;
+fn others<'a>(desired: &'a Desired, current: &'a Topology, options: &Options) -> BTreeMap<&'a PolicyName, &'a Policy> {
+    let Desired { topology, scope, .. } = desired;
     let goes = |name: &PolicyName| {
         let is_pruned = || scope.owns(name.as_str()) && options.prune.contains(&ObjectKind::Policy);
         let is_kept = scope.protects(name.as_str()) || scope.ignores(name.as_str());

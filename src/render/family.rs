@@ -50,7 +50,7 @@ impl<'a> Folded<'a> {
         let created = part.changes.iter().filter(|change| change.kind == ChangeKind::Create);
         let created: BTreeMap<ObjectId, &PlannedChange> =
             created.filter_map(|change| Some((change.id()?, change))).collect();
-        for family in &part.wanted.scope.families {
+        for family in &part.desired.scope.families {
             let made = family.members.iter().filter_map(|id| Some((id.clone(), *created.get(id)?))).collect();
             families.insert(&family.queue, Shown { family: Some(family), made, ..none(&family.queue) });
         }

@@ -283,7 +283,7 @@ fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
     }
 }
 
-/// What is left of retries that are no longer wanted: nobody's fault, and finished by the next run.
+/// What is left of retries that are no longer desired: nobody's fault, and finished by the next run.
 fn retirement(text: &mut String, reports: &[Report], waiting: &[&WaitingStep], again: &str) {
     let line =
         format!("Applied: {}. Verified: the broker matches the spec, except for retired objects", steps_done(reports));

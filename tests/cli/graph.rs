@@ -24,7 +24,7 @@ deadLetterQueues:
   orders.dead: {type: quorum}
 ";
 
-/// A tier is missing, and another is left over; a queue is of another kind, and one is not wanted any more.
+/// A tier is missing, and another is left over; a queue is of another kind, and one is not desired any more.
 const LIVE: &str = r##"{
   "vhosts": [{"name": "shop"}], "policies": [],
   "exchanges": [

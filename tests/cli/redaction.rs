@@ -129,7 +129,7 @@ fn urls_in_other_arguments_print_no_password() {
         for line in [
             ["plan", url].as_slice(),
             &["plan", "--file", url],
-            &["plan", "--mover", url],
+            &["plan", "--transport", url],
             &["plan", "--timeout", url],
             &["plan", "--node", url, "--config", "topology.yaml"],
             &["plan", "--against", url],

@@ -71,8 +71,8 @@ impl Server {
         self.input.flush().unwrap();
     }
 
-    /// The first message that is wanted; what the server asks meanwhile is answered.
-    fn until<T>(&mut self, wanted: impl Fn(&Value) -> Option<T>) -> T {
+    /// The first message that is desired; what the server asks meanwhile is answered.
+    fn until<T>(&mut self, desired: impl Fn(&Value) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -93,7 +93,7 @@ impl Server {
                     Value::Null
                 };
                 self.send(json!({"id": id, "result": result}));
-            } else if let Some(found) = wanted(&message) {
+            } else if let Some(found) = desired(&message) {
                 return found;
             }
         }
@@ -116,11 +116,11 @@ impl Server {
         let uri = format!("file:///specs/{}.yaml", self.opened);
         let document = json!({"uri": uri, "languageId": "yaml", "version": 1, "text": text});
         self.send(json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
-        let wanted = |message: &Value| {
+        let desired = |message: &Value| {
             let is_it = message["method"] == "textDocument/publishDiagnostics" && message["params"]["uri"] == uri;
             is_it.then(|| message["params"]["diagnostics"].as_array().cloned().unwrap_or_default())
         };
-        let diagnostics = self.until(wanted);
+        let diagnostics = self.until(desired);
         (uri, diagnostics)
     }
 

@@ -244,7 +244,7 @@ fn a_fork_gets_no_plan() {
 }
 
 /// A job that may not comment, such as one without `pull-requests: write`; no pull request at all; comments that are not
-/// wanted.
+/// desired.
 #[test]
 fn without_a_comment_there_is_the_summary() {
     let vhost = Node::shared().vhost("action");

@@ -139,8 +139,8 @@ fn what_it_says_to_write_settles_the_conflict() {
     cases.iter().for_each(|case| make(&vhost, case));
     let foreign = json!({"pattern": "^governed", "apply-to": "queues", "priority": 7, "definition": {"message-ttl": 77_000, "max-length": 100}});
     vhost.http().put(&vhost.path("policies", &["theirs"]), &foreign).expect_status(201);
-    let wanted = spec(&vhost, &cases);
-    let topo = Topo::new(&vhost).spec(&wanted);
+    let desired = spec(&vhost, &cases);
+    let topo = Topo::new(&vhost).spec(&desired);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     // 3.8 does not compare the limit: there it is drift, and blocks all the same.
     assert_eq!(plan["summary"]["conflict"], cases.len(), "{plan:#}");
@@ -160,7 +160,7 @@ fn what_it_says_to_write_settles_the_conflict() {
         ways(&plan, &address, kind)[0].clone()
     };
 
-    let mut kept = wanted.clone();
+    let mut kept = desired.clone();
     for case in &cases {
         let keep = way(case, "keep");
         assert_eq!(keep["helps"], "yes", "{}: {keep:#}", case.name);
@@ -176,7 +176,7 @@ fn what_it_says_to_write_settles_the_conflict() {
         .collect();
     assert!(queues.is_empty() && again["summary"]["conflict"] == 0, "{kept}\n{queues:#?}");
 
-    let mut governed = wanted;
+    let mut governed = desired;
     for case in &cases {
         let policy = way(case, "policy");
         let helps = if case.by_policy.is_some() { "yes" } else { "no" };

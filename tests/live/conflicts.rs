@@ -43,7 +43,7 @@ struct Differing<'a> {
     name: &'a str,
     live: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
     spec: &'a str,
-    wanted: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
+    desired: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
 }
 
 /// Declares all, plans, and compares every sentence with the broker's.
@@ -61,7 +61,7 @@ fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differ
     let mut wrong = Vec::new();
     for case in cases {
         let change = change(&plan, &format!("queues/{}/{}", vhost.name(), case.name));
-        let Err(said) = amqp.declare_queue_as(case.name, case.wanted.0, case.wanted.1) else {
+        let Err(said) = amqp.declare_queue_as(case.name, case.desired.0, case.desired.1) else {
             wrong.push(format!("{}:\n  broker nothing\n  topo   {}", case.name, change["conflict"]["sentence"]));
             continue;
         };
@@ -89,85 +89,85 @@ fn the_sentences_about_queues_are_the_brokers() {
             name: "shorter",
             live: (durable(), &[("x-message-ttl", Argument::LongInt(60_000))]),
             spec: "{type: classic, messageTtl: 30s}",
-            wanted: (durable(), &[kind.clone(), ("x-message-ttl", Argument::LongLongInt(30_000))]),
+            desired: (durable(), &[kind.clone(), ("x-message-ttl", Argument::LongLongInt(30_000))]),
         },
         Differing {
             name: "durable",
             live: (transient, NONE),
             spec: "{type: classic}",
-            wanted: (durable(), std::slice::from_ref(&kind)),
+            desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
             name: "transient",
             live: (durable(), NONE),
             spec: "{type: classic, durable: false}",
-            wanted: (transient, std::slice::from_ref(&kind)),
+            desired: (transient, std::slice::from_ref(&kind)),
         },
         Differing {
             name: "stays",
             live: (passing, NONE),
             spec: "{type: classic}",
-            wanted: (durable(), std::slice::from_ref(&kind)),
+            desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
             name: "passes",
             live: (durable(), NONE),
             spec: "{type: classic, autoDelete: true}",
-            wanted: (passing, std::slice::from_ref(&kind)),
+            desired: (passing, std::slice::from_ref(&kind)),
         },
         Differing {
             name: "added",
             live: (durable(), NONE),
             spec: "{type: classic, maxLength: 5}",
-            wanted: (durable(), &[kind.clone(), ("x-max-length", Argument::LongLongInt(5))]),
+            desired: (durable(), &[kind.clone(), ("x-max-length", Argument::LongLongInt(5))]),
         },
         Differing {
             name: "taken-away",
             live: (durable(), &[("x-max-length", Argument::LongLongInt(5))]),
             spec: "{type: classic}",
-            wanted: (durable(), std::slice::from_ref(&kind)),
+            desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
             name: "added-text",
             live: (durable(), NONE),
             spec: "{type: classic, overflow: reject-publish}",
-            wanted: (durable(), &[kind.clone(), ("x-overflow", text("reject-publish"))]),
+            desired: (durable(), &[kind.clone(), ("x-overflow", text("reject-publish"))]),
         },
         Differing {
             name: "taken-text",
             live: (durable(), &[("x-overflow", text("drop-head"))]),
             spec: "{type: classic}",
-            wanted: (durable(), std::slice::from_ref(&kind)),
+            desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
             name: "said-default",
             live: (durable(), NONE),
             spec: "{type: classic, singleActiveConsumer: false}",
-            wanted: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(false))]),
+            desired: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(false))]),
         },
         Differing {
             name: "boolean",
             live: (durable(), &[("x-single-active-consumer", Argument::Boolean(false))]),
             spec: "{type: classic, singleActiveConsumer: true}",
-            wanted: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(true))]),
+            desired: (durable(), &[kind.clone(), ("x-single-active-consumer", Argument::Boolean(true))]),
         },
         Differing {
             name: "quorum-for-classic",
             live: (durable(), NONE),
             spec: "{type: quorum}",
-            wanted: (durable(), std::slice::from_ref(&quorum)),
+            desired: (durable(), std::slice::from_ref(&quorum)),
         },
         Differing {
             name: "classic-for-quorum",
             live: (durable(), std::slice::from_ref(&quorum)),
             spec: "{type: classic}",
-            wanted: (durable(), std::slice::from_ref(&kind)),
+            desired: (durable(), std::slice::from_ref(&kind)),
         },
         Differing {
             name: "dead-letters",
             live: (durable(), &[("x-dead-letter-exchange", text("amq.fanout"))]),
             spec: "{type: classic, deadLetter: {exchange: amq.topic, routingKey: dead}}",
-            wanted: (
+            desired: (
                 durable(),
                 &[
                     kind.clone(),
@@ -189,7 +189,7 @@ fn the_sentences_about_queues_are_the_brokers() {
                 ],
             ),
             spec: "{type: classic, messageTtl: 2, expires: 20m, maxLength: 2, maxPriority: 4}",
-            wanted: (
+            desired: (
                 durable(),
                 &[
                     kind.clone(),
@@ -206,7 +206,7 @@ fn the_sentences_about_queues_are_the_brokers() {
             name: "number-for-text",
             live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),
             spec: "{type: quorum, deliveryLimit: 5}",
-            wanted: (durable(), &[quorum.clone(), ("x-delivery-limit", Argument::LongLongInt(5))]),
+            desired: (durable(), &[quorum.clone(), ("x-delivery-limit", Argument::LongLongInt(5))]),
         },
     ];
     let compared = if Node::shared().at_least(3, 9) { &cases[..] } else { &cases[..cases.len() - 1] };

@@ -54,7 +54,7 @@ fn a_consumer_that_the_statistics_do_not_list_is_found_over_amqp() {
     let change = &plan["vhosts"][0]["changes"][0];
     assert_eq!(change["live"]["unlistedConsumers"], 1, "{change}");
     topo.run(["plan", &recreate]).expect_code(0).expect_text("1 consumer (not listed yet)");
-    let none = topo.run(["plan", &recreate, "--mover", "shovel", "--format", "json"]).expect_code(0).plan();
+    let none = topo.run(["plan", &recreate, "--transport", "shovel", "--format", "json"]).expect_code(0).plan();
     assert_eq!(none["vhosts"][0]["changes"][0]["live"]["unlistedConsumers"], json!(null), "AMQP was not to be used");
 }
 

@@ -1,7 +1,7 @@
-//! The differential test: random pairs of a live queue and a wanted one, put to topo and to the broker. topo's verdict is
+//! The differential test: random pairs of a live queue and a desired one, put to topo and to the broker. topo's verdict is
 //! the broker's own answer, on every version that the suites run on.
 //!
-//! Of each pair the broker is asked twice over HTTP, to declare the live queue again as it is wanted and to make a new one
+//! Of each pair the broker is asked twice over HTTP, to declare the live queue again as it is desired and to make a new one
 //! so, and of some both again over AMQP. topo's answer comes from the code that a plan runs, on what it read itself.
 //! `TOPO_SEED` repeats a run, `TOPO_LONG=1` asks ten times as many.
 
@@ -42,7 +42,7 @@ const FAMILIES: usize = ENOUGH_PAIRS.div_ceil(PAIRS);
 const ROUNDS_OF_A_LONG_RUN: usize = 10;
 /// Requests at once.
 const AT_ONCE: usize = 8;
-/// Of so many pairs one is asked over AMQP, too; and of so many wanted ones, one is made.
+/// Of so many pairs one is asked over AMQP, too; and of so many desired ones, one is made.
 const ONE_OVER_AMQP: usize = 16;
 const ONE_FRESH_OVER_AMQP: usize = 5;
 /// How many answers of each kind over AMQP a run has to have heard, at least.
@@ -140,7 +140,7 @@ impl<'node> Round<'node> {
                 let said = make(&http, &connections[*place], vhost, &Self::name(number, index), live);
                 let predicted = predict(&snapshots[*place], "fresh", &live.definition);
                 fresh_agrees(predicted.refused.as_deref(), &said).map_err(|wrong| {
-                    let pair = Pair { live: live.clone(), wanted: live.definition.clone(), default: *default };
+                    let pair = Pair { live: live.clone(), desired: live.definition.clone(), default: *default };
                     Box::new((pair, wrong))
                 })?;
                 made.lock().unwrap()[number].push(matches!(said, Said::Accepted(_)));
@@ -160,31 +160,31 @@ impl<'node> Round<'node> {
             let (place, family) = &self.families[number];
             let (default, vhost) = &self.vhosts[*place];
             let http = self.node.http();
-            for (index, wanted) in family.wanted.iter().enumerate() {
-                let is_new = put(&http, vhost, &format!("fresh-{number}-{index}"), wanted);
-                if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !wanted.holds_null() {
-                    let heard = fresh(vhost, &format!("amqp-{number}-{index}"), wanted, &is_new).map_err(|wrong| {
-                        let live = Live { definition: wanted.clone(), widths: None };
-                        Box::new((Pair { live, wanted: wanted.clone(), default: *default }, wrong))
+            for (index, desired) in family.desired.iter().enumerate() {
+                let is_new = put(&http, vhost, &format!("fresh-{number}-{index}"), desired);
+                if (number + index).is_multiple_of(ONE_FRESH_OVER_AMQP) && !desired.holds_null() {
+                    let heard = fresh(vhost, &format!("amqp-{number}-{index}"), desired, &is_new).map_err(|wrong| {
+                        let live = Live { definition: desired.clone(), widths: None };
+                        Box::new((Pair { live, desired: desired.clone(), default: *default }, wrong))
                     })?;
                     met.lock().unwrap().1.fresh.add(heard);
                 }
                 for (other, live) in family.lives.iter().enumerate().filter(|(other, _)| made[number][*other]) {
                     let name = Self::name(number, other);
-                    let predicted = predict(&snapshots[*place], &name, wanted);
-                    let said = put(&http, vhost, &name, wanted);
-                    let pair = || Pair { live: live.clone(), wanted: wanted.clone(), default: *default };
-                    let verdict =
-                        judge(live, wanted, &predicted, (&said, &is_new)).map_err(|wrong| Box::new((pair(), wrong)))?;
+                    let predicted = predict(&snapshots[*place], &name, desired);
+                    let said = put(&http, vhost, &name, desired);
+                    let pair = || Pair { live: live.clone(), desired: desired.clone(), default: *default };
+                    let verdict = judge(live, desired, &predicted, (&said, &is_new))
+                        .map_err(|wrong| Box::new((pair(), wrong)))?;
                     let is_sample = (number + index * family.lives.len() + other).is_multiple_of(ONE_OVER_AMQP);
-                    let is_sample = is_sample && !wanted.holds_null();
+                    let is_sample = is_sample && !desired.holds_null();
                     let mut heard = None;
                     if is_sample {
-                        let answer = again(&connections[*place], &name, (live, wanted), &predicted, &said);
+                        let answer = again(&connections[*place], &name, (live, desired), &predicted, &said);
                         heard = Some(answer.map_err(|wrong| Box::new((pair(), wrong)))?);
                     }
                     let (met, over_amqp) = &mut *met.lock().unwrap();
-                    met.count(live, wanted, verdict, &predicted);
+                    met.count(live, desired, verdict, &predicted);
                     heard.into_iter().for_each(|heard| over_amqp.again.add(heard));
                 }
             }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use topo::broker::{BaseUrl, Broker, ConnectionOptions, Snapshot};
 use topo::model::{Exchange, Scope, Topology};
 use topo::plan::document::Options;
-use topo::plan::{Activity, PlanContext, Request, VhostPlan, Wanted, plan_vhost};
+use topo::plan::{Activity, Desired, PlanContext, Request, VhostPlan, plan_vhost};
 
 use super::disagreement::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
@@ -36,7 +36,7 @@ const ENOUGH: usize = 150;
 const PART_OF_A_SHORT_RUN: usize = 6;
 
 /// The label of a case in which something was live before, and how many of these a run has to have.
-const LIVE: &str = "live and wanted";
+const LIVE: &str = "live and desired";
 const ENOUGH_LIVE: usize = 2000;
 
 /// What occurred in a case, to be counted; or what is wrong with it.
@@ -108,10 +108,10 @@ impl<'node> Road<'node> {
 
 /// Topo's plan for a topology, from what the broker shows.
 fn plan(snapshot: &Snapshot, topology: Topology, scope: Scope, options: &Options) -> VhostPlan {
-    let wanted = Arc::new(Wanted { topology, scope, sources: Vec::new() });
+    let desired = Arc::new(Desired { topology, scope, sources: Vec::new() });
     let context = PlanContext {
         current: &snapshot.topology,
-        wanted: &wanted,
+        desired: &desired,
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,

@@ -70,7 +70,7 @@ fn the_static_binary_plans_applies_and_moves_messages() {
         &url,
         "--yes",
         "--no-backup",
-        "--mover",
+        "--transport",
         "amqp",
         "--recreate",
         &recreate,

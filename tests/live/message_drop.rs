@@ -86,7 +86,7 @@ fn spec(cases: &BTreeMap<String, Case>) -> String {
     };
     let queues: BTreeMap<&String, Value> = cases.iter().map(|(name, case)| (name, queue(case))).collect();
     let policies: BTreeMap<&String, Value> =
-        cases.iter().filter_map(|(name, case)| Some((name, case.wanted_policy(name)?))).collect();
+        cases.iter().filter_map(|(name, case)| Some((name, case.desired_policy(name)?))).collect();
     let removed: Vec<&String> =
         cases.iter().filter(|(_, case)| case.after.is_none() && case.before.is_some()).map(|(name, _)| name).collect();
     format!(
@@ -254,7 +254,7 @@ fn a_quorum_queue_that_says_that_it_is_empty_asks_for_nothing() {
         (asks_for(&nobody, &vhost, &["--amqp-url", &amqp_url]) == NO_QUEUE).then_some(())
     });
     // What is not asked is not known.
-    assert_eq!(asks_for(&topo, &vhost, &["--mover", "shovel"]), ["a", "b"]);
+    assert_eq!(asks_for(&topo, &vhost, &["--transport", "shovel"]), ["a", "b"]);
     assert_eq!(asks_for(&topo, &vhost, &["--amqp-url", "amqp://127.0.0.1:1"]), ["a", "b"]);
     // One more than the limit is known, and as many as the limit are no danger. A tick between the two messages is believed
     // until the next one: only a count of 0 is asked for again.
@@ -308,6 +308,6 @@ fn a_queue_of_another_broker_is_not_believed() {
     // And nothing is moved there.
     let topo = Topo::new(&vhost).spec("queues: {a: {type: classic}}\n");
     let recreate = format!("--recreate=queues/{}/a=migrate", vhost.name());
-    let plan = topo.run(["plan", &recreate, "--mover", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);
+    let plan = topo.run(["plan", &recreate, "--transport", "amqp", "--amqp-url", &there, "--detailed-exitcode"]);
     plan.expect_code(3).expect_text("is cluster");
 }

@@ -14,7 +14,7 @@ const PLUGINS: [&str; 5] = [
     "rabbitmq_federation",
 ];
 
-/// A type, and arguments live and wanted.
+/// A type, and arguments live and desired.
 fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
     let own: &[(&str, Value, Value)] = &[
         ("x-recent-history", json!({}), json!({"x-recent-history-length": 5})),
@@ -35,10 +35,10 @@ fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
         (json!({"x-max-hops": 1}), json!({"x-max-hops": 2})),
         (json!({"x-recent-history-length": 1}), json!({"x-recent-history-length": 2})),
     ];
-    let own = own.iter().map(|(kind, live, wanted)| ((*kind).to_owned(), live.clone(), wanted.clone()));
+    let own = own.iter().map(|(kind, live, desired)| ((*kind).to_owned(), live.clone(), desired.clone()));
     let every = types
         .iter()
-        .flat_map(|kind| of_any_type.iter().map(move |(live, wanted)| (kind.clone(), live.clone(), wanted.clone())));
+        .flat_map(|kind| of_any_type.iter().map(move |(live, desired)| (kind.clone(), live.clone(), desired.clone())));
     own.filter(|(kind, ..)| types.contains(kind)).chain(every).collect()
 }
 
@@ -59,38 +59,38 @@ fn types_of_plugins_are_judged_as_the_broker_does() {
         vhost.http().put(&vhost.path("exchanges", &[name]), &body)
     };
     let mut played = Vec::new();
-    let mut wanted_exchanges = serde_json::Map::new();
-    for (number, (kind, live, wanted)) in cases(&types).into_iter().enumerate() {
+    let mut desired_exchanges = serde_json::Map::new();
+    for (number, (kind, live, desired)) in cases(&types).into_iter().enumerate() {
         let name = format!("e{number}");
         // Some types may not be declared by everybody.
         if put(&name, &kind, &live).status != 201 {
             continue;
         }
-        let mut arguments = wanted.clone();
+        let mut arguments = desired.clone();
         let alternate = arguments.as_object_mut().unwrap().remove("alternate-exchange");
         let mut entry = json!({"type": kind, "arguments": arguments});
         if let Some(alternate) = alternate {
             entry["alternateExchange"] = alternate;
         }
-        wanted_exchanges.insert(name.clone(), entry);
-        played.push((name, kind, live, wanted));
+        desired_exchanges.insert(name.clone(), entry);
+        played.push((name, kind, live, desired));
     }
     assert!(played.len() > 40, "{} cases", played.len());
-    let topo = Topo::new(&vhost).spec(&format!("exchanges: {}\n", Value::Object(wanted_exchanges)));
+    let topo = Topo::new(&vhost).spec(&format!("exchanges: {}\n", Value::Object(desired_exchanges)));
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
     let mut wrong = Vec::new();
-    for (name, kind, live, wanted) in &played {
+    for (name, kind, live, desired) in &played {
         let address = format!("exchanges/{}/{name}", vhost.name());
         let fields = changes.iter().filter(|change| change["address"] == address.as_str());
         let fields: Vec<&Value> = fields.flat_map(|change| change["fields"].as_array().unwrap()).collect();
         let says = |verdict: &str| fields.iter().any(|field| field["verdict"] == verdict);
-        let (fresh, again) = (put(&format!("{name}.new"), kind, wanted), put(name, kind, wanted));
+        let (fresh, again) = (put(&format!("{name}.new"), kind, desired), put(name, kind, desired));
         let expected = (says("invalid"), says("invalid") || says("conflict"));
         // What is refused on a fresh declare may be let pass on one that is there; the plan speaks of the fresh one.
         let seen = (!fresh.is_success(), !again.is_success() || !fresh.is_success());
         if expected != seen {
-            wrong.push(format!("{kind} {live} → {wanted}: {fields:?}, but {fresh:?}, {again:?}"));
+            wrong.push(format!("{kind} {live} → {desired}: {fields:?}, but {fresh:?}, {again:?}"));
         }
     }
     assert!(wrong.is_empty(), "RabbitMQ {}:\n{}", node.version(), wrong.join("\n"));

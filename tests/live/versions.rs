@@ -41,7 +41,7 @@ const NEWEST_KNOWN: &str = "4.3.6";
 fn body(kind: &str, spec: &str) -> Value {
     let line = ["plan", "--against", "empty", "--format", "json"];
     let plan = Topo::offline().spec(spec).run(line).expect_code(0).plan();
-    let topology = &plan["vhosts"][0]["wanted"]["topology"];
+    let topology = &plan["vhosts"][0]["desired"]["topology"];
     let mut body = topology[kind]["q"].clone();
     assert!(body.is_object(), "{topology:#}");
     body.as_object_mut().unwrap().remove("name");
@@ -115,7 +115,7 @@ fn what_validate_calls_a_refused_binding_is_refused() {
         // An older version: what is refused at home is refused while it is planned.
         let line = ["plan", "--against", "empty", "--broker-version", "3.10.8", "--format", "json"];
         let mut plan = Topo::offline().spec(&spec).run(line).plan();
-        let binding = plan["vhosts"][0]["wanted"]["topology"]["bindings"][0].take();
+        let binding = plan["vhosts"][0]["desired"]["topology"]["bindings"][0].take();
         vhost.http().put(&vhost.path("exchanges", &["x"]), &json!({"type": kind})).expect_status(201);
         let body = json!({"routing_key": binding["routing_key"], "arguments": binding["arguments"]});
         let path = format!("{}/e/x/q/q", vhost.path("bindings", &[]));

@@ -2,8 +2,8 @@
 
 use super::{Run, StepFailure};
 use crate::broker::BrokerError;
-use crate::broker::mover::{AmqpMover, Typing};
 use crate::broker::snapshot::PropertiesKeys;
+use crate::broker::transport::{AmqpTransport, Typing};
 use crate::model::Binding;
 use crate::plan::{Action, NextAction, Stage};
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl Run<'_> {
             let mut wrong = known.clone();
             wrong.retain(|key| !todo.iter().any(|one| is_unbound(&one.action, binding, key)));
             let found = match self.moving.amqp() {
-                Some(mover) => self.bind_alike(mover, &other, properties_key, &known).await?,
+                Some(transport) => self.bind_alike(transport, &other, properties_key, &known).await?,
                 None => false,
             };
             has_changed = true;
@@ -99,13 +99,13 @@ impl Run<'_> {
     /// Tries one type after another. What was known before stays: it may be the like of another one.
     async fn bind_alike(
         &self,
-        mover: &AmqpMover,
+        transport: &AmqpTransport,
         binding: &Binding,
         key: &String,
         known: &[String],
     ) -> Result<bool, StepFailure> {
         for typing in Typing::all(&binding.arguments) {
-            if !mover.bind_as(binding, typing).await? {
+            if !transport.bind_as(binding, typing).await? {
                 continue;
             }
             for made in self.keys().await?.remove(binding).unwrap_or_default() {

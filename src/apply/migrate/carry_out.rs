@@ -2,7 +2,7 @@
 
 use super::moving::{Limit, Purpose, Return};
 use super::{Event, Run, StepFailure};
-use crate::broker::mover::AmqpMover;
+use crate::broker::transport::AmqpTransport;
 use crate::broker::{BrokerError, Performed, Snapshot};
 use crate::model::{Destination, QueueName, QueueType};
 use crate::plan::{Action, Goal, Guard, Level, Migration, QueueActivity, Stage, Step};
@@ -88,8 +88,8 @@ impl Run<'_> {
         };
         // By now, the queue matches the desired one or never will.
         let into = match self.migration.goal {
-            Goal::Recreate => &self.migration.wanted,
-            Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.wanted),
+            Goal::Recreate => &self.migration.desired,
+            Goal::PutBack => seen.topology.queues.get(queue).unwrap_or(&self.migration.desired),
         };
         let limit = Limit::of(queue, into, seen);
         self.migrated.keeps = limit.keeps();
@@ -246,11 +246,16 @@ impl Run<'_> {
     }
 
     /// Deletes the queue and declares the new one in one write, to minimize the unrouted window.
-    async fn swap(&mut self, amqp: &AmqpMover, queue: &QueueName, if_empty: bool) -> Result<Performed, BrokerError> {
+    async fn swap(
+        &mut self,
+        amqp: &AmqpTransport,
+        queue: &QueueName,
+        if_empty: bool,
+    ) -> Result<Performed, BrokerError> {
         self.broker.broker().forget_emptiness(self.broker.vhost(), queue);
         let began = Instant::now();
         let hold = QueueName::new(self.migration.names().hold);
-        amqp.swap(queue, &self.migration.wanted, if_empty, (self.broker.broker(), &hold)).await?;
+        amqp.swap(queue, &self.migration.desired, if_empty, (self.broker.broker(), &hold)).await?;
         // Until both responses have arrived at the latest.
         self.migrated.gap = Some(began.elapsed());
         Ok(Performed::Done)

@@ -1,8 +1,8 @@
-//! Decides how a migration reacts to a fault of the mover.
+//! Decides how a migration reacts to a fault of the transport.
 
 use super::StepFailure;
 use crate::broker::BrokerError;
-use crate::broker::mover::Fault;
+use crate::broker::transport::Fault;
 use crate::model::QueueName;
 
 /// Returns a fault to wait out, or a setback.

@@ -14,7 +14,7 @@ pub struct Migrated {
     pub is_cut_short: bool,
     /// Why the rollback failed, if one was tried.
     pub not_undone: Option<String>,
-    /// How many messages a mover brought back from the holding queues. `None` where the broker does not count them: a
+    /// How many messages a transport brought back from the holding queues. `None` where the broker does not count them: a
     /// shovel before 4.2, and one whose messages were rejected.
     pub returned: Option<u64>,
     /// The maximum number of messages of the queue, beyond which it drops the oldest (max-length).

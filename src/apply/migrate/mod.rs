@@ -15,7 +15,7 @@ mod stall_reason;
 pub use migrated::{Consumers, Migrated, Missing};
 
 use super::Interrupt;
-use crate::broker::mover::Mover;
+use crate::broker::transport::Transport;
 use crate::broker::{BrokerError, LockedBroker, Performed, Snapshot};
 use crate::model::{Address, Binding, ObjectId, Queue, QueueName};
 use crate::plan::{Action, Goal, Migration, Stage, Step, Unexpected, request};
@@ -29,7 +29,7 @@ pub struct ApplyResources<'a> {
     /// The maximum number of concurrent requests.
     pub at_once: usize,
     /// The transport for messages; `None` if the plan needs none.
-    pub mover: Option<&'a Mover>,
+    pub transport: Option<&'a Transport>,
     /// How long a migration may stall before it is rolled back.
     pub patience: Duration,
 }
@@ -257,8 +257,8 @@ impl Run<'_> {
             return Err((self.step(Stage::Prepare, self.first_action()), StepFailure::Stop(error)));
         }
         let live = seen.topology.queues.get(&self.migration.queue);
-        let is_wanted = live.is_some_and(|live| self.migration.is_wanted(live, &seen.profile));
-        self.is_old = live.is_some() && !is_wanted;
+        let is_desired = live.is_some_and(|live| self.migration.is_desired(live, &seen.profile));
+        self.is_old = live.is_some() && !is_desired;
         if live.is_none() && self.migration.goal == Goal::PutBack {
             let reason =
                 "the old queue is gone, and what was in it is held beside it. Apply makes the queue of the spec, and \
@@ -267,9 +267,9 @@ impl Run<'_> {
             let error = BrokerError::NotMoved { queue: self.migration.queue.clone(), reason };
             return Err((self.step(Stage::Return, self.first_action()), StepFailure::Stop(error)));
         }
-        let old = live.filter(|_| !is_wanted).or(self.old.as_ref()).cloned();
+        let old = live.filter(|_| !is_desired).or(self.old.as_ref()).cloned();
         self.old = old.or_else(|| self.migration.old(&seen.topology));
-        let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_wanted);
+        let mut todo = self.migration.remaining(&seen.topology, &seen.properties_keys, is_desired);
         let tap = self.migration.names().tap;
         self.switch = todo.iter().filter(|one| one.stage == Stage::Return).find_map(|one| {
             if let Action::Bind { binding } = &one.action { Some(binding.clone()) } else { None }
@@ -318,7 +318,7 @@ impl Run<'_> {
         let first = self.planned.iter().find(|step| !is_done(step)).map(|step| step.action.clone());
         first.unwrap_or_else(|| Action::DeclareQueue {
             name: self.migration.queue.clone(),
-            queue: self.migration.wanted.clone(),
+            queue: self.migration.desired.clone(),
         })
     }
 

@@ -13,7 +13,7 @@ use super::stall_detector::{StallDetector, prefetch};
 use super::stall_reason::held_by;
 use super::{ApplyResources, Missing, StepFailure};
 use crate::apply::Interrupt;
-use crate::broker::mover::{AmqpMover, Fault, Move, Mover, Order, Progress, ShovelMover, State};
+use crate::broker::transport::{AmqpTransport, Fault, Move, Order, Progress, ShovelTransport, State, Transport};
 use crate::broker::{BrokerError, LockedBroker, Snapshot};
 use crate::model::naming::MigrationNames;
 use crate::model::units::duration;
@@ -24,11 +24,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The pause between two checks of a queue.
 const POLL: Duration = Duration::from_millis(300);
-/// Between two looks at a mover of our own, when its idle moment is waited for.
+/// Between two looks at a transport of our own, when its idle moment is waited for.
 const INSTANT: Duration = Duration::from_millis(1);
-/// A mover that has received nothing for this time has moved all messages.
+/// A transport that has received nothing for this time has moved all messages.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
-/// A stopped mover has 20 s for messages in transit, and a shovel 30 s to disappear.
+/// A stopped transport has 20 s for messages in transit, and a shovel 30 s to disappear.
 const LONGEST_STOP: Duration = Duration::from_secs(60);
 /// During an alarm, messages in transit make no progress.
 const LONGEST_BLOCKED_STOP: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ pub(super) struct Moving<'a> {
     maybe_twice: u64,
     /// How many were held when new ones were let through before them.
     overtaken: Option<u64>,
-    /// How many a mover may have under way: less where messages are large.
+    /// How many a transport may have under way: less where messages are large.
     prefetch: u16,
     /// Whether the old queue has run empty before.
     has_settled: bool,
@@ -135,7 +135,7 @@ impl<'a> Moving<'a> {
             return Ok(());
         }
         self.stop().await;
-        let Some(mover) = self.means.mover else {
+        let Some(transport) = self.means.transport else {
             let reason = "no transport was selected".to_owned();
             return Err(BrokerError::NotMoved { queue: from.clone(), reason }.into());
         };
@@ -144,9 +144,11 @@ impl<'a> Moving<'a> {
         let average = state.and_then(|state| state.average_bytes).unwrap_or(0);
         self.prefetch = self.prefetch.min(prefetch(average));
         let order = Order { prefetch: self.prefetch, ..Order::new(from, to) };
-        let handle = match (mover, &self.fallback) {
-            (Mover::AmqpOrShovel(_, shovel), Some(_)) => Move::Shovel(shovel.start(order).await?),
-            (Mover::Amqp(_) | Mover::AmqpOrShovel(..) | Mover::Shovel(_), _) => mover.start(order).await?,
+        let handle = match (transport, &self.fallback) {
+            (Transport::AmqpOrShovel(_, shovel), Some(_)) => Move::Shovel(shovel.start(order).await?),
+            (Transport::Amqp(_) | Transport::AmqpOrShovel(..) | Transport::Shovel(_), _) => {
+                transport.start(order).await?
+            }
         };
         self.current = Some(Current { from: from.clone(), to: to.clone(), purpose, since: Instant::now(), handle });
         Ok(())
@@ -188,7 +190,7 @@ impl<'a> Moving<'a> {
         self.maybe_twice += last.maybe_twice + broken_off;
     }
 
-    /// Waits until the mover has noticed that the source is gone: only then it no longer holds the old queue.
+    /// Waits until the transport has noticed that the source is gone: only then it no longer holds the old queue.
     pub(super) async fn ended(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         while let Some(current) = &mut self.current {
@@ -201,12 +203,12 @@ impl<'a> Moving<'a> {
         self.stop().await;
     }
 
-    /// The mover over AMQP, if it is in use.
-    pub(super) fn amqp(&self) -> Option<&AmqpMover> {
-        self.means.mover.and_then(Mover::amqp)
+    /// The transport over AMQP, if it is in use.
+    pub(super) fn amqp(&self) -> Option<&AmqpTransport> {
+        self.means.transport.and_then(Transport::amqp)
     }
 
-    /// Whether only topo's mover consumes from a queue, as far as that is certain. A quorum queue without a leader
+    /// Whether only topo's transport consumes from a queue, as far as that is certain. A quorum queue without a leader
     /// reports no consumers at all, so its count is not trusted.
     pub(super) async fn is_alone(&self, queue: &QueueName, is_quorum: bool) -> bool {
         let is_ours = self.current.as_ref().is_some_and(|current| current.from == *queue);
@@ -221,7 +223,7 @@ impl<'a> Moving<'a> {
 
     /// Whether a shovel is running.
     pub(super) fn is_shovel(&self) -> bool {
-        self.fallback.is_some() || matches!(self.means.mover, Some(Mover::Shovel(_)))
+        self.fallback.is_some() || matches!(self.means.transport, Some(Transport::Shovel(_)))
     }
 
     /// Shovels that a killed run left would go on, and declare a queue that is deleted; whatever moves now. Where
@@ -230,10 +232,10 @@ impl<'a> Moving<'a> {
         if self.current.is_some() {
             return Ok(());
         }
-        let shovels = match self.means.mover {
-            Some(Mover::Shovel(shovels) | Mover::AmqpOrShovel(_, shovels)) => shovels.clone(),
-            Some(Mover::Amqp(_)) | None => {
-                ShovelMover::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
+        let shovels = match self.means.transport {
+            Some(Transport::Shovel(shovels) | Transport::AmqpOrShovel(_, shovels)) => shovels.clone(),
+            Some(Transport::Amqp(_)) | None => {
+                ShovelTransport::new(self.broker.broker().clone(), self.broker.vhost(), BrokerVersion::NEWEST_KNOWN)
             }
         };
         let leftovers =
@@ -275,8 +277,8 @@ impl<'a> Moving<'a> {
         }
     }
 
-    /// Empties the old queue: by its own consumers as long as they do it, because a mover beside them would tear the order;
-    /// else by a mover.
+    /// Empties the old queue: by its own consumers as long as they do it, because a transport beside them would tear the order;
+    /// else by a transport.
     pub(super) async fn drain(
         &mut self,
         (from, to): (&QueueName, &ExchangeName),
@@ -308,8 +310,8 @@ impl<'a> Moving<'a> {
             let is_ours = self.current.as_ref().is_some_and(|current| current.from == *from);
             let theirs = self.without_ours(live.consumers.as_deref().unwrap_or_default(), is_ours);
             let mut refused = None;
-            let wants_mover = theirs.is_empty() || pace.has_stalled() || pace.is_half_over();
-            if !is_ours && wants_mover && live.messages != Some(0) {
+            let wants_transport = theirs.is_empty() || pace.has_stalled() || pace.is_half_over();
+            if !is_ours && wants_transport && live.messages != Some(0) {
                 refused = match self.start(from, to, Purpose::Drain).await {
                     Ok(()) => None,
                     Err(fault) => Some(self.refused(from, fault).await?),

@@ -1,13 +1,13 @@
 //! Limits the messages in transit, and detects stalls.
 
 use super::moving::IDLE;
-use crate::broker::mover::Order;
+use crate::broker::transport::Order;
 use crate::model::Intervals;
 use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So few in a total may be left when new ones are let through before them, where no mover of our own knows better.
+/// So few in a total may be left when new ones are let through before them, where no transport of our own knows better.
 const MOST_LEFT: u64 = 50;
 /// After this time without progress, a queue may have a publisher.
 const LEVEL: Duration = Duration::from_secs(2);

@@ -1,6 +1,6 @@
 //! Describes why messages make no progress.
 
-use crate::broker::mover::Fault;
+use crate::broker::transport::Fault;
 use crate::broker::{LockedBroker, QueueState};
 use crate::model::QueueName;
 use crate::model::count::number;

@@ -123,17 +123,17 @@ fn members(
         members.push(id);
     }
     let live_name = |name: &QueueName| by_name.get(name).unwrap_or(name).clone();
-    for (name, wanted) in &objects.queues {
+    for (name, desired) in &objects.queues {
         let id = ObjectId::Queue(live_name(name));
         let optional = objects.optional.get(name);
         let may_lack = |argument: &String| optional.is_some_and(|it| it.contains(argument));
         let is_same = kept.queues.get(&live_name(name)).is_some_and(|live| {
             let mut completed = live.clone();
-            let lacks = wanted.arguments.iter().filter(|(argument, _)| may_lack(argument));
+            let lacks = desired.arguments.iter().filter(|(argument, _)| may_lack(argument));
             for (argument, value) in lacks {
                 completed.arguments.entry(argument.clone()).or_insert_with(|| value.clone());
             }
-            completed == *wanted
+            completed == *desired
         });
         if !is_same {
             return lacking(&id);

@@ -8,8 +8,8 @@ const ROUNDS: usize = 48;
 /// Sets the height of every stop.
 pub(super) fn place(graph: &mut Layered) {
     for layer in 0..graph.layers.len() {
-        let wanted = vec![0.0; graph.layers[layer].len()];
-        settle(graph, layer, &wanted, &vec![1.0; wanted.len()]);
+        let desired = vec![0.0; graph.layers[layer].len()];
+        settle(graph, layer, &desired, &vec![1.0; desired.len()]);
     }
     let count = graph.layers.len();
     for round in 0..ROUNDS {
@@ -17,8 +17,8 @@ pub(super) fn place(graph: &mut Layered) {
             let layer = if round % 2 == 0 { step } else { count - 1 - step };
             // Both sides at last, so that neither has the last word.
             let sides = if round + 24 >= ROUNDS { (true, true) } else { (round % 2 == 0, round % 2 == 1) };
-            let (wanted, weights) = wishes(graph, layer, sides);
-            settle(graph, layer, &wanted, &weights);
+            let (desired, weights) = wishes(graph, layer, sides);
+            settle(graph, layer, &desired, &weights);
         }
     }
     let top = graph.stops.iter().map(|stop| stop.y - above(stop)).fold(f64::INFINITY, f64::min);
@@ -75,9 +75,9 @@ fn wishes(graph: &Layered, layer: usize, (left, right): (bool, bool)) -> (Vec<f6
     graph.layers[layer].iter().map(one).unzip()
 }
 
-/// The places with the least squares of distances to those that are wanted, in this order and so far apart: what wants to
+/// The places with the least squares of distances to those that are desired, in this order and so far apart: what wants to
 /// be where another is, is joined with it, and the two are at their common mean.
-fn settle(graph: &mut Layered, layer: usize, wanted: &[f64], weights: &[f64]) {
+fn settle(graph: &mut Layered, layer: usize, desired: &[f64], weights: &[f64]) {
     let stops = graph.layers[layer].clone();
     let mut offsets = Vec::new();
     let mut offset = 0.0;
@@ -90,7 +90,7 @@ fn settle(graph: &mut Layered, layer: usize, wanted: &[f64], weights: &[f64]) {
     // Blocks of neighbours that move together: mean, weight, how many.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
     for (index, offset) in offsets.iter().enumerate() {
-        let mut block = (wanted[index] - offset, weights[index], 1);
+        let mut block = (desired[index] - offset, weights[index], 1);
         while let Some(before) = blocks.pop_if(|before| before.0 > block.0) {
             let weight = before.1 + block.1;
             block = ((before.0 * before.1 + block.0 * block.1) / weight, weight, before.2 + block.2);

@@ -19,20 +19,20 @@ pub(in crate::plan) fn afterwards(context: &PlanContext<'_>, before: &Object, af
 /// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
 /// already say: the broker puts its default in.
 pub(in crate::plan) fn without_type(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
-    let (Object::Queue(_, live), Object::Queue(_, wanted)) = (before, after) else { return None };
+    let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();
     let asked = |queue: &Queue| match default {
         // Only classic queues are transient or auto-delete: the broker then leaves its default aside.
         Some(default) if queue.durable && !queue.auto_delete => default,
         Some(_) | None => "classic",
     };
-    let (live_type, wanted_type) = (live.type_name(), wanted.type_name());
+    let (live_type, desired_type) = (live.type_name(), desired.type_name());
     // Classic is what no default means, too: then the other sentences say it.
-    if asked(live) == "classic" || live_type == wanted_type && asked(live) == live_type {
+    if asked(live) == "classic" || live_type == desired_type && asked(live) == live_type {
         return None;
     }
     let answer = |is_taken: bool| if is_taken { "taken" } else { "refused" };
-    let (now, then) = (answer(asked(live) == live_type), answer(asked(wanted) == wanted_type));
+    let (now, then) = (answer(asked(live) == live_type), answer(asked(desired) == desired_type));
     let asked = asked(live);
     Some(format!("without x-queue-type it is {asked} here: {now} now, {then} after a recreate"))
 }

@@ -103,13 +103,13 @@ pub(super) fn live(subject: &Subject<'_>, fields: &[&FieldVerdict]) -> Said {
         }
         Object::Exchange(_, exchange) if subject.dead_letter_queue().is_some() => generated_exchange(exchange, fields),
         Object::Exchange(_, exchange) => {
-            let wanted = match &subject.planned.after {
-                Some(Object::Exchange(_, wanted)) => &wanted.arguments,
+            let desired = match &subject.planned.after {
+                Some(Object::Exchange(_, desired)) => &desired.arguments,
                 Some(Object::Vhost(_) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_)) | None => {
                     &exchange.arguments
                 }
             };
-            live_exchange(subject, exchange, wanted, fields)
+            live_exchange(subject, exchange, desired, fields)
         }
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => Said::default(),
     }
@@ -174,7 +174,7 @@ fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: 
             places::move_dead_letter(subject, said);
             said.key(DEAD_LETTER, Some("none".to_owned()), field);
         }
-        // A default that the live type does not take goes with the wanted type.
+        // A default that the live type does not take goes with the desired type.
         (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
         (None, None) if places::move_dead_letter(subject, said) => {}
         (None, None) => said.take_out.push(DEAD_LETTER.to_owned()),
@@ -240,9 +240,9 @@ fn is_routing_key(key: &str) -> bool {
     key.len() <= LONGEST_NAME && !["null", "undefined"].contains(&key)
 }
 
-fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, wanted: &Arguments, fields: &[&FieldVerdict]) -> Said {
+fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments, fields: &[&FieldVerdict]) -> Said {
     let mut said = Said::default();
-    let mut arguments = wanted.clone();
+    let mut arguments = desired.clone();
     arguments.remove("alternate-exchange");
     let mut is_argument_changed = false;
     for field in fields {

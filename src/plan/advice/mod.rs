@@ -102,10 +102,10 @@ impl<'a> Subject<'a> {
 
     /// A spec can only refer to exchanges that it knows.
     fn refer(&self, fragment: &mut Fragment, exchange: &ExchangeName) {
-        let wanted = self.context.wanted;
+        let desired = self.context.desired;
         let is_known = exchange.is_predeclared()
-            || wanted.topology.exchanges.contains_key(exchange)
-            || wanted.scope.external.contains(&ObjectId::Exchange(exchange.clone()));
+            || desired.topology.exchanges.contains_key(exchange)
+            || desired.scope.external.contains(&ObjectId::Exchange(exchange.clone()));
         if is_known {
             return;
         }

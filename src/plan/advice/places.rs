@@ -107,7 +107,7 @@ pub(super) fn move_dead_letter(subject: &Subject<'_>, said: &mut Said) -> bool {
 /// Those that have a default from the same place, and are to keep it: not those that have advice of their own.
 fn others(subject: &Subject<'_>, known: &KnownArgument, place: SetIn) -> Option<Vec<Other>> {
     let (context, own) = (subject.context, subject.planned.source.as_ref()?);
-    let sharing = context.wanted.sources.iter().filter_map(|(id, source)| match id {
+    let sharing = context.desired.sources.iter().filter_map(|(id, source)| match id {
         ObjectId::Queue(name) => {
             let shares = source.file == own.file && places(Some(source), known.name) == [place];
             (shares && *id != subject.before.id()).then_some((id, name, source))
@@ -116,11 +116,11 @@ fn others(subject: &Subject<'_>, known: &KnownArgument, place: SetIn) -> Option<
     });
     let sharing: Vec<_> = sharing.take(MOST_LOOKED_AT).collect();
     let is_refused = |id: &ObjectId| {
-        let said = context.wanted.scope.on_conflict.iter().find(|(known, _)| known == id);
+        let said = context.desired.scope.on_conflict.iter().find(|(known, _)| known == id);
         said.is_none_or(|(_, how)| *how == OnConflict::Refuse)
     };
     let other = |(id, name, source): &(&ObjectId, &QueueName, &Source)| {
-        let value = context.wanted.topology.queues.get(*name)?.arguments.get(known.name)?;
+        let value = context.desired.topology.queues.get(*name)?.arguments.get(known.name)?;
         let live = context.current.queues.get(*name);
         let is_kept = live.is_none_or(|live| live.arguments.get(known.name) == Some(value)) || !is_refused(id);
         if !is_kept {

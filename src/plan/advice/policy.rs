@@ -233,10 +233,10 @@ fn said(subject: &Subject<'_>, by: &[&Decision<'_>]) -> Said {
     let fields: Vec<&FieldVerdict> =
         by.iter().map(|decision| decision.field).filter(|field| !(is_wired && of_dead_letters(field))).collect();
     let mut said = keep::live(subject, &fields);
-    let Some(Object::Queue(_, wanted)) = &subject.planned.after else { return said };
-    let wanted_exchange = exchange_named(wanted.arguments.get("x-dead-letter-exchange"));
-    if let (true, Some(exchange)) = (is_wired, wanted_exchange) {
-        let routing_key = wanted.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
+    let Some(Object::Queue(_, desired)) = &subject.planned.after else { return said };
+    let desired_exchange = exchange_named(desired.arguments.get("x-dead-letter-exchange"));
+    if let (true, Some(exchange)) = (is_wired, desired_exchange) {
+        let routing_key = desired.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text);
         places::move_dead_letter(subject, &mut said);
         said.keys.push((DEAD_LETTER.to_owned(), dead_letter_yaml(&exchange, routing_key, true)));
     }

@@ -8,19 +8,19 @@ use crate::model::{ArgumentValue, Destination, ExchangeName, Object, ObjectId, Q
 use crate::plan::document::FieldVerdict;
 use crate::plan::retries;
 
-/// The queue for whose retries an exchange is wanted, which therefore cannot be what it is.
+/// The queue for whose retries an exchange is desired, which therefore cannot be what it is.
 pub(super) fn needed_by<'a>(subject: &Subject<'a>) -> Option<&'a QueueName> {
     let Object::Exchange(name, _) = subject.before else { return None };
     let id = ObjectId::Exchange(name.clone());
-    let mut families = subject.context.wanted.scope.families.iter();
+    let mut families = subject.context.desired.scope.families.iter();
     families.find(|family| family.members.contains(&id)).map(|family| &family.queue)
 }
 
-/// Whether a field of a queue belongs to its retries, those that are live or those that are wanted.
+/// Whether a field of a queue belongs to its retries, those that are live or those that are desired.
 pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
     let Object::Queue(name, _) = subject.before else { return false };
     let is_one = |strategies: &[Strategy]| {
-        let (old, new) = (retries::strategy_of(subject.context, name), wanted(subject, name));
+        let (old, new) = (retries::strategy_of(subject.context, name), desired(subject, name));
         // A limit may be there without any retries.
         (new.is_some() || old == Some(Strategy::Ladder)) && strategies.iter().any(|it| [old, new].contains(&Some(*it)))
     };
@@ -32,8 +32,8 @@ pub(super) fn owns(subject: &Subject<'_>, field: &str) -> bool {
     }
 }
 
-fn wanted(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
-    let families = &subject.context.wanted.scope.families;
+fn desired(subject: &Subject<'_>, queue: &QueueName) -> Option<Strategy> {
+    let families = &subject.context.desired.scope.families;
     families.iter().find(|family| family.queue == *queue).map(|family| family.strategy)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn live(subject: &Subject<'_>, said: &mut Said, name: &QueueName, que
 
 /// The place of its dead letters, where the spec has another.
 fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, old: Option<Strategy>) {
-    let (context, topology) = (subject.context, &subject.context.wanted.topology);
+    let (context, topology) = (subject.context, &subject.context.desired.topology);
     let by_argument = |queue: &Queue| {
         let exchange = exchange_named(queue.arguments.get("x-dead-letter-exchange"));
         (exchange, queue.arguments.get("x-dead-letter-routing-key").and_then(ArgumentValue::as_text).map(str::to_owned))
@@ -92,7 +92,7 @@ fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, 
         Some(Strategy::Republish | Strategy::Redeliver | Strategy::Delayed) | None => by_argument(queue),
     };
     let over = naming::over_exchange(name);
-    let wanted = match (wanted(subject, name), topology.queues.get(name)) {
+    let desired = match (desired(subject, name), topology.queues.get(name)) {
         (Some(Strategy::Ladder), _) => {
             let mut ends = topology.bindings.iter().filter(|binding| binding.source == over);
             (ends.find_map(|binding| exchange(&binding.destination)), None)
@@ -100,7 +100,7 @@ fn end(subject: &Subject<'_>, said: &mut Said, name: &QueueName, queue: &Queue, 
         (_, Some(queue)) => by_argument(queue),
         (_, None) => return,
     };
-    if live == wanted {
+    if live == desired {
         return;
     }
     places::move_dead_letter(subject, said);

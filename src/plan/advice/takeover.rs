@@ -33,16 +33,16 @@ impl Takeover {
     /// With `is_wired`, the policy that the spec's `wiring: policy` stands for goes above this one by itself.
     pub(super) fn of(subject: &Subject<'_>, is_wired: bool) -> Self {
         let context = subject.context;
-        let wanted = &context.wanted.topology.policies;
+        let desired = &context.desired.topology.policies;
         let object = subject.before;
         let id = object.id();
         let name = id.name().unwrap_or_default();
         let mut policies = context.current.policies.clone();
-        policies.extend(wanted.iter().map(|(name, policy)| (name.clone(), policy.clone())));
+        policies.extend(desired.iter().map(|(name, policy)| (name.clone(), policy.clone())));
         // A generated policy is made anew, above whatever the spec says.
         policies.retain(|known, _| {
             let is_own = known.as_str().starts_with(&format!("{name}.topo."));
-            !(is_own && (is_wired || wanted.contains_key(known)))
+            !(is_own && (is_wired || desired.contains_key(known)))
         });
         let version = context.profile.version;
         let read = Policies::new(&policies, version);
@@ -60,7 +60,7 @@ impl Takeover {
             apply_to: if matches!(object, Object::Exchange(..)) { ApplyTo::Exchanges } else { ApplyTo::Queues },
             priority: governing.map_or(Priority(1.0), |it| it.policy.priority.above().max(Priority(1.0))),
             definition: governing.map_or_else(Arguments::new, |it| it.policy.definition.clone()),
-            is_by_others: governing.is_some_and(|it| !wanted.contains_key(it.name)),
+            is_by_others: governing.is_some_and(|it| !desired.contains_key(it.name)),
             governing: governing.map(|it| it.name.clone()),
             ties: found.possible().iter().skip(1).flatten().map(|it| it.name.clone()).collect(),
             unread: read.unreadable().map(|it| it.name.clone()).collect(),
@@ -69,7 +69,7 @@ impl Takeover {
         match governing {
             // The spec's own policy for this one object only needs more keys.
             Some(Named { name: own, policy })
-                if wanted.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
+                if desired.contains_key(own) && policy.pattern == pattern && !is_reserved(own.as_str()) =>
             {
                 takeover.name = own.clone();
                 takeover.apply_to = policy.apply_to;

@@ -22,7 +22,7 @@ enum Role {
 
 pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let members: BTreeSet<&ObjectId> =
-        sides.context.wanted.scope.families.iter().flat_map(|family| &family.members).collect();
+        sides.context.desired.scope.families.iter().flat_map(|family| &family.members).collect();
     for (id, change) in changes.iter().filter(|(_, change)| change.kind == ChangeKind::Create) {
         let Some(Object::Queue(name, queue)) = &change.after else { continue };
         let keeps_dead_letters = change.source.as_ref().is_some_and(|source| source.part_of.as_ref() == Some(name));

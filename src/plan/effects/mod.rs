@@ -43,7 +43,7 @@ const TOLD: [&str; 10] = [
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     let version = context.profile.version;
     let (policies, touched) = policies_after(builder, context);
-    let wired: BTreeSet<&PolicyName> = wired(&context.wanted.topology).map(|wired| wired.name).collect();
+    let wired: BTreeSet<&PolicyName> = wired(&context.desired.topology).map(|wired| wired.name).collect();
     let sides = Sides {
         context,
         before: Policies::new(&context.current.policies, version),
@@ -140,7 +140,7 @@ impl Sides<'_> {
     /// Who of others says what holds for a queue, if it is none of the spec's: also where the policy that wires the queue's
     /// dead letters repeats it.
     fn foreigner(&self, name: &QueueName, queue: &Queue, key: &str, source: &Source) -> Option<String> {
-        let declared = &self.context.wanted.topology.policies;
+        let declared = &self.context.desired.topology.policies;
         match source {
             Source::OperatorPolicy(name) => Some(format!("operator policy {name}")),
             Source::Policy(policy) if !declared.contains_key(policy) => Some(format!("policy {policy}")),
@@ -202,7 +202,7 @@ impl Sides<'_> {
     /// All that is in the old queue comes to the new one, and so does what an earlier run holds beside it. That run may be long
     /// gone, and its queue, too: what comes back is held by what is said now.
     fn brought_back(&self, builder: &mut PlanBuilder, migration: &Migration) {
-        let Migration { queue: name, wanted, .. } = migration;
+        let Migration { queue: name, desired, .. } = migration;
         let address = self.context.address(&ObjectId::Queue(name.clone()));
         let begun = migration.old(self.context.current);
         let Some(old) = begun.as_ref().or_else(|| self.context.current.queues.get(name)) else { return };
@@ -217,11 +217,11 @@ impl Sides<'_> {
             let operator = self.operator.governing(name.as_str(), queue.into());
             self.values(queue, policy.likely(), operator.likely())
         };
-        let new = values(wanted, &self.after);
-        let mut threats = value_hazard::threats_of_return(wanted, messages, &values(old, &self.before), &new);
+        let new = values(desired, &self.after);
+        let mut threats = value_hazard::threats_of_return(desired, messages, &values(old, &self.before), &new);
         if begun.is_some() {
             // Policies may have changed since it began, and what is held beside a queue follows none.
-            for more in value_hazard::threats_of_overflow(wanted, messages, &self.values(old, None, None), &new) {
+            for more in value_hazard::threats_of_overflow(desired, messages, &self.values(old, None, None), &new) {
                 if !threats.contains(&more) {
                     threats.push(more);
                 }

@@ -28,9 +28,9 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
     // By policy: whether it governs a queue, and what goes before it.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
     let mut skipped: BTreeMap<(&PolicyName, &str, QueueType), Vec<&QueueName>> = BTreeMap::new();
-    // A wanted queue is what a live one of its name becomes.
+    // A desired queue is what a live one of its name becomes.
     let queues: BTreeMap<&QueueName, &Queue> =
-        context.current.queues.iter().chain(&context.wanted.topology.queues).collect();
+        context.current.queues.iter().chain(&context.desired.topology.queues).collect();
     for (name, queue) in queues {
         let fitting = sides.after.fitting(name.as_str(), Governed::from(queue));
         let governing = chosen(&fitting);
@@ -67,7 +67,7 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
 /// Of policies that this spec does not declare and that govern queues which are made now.
 pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BTreeMap<ObjectId, PlannedChange>) {
     let context = sides.context;
-    let declared = &context.wanted.topology.policies;
+    let declared = &context.desired.topology.policies;
     // Whether it is the operator's, with its name; what it does to which queues.
     let mut found = BTreeMap::<(bool, &PolicyName), (Vec<&QueueName>, BTreeSet<String>)>::new();
     for change in changes.values().filter(|change| change.kind == ChangeKind::Create) {

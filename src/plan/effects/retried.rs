@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// A hazard where the plan makes or changes such retries, or what wires them; else it has happened, and is a note.
 pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
-    for family in sides.context.wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
+    for family in sides.context.desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         let is_touched = is_touched(builder, family);
         let address = sides.context.address(&ObjectId::Queue(family.queue.clone()));
         // With a target, the rest is not looked at.
@@ -78,7 +78,7 @@ fn cycle(version: crate::model::BrokerVersion) -> String {
 }
 
 impl Sides<'_> {
-    /// A wanted queue as the plan leaves it; `None` where it is not there then, or in a conflict, which says enough.
+    /// A desired queue as the plan leaves it; `None` where it is not there then, or in a conflict, which says enough.
     pub(super) fn queue_after(&self, builder: &PlanBuilder, name: &QueueName) -> Option<Queue> {
         let id = ObjectId::Queue(name.clone());
         match builder.changes.iter().find(|change| change.id().as_ref() == Some(&id)) {

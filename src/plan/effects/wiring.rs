@@ -13,7 +13,7 @@ use crate::rabbitmq::{Governed, Governing};
 
 /// Blocks the plan where they do not, on every plan: what is rejected would be lost, and nothing would say so.
 pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Options) {
-    for wired in wired(&sides.context.wanted.topology) {
+    for wired in wired(&sides.context.desired.topology) {
         let address = sides.context.address(&ObjectId::Policy(wired.name.clone()));
         let of_queue = sides.context.address(&ObjectId::Queue(wired.queue_name.clone()));
         let is_changed = builder.changes.iter().any(|change| change.address == address);
@@ -69,8 +69,8 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
         for operator in operators.possible() {
             let values: Values = sides.values(queue, *policy, *operator);
             for key in WIRING_KEYS {
-                let (is, wanted) = (values.get(key), wired.policy.definition.get(key));
-                if is.map(|it| &it.value) == wanted {
+                let (is, desired) = (values.get(key), wired.policy.definition.get(key));
+                if is.map(|it| &it.value) == desired {
                     continue;
                 }
                 return Some(match (is.map(|it| &it.source), policy) {
@@ -90,7 +90,7 @@ fn unwired(sides: &Sides<'_>, wired: &Wired<'_>, queue: &Queue) -> Option<String
 /// Whose place it takes: `it goes before policy limits (not in this spec), and holds what that says: max-length 100`.
 fn displaces(sides: &Sides<'_>, displaced: &Governing<'_>, wired: &Wired<'_>) -> Option<String> {
     let likely = displaced.likely()?;
-    let declared = &sides.context.wanted.topology.policies;
+    let declared = &sides.context.desired.topology.policies;
     let names: Vec<String> = displaced
         .possible()
         .iter()

@@ -7,10 +7,10 @@ use crate::plan::builder::PlanBuilder;
 use crate::plan::context::PlanContext;
 use crate::plan::hazard::{Hazard, HazardKind};
 use crate::plan::recreate::{held_by_unlisted, unlisted_are_cancelled};
-use crate::plan::{Movers, QueueActivity};
+use crate::plan::{QueueActivity, Transports};
 use crate::rabbitmq::{Governed, Policies, Source, effective};
 
-/// More messages than these take long enough to be told of: the movers do 6,000 to 24,000 a second.
+/// More messages than these take long enough to be told of: the transports do 6,000 to 24,000 a second.
 const TAKE_A_SECOND: u64 = 5_000;
 
 /// Adds what the migration of a queue that was `old` cannot promise.
@@ -24,7 +24,7 @@ pub(in crate::plan) fn hazards(
     let gap = "messages that reach the queue through the default exchange, published or dead-lettered, cannot be \
                redirected: during the swap they can be lost, even if confirmed; all others are held and come back";
     builder.hazard(HazardKind::RoutingGap, address, gap.to_owned(), None);
-    // Once it is begun, it may be a mover of topo's that was killed a moment ago.
+    // Once it is begun, it may be a transport of topo's that was killed a moment ago.
     let is_begun = context.current.queues.contains_key(&QueueName::new(migration.names().hold));
     let unlisted = live.and_then(QueueActivity::held_by_unlisted).filter(|_| !is_begun);
     if let Some(text) = disruption(migration, old, live, unlisted) {
@@ -40,7 +40,7 @@ pub(in crate::plan) fn hazards(
     }
     let is_single =
         |queue: &Queue| queue.arguments.get("x-single-active-consumer") == Some(&ArgumentValue::Boolean(true));
-    let must_be_allowed = is_single(old) || is_single(&migration.wanted);
+    let must_be_allowed = is_single(old) || is_single(&migration.desired);
     let mut shown = |kind, text: &str, must_be_allowed| {
         let (address, text) = (address.clone(), text.to_owned());
         builder.hazards.push(Hazard { kind, address, text, messages: None, must_be_allowed });
@@ -61,7 +61,7 @@ pub(in crate::plan) fn hazards(
     );
     // Seen on 3.8.9 at a load of 25 on two processors, also on the way to a quorum queue; never on 3.10.8 and later. What was
     // mirrored is held in quorum queues.
-    let of_it = [old, &migration.wanted, &migration.holding];
+    let of_it = [old, &migration.desired, &migration.holding];
     if !context.profile.version.is_at_least(3, 10) && of_it.into_iter().any(is_quorum) {
         let text = "before RabbitMQ 3.10, a busy quorum queue can keep a copy of messages that were moved: they are \
                     delivered twice, or the run stops halfway; nothing is lost, and the next run resumes";
@@ -69,11 +69,11 @@ pub(in crate::plan) fn hazards(
     }
     if let Some(limit) = limit_of_deliveries(context, &migration.queue, old) {
         let is_dead_lettered = migration.holding.arguments.contains_key("x-dead-letter-exchange");
-        let most = match (limit, &context.activity.movers) {
+        let most = match (limit, &context.activity.transports) {
             (0, _) => "all messages in flight",
-            (_, Movers::Amqp) => "at most one",
-            (_, Movers::Shovel) => "as many as are in flight",
-            (_, Movers::Unknown | Movers::None { .. }) => {
+            (_, Transports::Amqp) => "at most one",
+            (_, Transports::Shovel) => "as many as are in flight",
+            (_, Transports::Unknown | Transports::None { .. }) => {
                 "at most one over AMQP, with a shovel as many as are in \
                                                            flight"
             }
@@ -129,7 +129,7 @@ fn disruption(
     live: Option<&QueueActivity>,
     unlisted: Option<u64>,
 ) -> Option<String> {
-    let pause = if is_quorum(old) || is_quorum(&migration.wanted) { "some 13 to 25 s" } else { "about 1 s" };
+    let pause = if is_quorum(old) || is_quorum(&migration.desired) { "some 13 to 25 s" } else { "about 1 s" };
     let many = live.and_then(|live| live.messages).filter(|messages| *messages > TAKE_A_SECOND);
     let more = many.map(|it| format!(", and for as long as {} messages are moved", number(it))).unwrap_or_default();
     let who = match (live.and_then(|live| live.consumers.as_deref()), unlisted) {

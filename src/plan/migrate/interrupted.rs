@@ -20,7 +20,7 @@ pub(super) fn unfinished(live: &Topology) -> impl Iterator<Item = (QueueName, &Q
     })
 }
 
-/// All queues from which the movers of migrations that were cut short take messages.
+/// All queues from which the transports of migrations that were cut short take messages.
 pub fn left_behind(live: &Topology) -> Vec<QueueName> {
     let queues = unfinished(live).flat_map(|(name, _)| moved_from(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
@@ -44,7 +44,7 @@ fn out_of_reach(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &Que
 
 /// What moves no message cannot bring any back.
 fn immovable(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address) {
-    if let Some(MigrationBlocker { text, lift }) = immovable_by(&context.activity.movers) {
+    if let Some(MigrationBlocker { text, lift }) = immovable_by(&context.activity.transports) {
         builder.block(address, text, lift);
     }
 }
@@ -84,7 +84,7 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
         let address = context.address(&id);
         let is_planned = builder.migrations.iter().any(|migration| migration.queue == name);
         let is_targeted = options.targets.is_empty() || options.targets.iter().any(|one| one.matches(address.as_str()));
-        let wanted = context.wanted.topology.queues.get(&name);
+        let desired = context.desired.topology.queues.get(&name);
         let conflict = builder
             .changes
             .iter()
@@ -96,7 +96,7 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
         let is_old = context.current.queues.get(&name).is_some_and(|live| old(holding).as_ref() == Some(live));
         let way_back =
             if is_old { format!(", or roll back with `topo apply --abort {address}`") } else { String::new() };
-        let (text, goes_on) = match wanted {
+        let (text, goes_on) = match desired {
             _ if !is_targeted => ("`--target` excludes it from this plan".to_owned(), false),
             None if is_there => {
                 (format!("this spec does not declare the queue. Apply the spec that does{way_back}"), false)
@@ -145,11 +145,11 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
             ),
         };
         builder.unfinished.push(Note { address, text });
-        if let (Some(wanted), true, false) = (wanted, goes_on, is_planned) {
+        if let (Some(desired), true, false) = (desired, goes_on, is_planned) {
             let mut holding = holding.clone();
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
             let migration =
-                Migration { queue: name, wanted: wanted.clone(), goal: Goal::Recreate, holding, shield: None };
+                Migration { queue: name, desired: desired.clone(), goal: Goal::Recreate, holding, shield: None };
             expected(builder, context, &migration);
             builder.migrations.push(migration);
         }
@@ -175,7 +175,7 @@ fn on_the_tap(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &Queue
     let (declared, others): (Vec<_>, Vec<_>) = tapped
         .into_iter()
         .filter(|binding| !context.current.bindings.contains(binding))
-        .partition(|binding| context.wanted.topology.bindings.contains(binding));
+        .partition(|binding| context.desired.topology.bindings.contains(binding));
     kept.declared += declared.len();
     kept.unmanaged.extend(others);
 }
@@ -250,8 +250,8 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                     nothing_leads_to_it(context, &name)
                 );
                 builder.unfinished.push(Note { address: address.clone(), text });
-                let (wanted, holding) = (live.clone(), holding.clone());
-                let migration = Migration { queue: name, wanted, goal: Goal::PutBack, holding, shield: None };
+                let (desired, holding) = (live.clone(), holding.clone());
+                let migration = Migration { queue: name, desired, goal: Goal::PutBack, holding, shield: None };
                 expected(builder, context, &migration);
                 builder.migrations.push(migration);
             }

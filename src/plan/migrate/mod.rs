@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! sources ─▶ tap ─(bound)──▶ queue ──▶ consumers
-//!             └─(alternate)─▶ hold ─▶ queue `hold`           queue ─▶ mover ─▶ drained ─▶ queue `drained`
+//!             └─(alternate)─▶ hold ─▶ queue `hold`           queue ─▶ transport ─▶ drained ─▶ queue `drained`
 //! ```
 //!
 //! Nothing is remembered but on the broker: [`Migration::remaining`] reads off what is live what is left to do, for the
@@ -55,7 +55,7 @@ pub struct Migration {
     /// The queue.
     pub queue: QueueName,
     /// What it shall be.
-    pub wanted: Queue,
+    pub desired: Queue,
     /// What is done about the old queue.
     pub goal: Goal,
     /// The queues that hold its messages for the while.
@@ -69,7 +69,7 @@ pub struct Migration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Goal {
-    /// The queue becomes what is wanted.
+    /// The queue becomes what is desired.
     Recreate,
     /// All goes back into the queue as it is: `--abort`, and the way back of a migration that cannot be finished.
     PutBack,
@@ -112,13 +112,13 @@ impl Migration {
         MigrationNames::of(&self.queue)
     }
 
-    /// Whether the broker would take a live queue of that name for the wanted one.
-    pub fn is_wanted(&self, live: &Queue, profile: &BrokerProfile) -> bool {
+    /// Whether the broker would take a live queue of that name for the desired one.
+    pub fn is_desired(&self, live: &Queue, profile: &BrokerProfile) -> bool {
         let object = |queue: &Queue| Object::Queue(self.queue.clone(), queue.clone());
-        let (live, wanted) = (object(live), object(as_stored(&self.wanted, profile).as_ref()));
-        fields(&live, &wanted)
+        let (live, desired) = (object(live), object(as_stored(&self.desired, profile).as_ref()));
+        fields(&live, &desired)
             .iter()
-            .all(|field| matches!(verdict(field, &live, &wanted, profile), Verdict::Equal | Verdict::Unknown))
+            .all(|field| matches!(verdict(field, &live, &desired, profile), Verdict::Equal | Verdict::Unknown))
     }
 
     /// The same, with another goal.

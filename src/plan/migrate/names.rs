@@ -8,7 +8,7 @@ use crate::model::{
     ApplyTo, ArgumentValue, Arguments, Binding, Destination, ExchangeName, ObjectId, Policy, PolicyName, Priority,
     Queue, QueueName, QueueType,
 };
-use crate::plan::Movers;
+use crate::plan::Transports;
 use crate::plan::context::PlanContext;
 use crate::rabbitmq::{Governed, Named, Policies, effective, is_made_by_http};
 use std::collections::BTreeMap;
@@ -33,21 +33,21 @@ pub(in crate::plan) struct MigrationBlocker {
     pub(in crate::plan) lift: Option<String>,
 }
 
-/// The migration of a live queue to what is wanted.
+/// The migration of a live queue to what is desired.
 pub(in crate::plan) fn migration(
     context: &PlanContext<'_>,
     name: &QueueName,
     old: &Queue,
-    wanted: &Queue,
+    desired: &Queue,
 ) -> Result<Migration, MigrationBlocker> {
     let version = context.profile.version;
     let names = MigrationNames::of(name);
     let is_stream = |queue: &Queue| queue.queue_type() == Some(QueueType::Stream);
-    if is_stream(old) || is_stream(wanted) || old.queue_type().is_none() {
+    if is_stream(old) || is_stream(desired) || old.queue_type().is_none() {
         return Err(MigrationBlocker {
             text: format!(
                 "`migrate` cannot move the messages of a {}: reading does not remove them",
-                shown_type(old, wanted)
+                shown_type(old, desired)
             ),
             lift: Some(
                 "give the new queue another name, and move the consumers when they have read the old one".to_owned(),
@@ -65,10 +65,10 @@ pub(in crate::plan) fn migration(
     if let Some(obstacle) = exchange_constraints::obstacle(context, name) {
         return Err(obstacle);
     }
-    if let Some(obstacle) = immovable_by(&context.activity.movers) {
+    if let Some(obstacle) = immovable_by(&context.activity.transports) {
         return Err(obstacle);
     }
-    if context.activity.movers == Movers::Shovel
+    if context.activity.transports == Transports::Shovel
         && let Some(binding) = typed(context, name, &names)
     {
         return Err(MigrationBlocker {
@@ -77,7 +77,7 @@ pub(in crate::plan) fn migration(
                 ObjectId::Binding(binding.clone())
             ),
             lift: Some(
-                "let topo bind it over AMQP: give topo access to the AMQP port (--amqp-url), and use --mover amqp"
+                "let topo bind it over AMQP: give topo access to the AMQP port (--amqp-url), and use --transport amqp"
                     .to_owned(),
             ),
         });
@@ -93,9 +93,9 @@ pub(in crate::plan) fn migration(
             lift: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });
     }
-    // By then, policies are as they are wanted, and those that go are not gone yet.
+    // By then, policies are as they are desired, and those that go are not gone yet.
     let mut policies: BTreeMap<PolicyName, Policy> = context.current.policies.clone();
-    policies.extend(context.wanted.topology.policies.clone());
+    policies.extend(context.desired.topology.policies.clone());
     let after = Policies::new(&policies, version);
     let operator = Policies::new(context.operator_policies, version);
     let policy = after.governing(name.as_str(), Governed::from(old)).likely();
@@ -122,13 +122,13 @@ pub(in crate::plan) fn migration(
         arguments.insert("x-dead-letter-strategy".to_owned(), "at-least-once".into());
         arguments.insert("x-overflow".to_owned(), "reject-publish".into());
     }
-    // A mover that dies counts as a delivery, and from 4.0 on the 21st is the last; before, -1 would be one.
+    // A transport that dies counts as a delivery, and from 4.0 on the 21st is the last; before, -1 would be one.
     if quorum && version.is_at_least(4, 0) {
         arguments.insert("x-delivery-limit".to_owned(), ArgumentValue::Integer(-1));
     }
     let holding = Queue { durable: true, auto_delete: false, exclusive: false, arguments };
     let shield = shield(&names, &holding, &after, &operator)?;
-    let migration = Migration { queue: name.clone(), wanted: wanted.clone(), goal: Goal::Recreate, holding, shield };
+    let migration = Migration { queue: name.clone(), desired: desired.clone(), goal: Goal::Recreate, holding, shield };
     match forged(&migration, context) {
         Some(obstacle) => Err(obstacle),
         None => Ok(migration),
@@ -145,8 +145,8 @@ pub(super) fn forged(migration: &Migration, context: &PlanContext<'_>) -> Option
 }
 
 /// Why no message can be moved, if that is so.
-pub(super) fn immovable_by(movers: &Movers) -> Option<MigrationBlocker> {
-    let Movers::None { reasons } = movers else { return None };
+pub(super) fn immovable_by(transports: &Transports) -> Option<MigrationBlocker> {
+    let Transports::None { reasons } = transports else { return None };
     let lift = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
                 rabbitmq_shovel_management";
     let text = format!("topo cannot move its messages: {}", reasons.join("; "));
@@ -162,8 +162,8 @@ fn typed<'a>(context: &'a PlanContext<'_>, name: &QueueName, names: &MigrationNa
     bindings.find(|(binding, keys)| keys.iter().any(|key| is_other(binding, key))).map(|(binding, _)| binding)
 }
 
-fn shown_type<'a>(old: &'a Queue, wanted: &'a Queue) -> &'a str {
-    if old.queue_type().is_some_and(|kind| kind != QueueType::Stream) { wanted.type_name() } else { old.type_name() }
+fn shown_type<'a>(old: &'a Queue, desired: &'a Queue) -> &'a str {
+    if old.queue_type().is_some_and(|kind| kind != QueueType::Stream) { desired.type_name() } else { old.type_name() }
 }
 
 /// What has a name that the migration needs, and whether a migration of this queue made it.

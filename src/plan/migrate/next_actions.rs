@@ -20,14 +20,14 @@ pub struct NextAction {
 impl Migration {
     /// All that is left to do, in order; empty when the migration is over.
     ///
-    /// `live` is the vhost, and `keys` the broker's own keys of its bindings. `is_wanted` says whether the live queue is
+    /// `live` is the vhost, and `keys` the broker's own keys of its bindings. `is_desired` says whether the live queue is
     /// as it shall be; it does not matter where there is none. Each thing can be done before it is known whether the next
     /// one can, and wherever it stops, asking again gives what is left: that is what makes a killed run harmless.
     pub fn remaining(
         &self,
         live: &Topology,
         keys: &BTreeMap<Binding, Vec<String>>,
-        is_wanted: bool,
+        is_desired: bool,
     ) -> Vec<NextAction> {
         let mut list =
             List { migration: self, names: self.names(), live, keys, bound: BTreeSet::new(), todo: Vec::new() };
@@ -37,7 +37,7 @@ impl Migration {
         };
         list.bound = live.bindings.iter().filter(touches).cloned().collect();
         let is_there = live.queues.contains_key(&self.queue);
-        if is_there && !is_wanted && self.goal == Goal::Recreate {
+        if is_there && !is_desired && self.goal == Goal::Recreate {
             list.finish_way_back();
             list.prepare();
             list.tap();
@@ -182,12 +182,12 @@ impl List<'_> {
     /// Between the holding queues: by then the first says that something is unfinished, and a vhost that has room for two
     /// queues has room for this one.
     fn probe(&mut self) {
-        let Migration { queue, wanted, .. } = self.migration;
+        let Migration { queue, desired, .. } = self.migration;
         let name = QueueName::new(&self.names.probe);
         if self.has_queue(&name) {
             self.delete_probe(Stage::Prepare);
         }
-        let mut probe = wanted.clone();
+        let mut probe = desired.clone();
         probe.arguments.insert(MIGRATES.to_owned(), ArgumentValue::Text(queue.as_str().to_owned()));
         self.push(Stage::Prepare, Action::DeclareQueue { name, queue: probe });
         self.delete_probe(Stage::Prepare);
@@ -200,7 +200,7 @@ impl List<'_> {
     }
 
     /// Each says itself where goes what it does not lead anywhere, so that no policy does: the argument wins. What is its own
-    /// alternate leads nowhere, and a mover gets its message back.
+    /// alternate leads nowhere, and a transport gets its message back.
     fn fanout(&mut self, stage: Stage, name: &ExchangeName, alternate: &ExchangeName) {
         if !self.has_exchange(name) {
             self.push(stage, Action::declare_exchange(name, &fanout(&self.migration.queue, alternate)));
@@ -238,8 +238,8 @@ impl List<'_> {
     }
 
     fn declare(&mut self) {
-        let Migration { queue: name, wanted, .. } = self.migration;
-        self.push(Stage::Swap, Action::DeclareQueue { name: name.clone(), queue: wanted.clone() });
+        let Migration { queue: name, desired, .. } = self.migration;
+        self.push(Stage::Swap, Action::DeclareQueue { name: name.clone(), queue: desired.clone() });
     }
 
     fn give_back(&mut self) {

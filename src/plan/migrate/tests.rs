@@ -51,7 +51,7 @@ fn migration(shield: bool) -> Migration {
     };
     Migration {
         queue: "orders".into(),
-        wanted: queue(&[("x-message-ttl", 30_000.into())]),
+        desired: queue(&[("x-message-ttl", 30_000.into())]),
         goal: Goal::Recreate,
         holding: queue(&[("x-queue-type", "classic".into())]),
         shield: shield.then_some(policy),
@@ -60,8 +60,8 @@ fn migration(shield: bool) -> Migration {
 
 fn remaining(migration: &Migration, live: &Topology) -> Vec<NextAction> {
     let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
-    let is_wanted = live.queues.get(&migration.queue).is_some_and(|live| migration.is_wanted(live, &profile));
-    migration.remaining(live, &BTreeMap::new(), is_wanted)
+    let is_desired = live.queues.get(&migration.queue).is_some_and(|live| migration.is_desired(live, &profile));
+    migration.remaining(live, &BTreeMap::new(), is_desired)
 }
 
 /// What is there when all of it is done. Each step must be possible when its turn comes.
@@ -85,7 +85,7 @@ fn all_of_it_changes_the_queue_and_nothing_else() {
     for shield in [false, true] {
         let migration = migration(shield);
         let todo = remaining(&migration, &live());
-        assert_eq!(done(live(), &todo), with_queue(migration.wanted.clone()));
+        assert_eq!(done(live(), &todo), with_queue(migration.desired.clone()));
         assert!(todo.is_sorted_by_key(|one| one.stage), "{todo:#?}");
     }
 }
@@ -98,12 +98,12 @@ fn wherever_it_stops_the_rest_leads_to_the_same() {
         for stop in 0..=todo.len() {
             let halfway = done(live(), &todo[..stop]);
             let rest = remaining(&migration, &halfway);
-            assert_eq!(done(halfway.clone(), &rest), with_queue(migration.wanted.clone()), "stopped before {stop}");
+            assert_eq!(done(halfway.clone(), &rest), with_queue(migration.desired.clone()), "stopped before {stop}");
             // And again, wherever that stops.
             for again in 0..rest.len() {
                 let halfway = done(halfway.clone(), &rest[..again]);
                 let rest = remaining(&migration, &halfway);
-                assert_eq!(done(halfway, &rest), with_queue(migration.wanted.clone()), "{stop}, then {again}");
+                assert_eq!(done(halfway, &rest), with_queue(migration.desired.clone()), "{stop}, then {again}");
             }
         }
     }
@@ -148,7 +148,7 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
             if has_moved && holds && cut_short.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back")) {
                 assert_eq!(moves[0], drained, "{stop} {cut}");
             }
-            assert_eq!(done(cut_short, &rest), with_queue(migration.wanted.clone()), "stopped before {stop}, {cut}");
+            assert_eq!(done(cut_short, &rest), with_queue(migration.desired.clone()), "stopped before {stop}, {cut}");
         }
     }
 }
@@ -162,7 +162,7 @@ fn an_old_queue_that_an_application_declared_again_is_one_more_to_swap() {
     raced.queues.insert("orders".into(), live().queues[&QueueName::from("orders")].clone());
     raced.bindings.insert(binding("events", "order.#", Arguments::new()));
     let rest = remaining(&migration, &raced);
-    assert_eq!(done(raced, &rest), with_queue(migration.wanted.clone()));
+    assert_eq!(done(raced, &rest), with_queue(migration.desired.clone()));
 }
 
 #[test]
@@ -201,14 +201,14 @@ mod exchange_constraints {
     use super::*;
     use crate::plan::context::PlanContext;
     use crate::plan::migrate::exchange_constraints;
-    use crate::plan::{Activity, Wanted};
+    use crate::plan::{Activity, Desired};
     use std::collections::BTreeSet;
 
     fn of<T>(live: &Topology, what: impl Fn(&PlanContext<'_>) -> T) -> T {
         let profile = BrokerProfile::of(BrokerVersion::NEWEST_KNOWN);
         what(&PlanContext {
             current: live,
-            wanted: &std::sync::Arc::new(Wanted::nothing(live.vhost.clone())),
+            desired: &std::sync::Arc::new(Desired::nothing(live.vhost.clone())),
             activity: &Activity::default(),
             properties_keys: &BTreeMap::new(),
             untouchable: &BTreeSet::new(),

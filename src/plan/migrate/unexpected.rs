@@ -54,16 +54,16 @@ impl Migration {
             return Some("it is not durable, or it is auto-delete".to_owned());
         }
         let is_mark = |key: &str| key == MIGRATES || key == BEFORE;
-        let wanted = &self.holding.arguments;
+        let desired = &self.holding.arguments;
         let is_accepted = |key: &str, value: &ArgumentValue| match is_begun {
             true => may_be_declared(key, value),
-            false => wanted.get(key) == Some(value),
+            false => desired.get(key) == Some(value),
         };
         let mut set = live.arguments.iter().filter(|(key, _)| !is_mark(key));
         if let Some((key, value)) = set.find(|(key, value)| !is_accepted(key, value)) {
             return Some(format!("it sets {key} to {value}, and topo does not"));
         }
-        let mut missing = wanted.keys().filter(|key| !is_mark(key) && !live.arguments.contains_key(*key));
+        let mut missing = desired.keys().filter(|key| !is_mark(key) && !live.arguments.contains_key(*key));
         missing.next().filter(|_| !is_begun).map(|key| format!("it does not set {key}, and topo does"))
     }
 }

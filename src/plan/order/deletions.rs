@@ -1,4 +1,4 @@
-//! Orders the deletions at the end of a plan: unwanted bindings, then unwanted objects one by one.
+//! Orders the deletions at the end of a plan: undesired bindings, then undesired objects one by one.
 
 use super::super::builder::PlanBuilder;
 use super::super::{Action, Guard};
@@ -6,11 +6,11 @@ use super::Layout;
 use crate::model::{Binding, Object, ObjectId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The unwanted bindings that are taken away by themselves. Those of an exchange that is retired go with it, once the
+/// The undesired bindings that are taken away by themselves. Those of an exchange that is retired go with it, once the
 /// tiers have handed back what is in them; but what leads into a tier goes at once.
 pub(super) fn unbound(builder: &PlanBuilder) -> BTreeSet<Binding> {
     let retired = retiring(builder);
-    let mut unbound = builder.unwanted_bindings();
+    let mut unbound = builder.undesired_bindings();
     unbound.retain(|binding| {
         let leads_into_tier = retired.contains_key(&binding.destination.id());
         leads_into_tier || !retired.contains_key(&ObjectId::Exchange(binding.source.clone()))

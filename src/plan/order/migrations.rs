@@ -23,9 +23,9 @@ impl Layout<'_> {
             live.bindings.clone_from(&layout.bound);
             for migration in &builder.migrations {
                 let id = ObjectId::Queue(migration.queue.clone());
-                let is_wanted = !is_recreated(&migration.queue);
+                let is_desired = !is_recreated(&migration.queue);
                 let mut before = None;
-                for todo in migration.remaining(&live, layout.context.properties_keys, is_wanted) {
+                for todo in migration.remaining(&live, layout.context.properties_keys, is_desired) {
                     layout.push(todo.action, Some(&id));
                     let step = layout.steps.last_mut().expect("it was pushed");
                     step.stage = Some(todo.stage);

@@ -35,7 +35,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
         exchanges: context.current.exchanges.iter().map(|(name, it)| (name.clone(), it.auto_delete)).collect(),
         fallen: Vec::new(),
         queues: context.current.queues.keys().cloned().collect(),
-        unwanted: deletions::unbound(builder),
+        undesired: deletions::unbound(builder),
     };
     if aborts {
         layout.migrate(builder);
@@ -64,7 +64,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
     // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
     let switches = retries::switches(builder);
     let ends = retries::ends(builder, context);
-    let sinks = sinks(&context.wanted.topology, &context.wanted.scope.families);
+    let sinks = sinks(&context.desired.topology, &context.desired.scope.families);
     layout.wave(|layout| {
         let is_first = |binding: &&Binding| {
             sinks.contains(&binding.source)
@@ -114,7 +114,7 @@ struct Layout<'a> {
     /// Those that went so, and the bindings that led to them.
     fallen: Vec<(ExchangeName, BTreeSet<Binding>)>,
     queues: BTreeSet<QueueName>,
-    unwanted: BTreeSet<Binding>,
+    undesired: BTreeSet<Binding>,
 }
 
 impl Layout<'_> {
@@ -193,7 +193,7 @@ impl Layout<'_> {
             let same_way = |other: &Binding| other.source == binding.source && other.routing_key == binding.routing_key;
             ready.iter().any(|switch| same_way(&switch.standing_in) && switch.standing_in != **binding)
         };
-        let stale: Vec<Binding> = self.unwanted.iter().filter(is_stale).cloned().collect();
+        let stale: Vec<Binding> = self.undesired.iter().filter(is_stale).cloned().collect();
         self.wave(|layout| stale.iter().for_each(|binding| layout.unbind_one(binding)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.bind(&switch.standing_in, None)));
         self.wave(|layout| ready.iter().for_each(|switch| layout.unbind_one(&switch.old)));
@@ -210,10 +210,10 @@ impl Layout<'_> {
         fallen.extend(went);
     }
 
-    /// Declared exchanges that went with a binding that was not wanted: made again, with what led to them. Nothing that
-    /// is wanted leads away from them, or that binding would have held them.
+    /// Declared exchanges that went with a binding that was not desired: made again, with what led to them. Nothing that
+    /// is desired leads away from them, or that binding would have held them.
     fn fallen(&mut self) {
-        let declared = &self.context.wanted.topology.exchanges;
+        let declared = &self.context.desired.topology.exchanges;
         let mut fallen = std::mem::take(&mut self.fallen);
         fallen.retain(|(name, _)| declared.contains_key(name));
         let exchanges = fallen.iter().map(|(name, _)| (name.clone(), declared[name].clone())).collect();
@@ -226,7 +226,7 @@ impl Layout<'_> {
         });
         self.wave(|layout| {
             for binding in fallen.iter().flat_map(|(_, into)| into) {
-                if !layout.unwanted.contains(binding) {
+                if !layout.undesired.contains(binding) {
                     layout.bind(binding, None);
                 }
             }
@@ -280,12 +280,12 @@ impl Layout<'_> {
     }
 
     /// A wave for each link of the chains of alternates; what stands in a circle comes last, together.
-    fn exchanges(&mut self, wanted: &BTreeMap<ExchangeName, Exchange>) {
-        let mut rest: Vec<&ExchangeName> = wanted.keys().collect();
+    fn exchanges(&mut self, desired: &BTreeMap<ExchangeName, Exchange>) {
+        let mut rest: Vec<&ExchangeName> = desired.keys().collect();
         while !rest.is_empty() {
             let open: BTreeSet<&str> = rest.iter().map(|name| name.as_str()).collect();
             let waits = |name: &ExchangeName| {
-                wanted[name].alternate_exchange().is_some_and(|alternate| open.contains(alternate))
+                desired[name].alternate_exchange().is_some_and(|alternate| open.contains(alternate))
             };
             let (later, mut now): (Vec<_>, Vec<_>) = rest.iter().copied().partition(|name| waits(name));
             rest = later;
@@ -294,14 +294,14 @@ impl Layout<'_> {
             }
             self.wave(|layout| {
                 for name in now {
-                    layout.push(Action::declare_exchange(name, &wanted[name]), None);
+                    layout.push(Action::declare_exchange(name, &desired[name]), None);
                 }
             });
         }
     }
 
     fn unbind(&mut self) {
-        for binding in self.unwanted.clone() {
+        for binding in self.undesired.clone() {
             self.unbind_one(&binding);
         }
     }

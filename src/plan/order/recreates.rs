@@ -35,7 +35,7 @@ impl Layout<'_> {
             }
             self.restrict(&id, lost);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
-            let declared = self.context.wanted.topology.bindings.iter().filter(|binding| binding.touches(&id));
+            let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.touches(&id));
             self.wave(|layout| {
                 for binding in bindings.iter().chain(declared) {
                     layout.bind(binding, Some(&id));
@@ -56,7 +56,7 @@ impl Layout<'_> {
 
     /// Delete, declare, bind: with a keep around it where bindings that the spec does not declare, or topic permissions,
     /// depend on it.
-    pub(super) fn recreate(&mut self, object: &Object, wanted: &mut BTreeSet<Binding>) {
+    pub(super) fn recreate(&mut self, object: &Object, desired: &mut BTreeSet<Binding>) {
         let id = object.id();
         let (delete, mut declare, permissions) = match object {
             Object::Queue(name, queue) => (
@@ -73,10 +73,10 @@ impl Layout<'_> {
         };
         let touches = |binding: &&Binding| binding.touches(&id);
         let lost: BTreeSet<Binding> = self.bound.iter().filter(touches).cloned().collect();
-        let mut restored: BTreeSet<Binding> = lost.difference(&self.unwanted).cloned().collect();
-        let declared = &self.context.wanted.topology.bindings;
+        let mut restored: BTreeSet<Binding> = lost.difference(&self.undesired).cloned().collect();
+        let declared = &self.context.desired.topology.bindings;
         let foreign: Vec<Binding> = restored.difference(declared).cloned().collect();
-        restored.extend(wanted.iter().filter(touches).cloned());
+        restored.extend(desired.iter().filter(touches).cloned());
         let lonely = self.sources_that_would_go(&lost);
 
         let is_kept = !foreign.is_empty() || !lonely.is_empty() || !permissions.is_empty();
@@ -116,7 +116,7 @@ impl Layout<'_> {
         if let Some((name, _)) = keep {
             self.wave(|layout| layout.push(Action::DeleteExchange { name }, Some(&id)));
         }
-        wanted.retain(|binding| !self.bound.contains(binding));
+        desired.retain(|binding| !self.bound.contains(binding));
     }
 
     /// An auto-delete exchange goes with its last binding (all versions), so it needs another one for the while.

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// Adds the hazard for each queue of the spec that the plan makes retry in another way.
 pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let wanted = context.wanted;
+    let desired = context.desired;
     let policies = Policies::new(&context.current.policies, context.profile.version);
     let families: BTreeMap<&QueueName, &Family> =
-        wanted.scope.families.iter().map(|family| (&family.queue, family)).collect();
-    for (name, queue) in &wanted.topology.queues {
+        desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
+    for (name, queue) in &desired.topology.queues {
         let Some(live) = context.current.queues.get(name) else { continue };
         let Some(old) = live_strategy(context, &policies, name, (live, queue)) else { continue };
         let new = families.get(name).map(|family| family.strategy).or_else(|| by_arguments(queue));
@@ -32,9 +32,9 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
 /// How a live queue of the spec retries, if it can be seen.
 pub(in super::super) fn strategy_of(context: &PlanContext<'_>, name: &QueueName) -> Option<Strategy> {
     let policies = Policies::new(&context.current.policies, context.profile.version);
-    let (live, wanted) = (context.current.queues.get(name)?, context.wanted.topology.queues.get(name)?);
+    let (live, desired) = (context.current.queues.get(name)?, context.desired.topology.queues.get(name)?);
     // With a spec that retries at all, a limit is a count.
-    live_strategy(context, &policies, name, (live, wanted)).or_else(|| by_arguments(live))
+    live_strategy(context, &policies, name, (live, desired)).or_else(|| by_arguments(live))
 }
 
 /// How a live queue retries, as far as that can be seen: a republishing worker that needs no tiers leaves no trace.
@@ -42,7 +42,7 @@ fn live_strategy(
     context: &PlanContext<'_>,
     policies: &Policies<'_>,
     name: &QueueName,
-    (live, wanted): (&Queue, &Queue),
+    (live, desired): (&Queue, &Queue),
 ) -> Option<Strategy> {
     let exchanges = &context.current.exchanges;
     let is_ours = |exchange| exchanges.get_key_value(exchange).is_some_and(|(name, it)| certain(name, it).is_some());
@@ -57,7 +57,7 @@ fn live_strategy(
         return Some(Strategy::Republish);
     }
     // A limit that stays as it is may be no more than a bound.
-    by_arguments(live).filter(|old| by_arguments(wanted) != Some(*old))
+    by_arguments(live).filter(|old| by_arguments(desired) != Some(*old))
 }
 
 /// How a queue retries by its own arguments alone.

@@ -21,7 +21,7 @@ pub(in super::super) struct Ends {
 
 /// Those of a plan.
 pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -> Ends {
-    let (live, wanted) = (&context.current, &context.wanted.topology);
+    let (live, desired) = (&context.current, &context.desired.topology);
     let mut ends = Ends::default();
     // Every key, the keys of first failures too.
     let takes_all =
@@ -29,7 +29,7 @@ pub(in super::super) fn ends(builder: &PlanBuilder, context: &PlanContext<'_>) -
     for change in &builder.changes {
         match (change.kind, &change.before, &change.after) {
             (ChangeKind::Delete, Some(Object::Binding(old)), _) => {
-                let is_ladder = |queue: QueueName| wanted.exchanges.contains_key(&naming::first_exchange(&queue));
+                let is_ladder = |queue: QueueName| desired.exchanges.contains_key(&naming::first_exchange(&queue));
                 if takes_all(old).is_some_and(is_ladder) {
                     ends.before_wiring.insert(old.clone());
                 }
@@ -74,11 +74,11 @@ pub(in super::super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext
 
 /// Dead letters that come while they turn to another exchange: bound to both, and never to none.
 fn turned(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    for family in &context.wanted.scope.families {
+    for family in &context.desired.scope.families {
         let queue = &family.queue;
         let Some(old) = live_end(context, queue) else { continue };
         let same_way = |new: &&Binding| new.source == old.source && new.routing_key == old.routing_key;
-        let Some(new) = context.wanted.topology.bindings.iter().find(same_way) else { continue };
+        let Some(new) = context.desired.topology.bindings.iter().find(same_way) else { continue };
         if new.destination != old.destination {
             let (from, to) = (old.destination.name(), new.destination.name());
             let text = format!(
@@ -93,7 +93,7 @@ fn turned(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 /// A queue whose dead letters go to a part of retries that are taken apart would lose them: the guard may stay, because
 /// it is said to be somebody else's, but it leads nowhere without the rest.
 fn taken_apart(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
-    let PlanContext { current, wanted, .. } = context;
+    let PlanContext { current, desired, .. } = context;
     let deleted: BTreeSet<ObjectId> = builder
         .changes
         .iter()
@@ -103,13 +103,13 @@ fn taken_apart(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let going: BTreeSet<QueueName> = builder.changes.iter().filter_map(|change| change.retires.clone()).collect();
     let goes = |exchange: &ExchangeName| {
         let id = ObjectId::Exchange(exchange.clone());
-        let is_wanted = wanted.scope.families.iter().any(|family| family.members.contains(&id));
+        let is_desired = desired.scope.families.iter().any(|family| family.members.contains(&id));
         let of = current.exchanges.get(exchange).and_then(|live| certain(exchange, live));
-        !is_wanted && of.is_some_and(|queue| going.contains(&queue))
+        !is_desired && of.is_some_and(|queue| going.contains(&queue))
     };
     for (name, live) in &current.queues {
         let id = ObjectId::Queue(name.clone());
-        let queue = wanted.topology.queues.get(name).unwrap_or(live);
+        let queue = desired.topology.queues.get(name).unwrap_or(live);
         let exchange = queue.arguments.get("x-dead-letter-exchange").and_then(ArgumentValue::as_text);
         let Some(exchange) = exchange.map(ExchangeName::from).filter(|it| !deleted.contains(&id) && goes(it)) else {
             continue;

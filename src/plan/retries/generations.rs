@@ -2,7 +2,7 @@
 //! takes its place: `orders.work.retry.1.5s~2`. So tiers are never in conflict, and never recreated with messages in them.
 
 use super::super::context::PlanContext;
-use super::super::document::Wanted;
+use super::super::document::Desired;
 use super::super::verdict::{Verdict, verdict};
 use crate::diff::{Field, fields};
 use crate::model::naming::TierName;
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 /// A tier of whatever generation, and the generations of it that are live, oldest first.
 type Generations = BTreeMap<TierName, Vec<u32>>;
 
-/// What is wanted, with the tiers of the generations that fit what is live.
-pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Wanted> {
-    let wanted = context.wanted;
-    let members = wanted.scope.families.iter().flat_map(|family| &family.members);
+/// What is desired, with the tiers of the generations that fit what is live.
+pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Desired> {
+    let desired = context.desired;
+    let members = desired.scope.families.iter().flat_map(|family| &family.members);
     let tiers = members.filter_map(|id| match id {
         ObjectId::Queue(name) => Some(name),
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) | ObjectId::Binding(_) => None,
@@ -33,29 +33,29 @@ pub(in super::super) fn adapted<'a>(context: &PlanContext<'a>) -> Cow<'a, Wanted
             (fitting != *name).then(|| (name.clone(), fitting))
         })
         .collect();
-    if renamed.is_empty() { Cow::Borrowed(wanted) } else { Cow::Owned(with_names(wanted, &renamed)) }
+    if renamed.is_empty() { Cow::Borrowed(desired) } else { Cow::Owned(with_names(desired, &renamed)) }
 }
 
 fn first_of(tier: &TierName) -> TierName {
     TierName { generation: 1, ..tier.clone() }
 }
 
-/// The generation that is live and as wanted, or else the first that is not live.
+/// The generation that is live and as desired, or else the first that is not live.
 fn fitting(context: &PlanContext<'_>, live: &Generations, name: &QueueName) -> Option<QueueName> {
-    let wanted = context.wanted.topology.queues.get(name)?;
+    let desired = context.desired.topology.queues.get(name)?;
     let first = first_of(&TierName::parse(name)?);
     let named = |generation: &u32| TierName { generation: *generation, ..first.clone() }.name();
     let live = live.get(&first).map_or(&[][..], Vec::as_slice);
-    let as_wanted = live.iter().map(named).find(|it| is_equal(context, it, (name, wanted)));
-    as_wanted.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
+    let as_desired = live.iter().map(named).find(|it| is_equal(context, it, (name, desired)));
+    as_desired.or_else(|| (1..=u32::MAX).find(|generation| !live.contains(generation)).as_ref().map(named))
 }
 
-/// Whether the live queue needs no change to be the wanted one, by what the wanted one is called in the spec.
-fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, wanted): (&QueueName, &Queue)) -> bool {
+/// Whether the live queue needs no change to be the desired one, by what the desired one is called in the spec.
+fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, desired): (&QueueName, &Queue)) -> bool {
     let Some(live) = context.current.queues.get(name) else { return false };
-    let scope = &context.wanted.scope;
-    let wanted = as_stored(wanted, context.profile).into_owned();
-    let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), wanted));
+    let scope = &context.desired.scope;
+    let desired = as_stored(desired, context.profile).into_owned();
+    let (before, after) = (Object::Queue(name.clone(), live.clone()), Object::Queue(name.clone(), desired));
     let may_lack = |field: &Field| field.argument().is_some_and(|argument| scope.is_optional(called, argument));
     fields(&before, &after).iter().all(|change| {
         change.before.is_none() && may_lack(&change.field)
@@ -63,7 +63,7 @@ fn is_equal(context: &PlanContext<'_>, name: &QueueName, (called, wanted): (&Que
     })
 }
 
-fn with_names(wanted: &Wanted, renamed: &BTreeMap<QueueName, QueueName>) -> Wanted {
+fn with_names(desired: &Desired, renamed: &BTreeMap<QueueName, QueueName>) -> Desired {
     let queue = |name: &QueueName| renamed.get(name).unwrap_or(name).clone();
     let binding = |binding: &Binding| Binding {
         destination: match &binding.destination {
@@ -77,18 +77,18 @@ fn with_names(wanted: &Wanted, renamed: &BTreeMap<QueueName, QueueName>) -> Want
         ObjectId::Binding(it) => ObjectId::Binding(binding(it)),
         ObjectId::Vhost | ObjectId::Exchange(_) | ObjectId::Policy(_) => id.clone(),
     };
-    let mut wanted = wanted.clone();
-    let topology = &mut wanted.topology;
+    let mut desired = desired.clone();
+    let topology = &mut desired.topology;
     topology.queues = std::mem::take(&mut topology.queues).into_iter().map(|(name, it)| (queue(&name), it)).collect();
     topology.bindings = topology.bindings.iter().map(binding).collect();
-    let scope = &mut wanted.scope;
+    let scope = &mut desired.scope;
     scope.optional = std::mem::take(&mut scope.optional).into_iter().map(|(name, it)| (queue(&name), it)).collect();
     for family in &mut scope.families {
         family.members = family.members.iter().map(id).collect();
     }
-    for (source, _) in &mut wanted.sources {
+    for (source, _) in &mut desired.sources {
         *source = id(source);
     }
-    wanted.sources.sort();
-    wanted
+    desired.sources.sort();
+    desired
 }

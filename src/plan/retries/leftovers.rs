@@ -1,43 +1,43 @@
-//! What is live of retries and not wanted (any more).
+//! What is live of retries and not desired (any more).
 //!
 //! Names alone prove nothing: whoever built retries by hand calls an exchange `orders.retry`, too, and a shop has one for
 //! `orders.return`. So something of the retries must be recognized by what no other has. Only then, or where the spec
 //! wants the exchange that a binding comes from, the rest is taken as part of them by name.
 
-use super::super::document::Wanted;
+use super::super::document::Desired;
 use crate::model::naming::{self, TierName};
 use crate::model::{Binding, Destination, Exchange, ExchangeName, Family, ObjectId, Queue, QueueName, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is live and what is wanted.
+/// What is live and what is desired.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub(super) current: &'a Topology,
-    pub(super) wanted: &'a Wanted,
+    pub(super) desired: &'a Desired,
     /// Live objects that topo never touches.
     pub(super) untouchable: &'a BTreeSet<ObjectId>,
 }
 
-/// What is live of the retries of each queue that the spec answers for, and not wanted.
+/// What is live of the retries of each queue that the spec answers for, and not desired.
 pub(super) fn leftovers(sides: &Sides<'_>) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
-    members(sides.current, sides.wanted, |queue| answers_for(sides.wanted, queue), |id| is_left_over(sides, id))
+    members(sides.current, sides.desired, |queue| answers_for(sides.desired, queue), |id| is_left_over(sides, id))
 }
 
 /// What is live of the retries of queues that are somebody else's. Owning its name is no leave to take it away.
-pub(super) fn of_others(current: &Topology, wanted: &Wanted) -> BTreeSet<ObjectId> {
-    let is_theirs = |queue: &QueueName| current.queues.contains_key(queue) && !answers_for(wanted, queue);
-    members(current, wanted, is_theirs, |_| true).into_values().flatten().collect()
+pub(super) fn of_others(current: &Topology, desired: &Desired) -> BTreeSet<ObjectId> {
+    let is_theirs = |queue: &QueueName| current.queues.contains_key(queue) && !answers_for(desired, queue);
+    members(current, desired, is_theirs, |_| true).into_values().flatten().collect()
 }
 
 /// What is live of the retries of such queues, as far as it counts.
 fn members(
     current: &Topology,
-    wanted: &Wanted,
+    desired: &Desired,
     is_meant: impl Fn(&QueueName) -> bool,
     counts: impl Fn(&ObjectId) -> bool,
 ) -> BTreeMap<QueueName, BTreeSet<ObjectId>> {
     let families: BTreeMap<&QueueName, &Family> =
-        wanted.scope.families.iter().map(|family| (&family.queue, family)).collect();
+        desired.scope.families.iter().map(|family| (&family.queue, family)).collect();
     let mut found: BTreeMap<QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
     for (name, live) in &current.queues {
         let id = ObjectId::Queue(name.clone());
@@ -63,17 +63,17 @@ fn members(
         let Some(queue) = queue_of_binding(binding).filter(&is_meant) else { continue };
         let id = ObjectId::Binding(binding.clone());
         let source = ObjectId::Exchange(binding.source.clone());
-        let is_wanted_source = families.get(&queue).is_some_and(|family| family.members.contains(&source));
-        if (is_wanted_source || found.contains_key(&queue)) && counts(&id) {
+        let is_desired_source = families.get(&queue).is_some_and(|family| family.members.contains(&source));
+        if (is_desired_source || found.contains_key(&queue)) && counts(&id) {
             found.entry(queue).or_default().insert(id);
         }
     }
     found
 }
 
-/// Whether a live object is neither wanted nor said to be somebody else's.
+/// Whether a live object is neither desired nor said to be somebody else's.
 fn is_left_over(sides: &Sides<'_>, id: &ObjectId) -> bool {
-    let (topology, scope) = (&sides.wanted.topology, &sides.wanted.scope);
+    let (topology, scope) = (&sides.desired.topology, &sides.desired.scope);
     let is_foreign = |id: &ObjectId| scope.external.contains(id) || id.name().is_some_and(|name| scope.ignores(name));
     !sides.is_untouchable(id)
         && match id {
@@ -162,10 +162,10 @@ pub(super) fn is_tier(queue: &QueueName, destination: &Destination) -> bool {
 
 /// Whether a queue's retries are this spec's: it declares the queue, removes it, or owns it and does not declare it. A
 /// queue that is somebody else's has somebody else's retries.
-fn answers_for(wanted: &Wanted, queue: &QueueName) -> bool {
-    let (scope, id) = (&wanted.scope, ObjectId::Queue(queue.clone()));
+fn answers_for(desired: &Desired, queue: &QueueName) -> bool {
+    let (scope, id) = (&desired.scope, ObjectId::Queue(queue.clone()));
     let is_foreign = scope.external.contains(&id) || scope.ignores(queue.as_str());
-    wanted.topology.queues.contains_key(queue)
+    desired.topology.queues.contains_key(queue)
         || !is_foreign && (scope.removed.contains(&id) || scope.owns(queue.as_str()))
 }
 

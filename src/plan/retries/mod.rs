@@ -1,6 +1,6 @@
 //! Live retries that the spec does not want so (any more): they are retired.
 //!
-//! A tier that is not wanted is taken off the exchange that leads to it, hands back what waits in it, and is deleted when
+//! A tier that is not desired is taken off the exchange that leads to it, hands back what waits in it, and is deleted when
 //! it has run empty, never before: a retirement that an apply does not finish is shown by the next plan and finished by
 //! the next apply. The exchanges go after the last tier. What is retired is no "unmanaged" object, whoever owns it.
 
@@ -13,7 +13,7 @@ mod switches;
 use super::QueueActivity;
 use super::builder::PlanBuilder;
 use super::context::PlanContext;
-use super::document::{ChangeKind, Options, Wanted};
+use super::document::{ChangeKind, Desired, Options};
 use super::hazard::HazardKind;
 use super::recreate;
 use crate::diff::DeleteReason;
@@ -33,8 +33,8 @@ pub(super) use switches::{Switch, switches};
 mod tests;
 
 /// Whether anything is to be retired, as far as that can be told without the broker's own word on what is whose.
-pub(super) fn is_any_left(current: &Topology, wanted: &Wanted) -> bool {
-    !leftovers(&Sides { current, wanted, untouchable: &BTreeSet::new() }).is_empty()
+pub(super) fn is_any_left(current: &Topology, desired: &Desired) -> bool {
+    !leftovers(&Sides { current, desired, untouchable: &BTreeSet::new() }).is_empty()
 }
 
 /// Plans to retire what is left over of the retries of queues; takes it out of what is `removed` or unmanaged.
@@ -44,12 +44,12 @@ pub(super) fn retire(
     options: &Options,
     removals: &mut Vec<(Object, DeleteReason)>,
 ) {
-    let PlanContext { current, wanted, untouchable, .. } = *context;
-    let foreign = leftovers::of_others(current, wanted);
+    let PlanContext { current, desired, untouchable, .. } = *context;
+    let foreign = leftovers::of_others(current, desired);
     removals.retain(|(object, reason)| *reason != DeleteReason::Unmanaged || !foreign.contains(&object.id()));
-    for (queue, left) in leftovers(&Sides { current, wanted, untouchable }) {
-        let is_declared = wanted.topology.queues.contains_key(&queue);
-        let is_removed = wanted.scope.removed.contains(&ObjectId::Queue(queue.clone()));
+    for (queue, left) in leftovers(&Sides { current, desired, untouchable }) {
+        let is_declared = desired.topology.queues.contains_key(&queue);
+        let is_removed = desired.scope.removed.contains(&ObjectId::Queue(queue.clone()));
         let is_retired = is_declared || is_removed || options.prune.contains(&ObjectKind::Queue);
         // With a live queue that is unmanaged and stays, its retries stay, and the queue stands for them.
         if is_retired || current.queues.contains_key(&queue) {
@@ -65,7 +65,7 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
     for id in left {
         let Some(object) = context.current.object(id) else { continue };
         let address = context.address(id);
-        if id.name().is_some_and(|name| context.wanted.scope.protects(name)) {
+        if id.name().is_some_and(|name| context.desired.scope.protects(name)) {
             builder.note(
                 &address,
                 format!("{id} is no longer needed for the retries of {queue}, but it is protected: topo keeps it"),
@@ -134,9 +134,9 @@ pub(super) fn live_delays(context: &PlanContext<'_>, queue: &QueueName) -> Optio
 
 /// All that belongs together, for `--target`: what is made and what is retired of one queue's retries, with the queue
 /// and its policy. Half of it would lose messages, or send them two ways.
-pub(super) fn families(builder: &PlanBuilder, wanted: &Wanted) -> Vec<BTreeSet<ObjectId>> {
+pub(super) fn families(builder: &PlanBuilder, desired: &Desired) -> Vec<BTreeSet<ObjectId>> {
     let mut families: BTreeMap<&QueueName, BTreeSet<ObjectId>> = BTreeMap::new();
-    for family in wanted.scope.families.iter().filter(|family| !family.members.is_empty()) {
+    for family in desired.scope.families.iter().filter(|family| !family.members.is_empty()) {
         families.entry(&family.queue).or_default().extend(family.members.iter().cloned());
     }
     for change in &builder.changes {

@@ -11,22 +11,22 @@ use crate::model::{ArgumentValue, Exchange, Object};
 use crate::rabbitmq::declare::{holds_null, is_known_type};
 use crate::rabbitmq::{BrokerProfile, refusals};
 
-/// `object` is the wanted exchange.
+/// `object` is the desired exchange.
 pub(super) fn verdict(
     change: &FieldChange,
     live: &Exchange,
-    (wanted, object): (&Exchange, &Object),
+    (desired, object): (&Exchange, &Object),
     profile: &BrokerProfile,
 ) -> Verdict {
     match &change.field {
         // Looked at before anything else: "unknown exchange type".
-        Field::Type if !is_known_type(&wanted.kind, profile) => Verdict::Invalid,
+        Field::Type if !is_known_type(&desired.kind, profile) => Verdict::Invalid,
         // The request is refused before it is compared: `null_not_allowed`.
         Field::Argument(_) if change.after.as_ref().is_some_and(holds_null) => Verdict::Invalid,
         Field::Argument(name) if change.after.is_some() && is_refused(name, object, profile) => Verdict::Invalid,
         Field::Argument(name) => match KnownExchangeArgument::named(name) {
             Some(_) if is_compared(name, live) => Verdict::Conflict,
-            Some(known) if known.is_read_by(&live.kind) || known.is_read_by(&wanted.kind) => Verdict::Drift,
+            Some(known) if known.is_read_by(&live.kind) || known.is_read_by(&desired.kind) => Verdict::Drift,
             // Of no effect on this type.
             Some(_) | None => Verdict::Unknown,
         },
@@ -43,7 +43,7 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the broker, asked to declare the existing exchange as it is wanted, refuses because of this field.
+/// Whether the broker, asked to declare the existing exchange as it is desired, refuses because of this field.
 pub(super) fn is_refused_again(change: &FieldChange, live: &Exchange) -> bool {
     // Everything but an argument is compared.
     change.field.argument().is_none_or(|name| is_compared(name, live))
@@ -53,7 +53,7 @@ fn is_compared(name: &str, live: &Exchange) -> bool {
     KnownExchangeArgument::named(name).is_some_and(|known| known.is_compared && known.is_read_by(&live.kind))
 }
 
-/// Whether a fresh declare of the wanted exchange is refused because of that argument. Two that exclude each other are to
+/// Whether a fresh declare of the desired exchange is refused because of that argument. Two that exclude each other are to
 /// blame alike.
 fn is_refused(name: &str, object: &Object, profile: &BrokerProfile) -> bool {
     let is_of_pair = |refused: &str| EXCLUSIVE.contains(&refused) && EXCLUSIVE.contains(&name);

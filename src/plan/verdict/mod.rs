@@ -55,12 +55,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The verdict on one field that differs between a live object and a wanted one.
+/// The verdict on one field that differs between a live object and a desired one.
 pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> Verdict {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::verdict(change, live, (wanted, after), profile),
-        (Object::Exchange(_, live), Object::Exchange(_, wanted)) => {
-            exchange::verdict(change, live, (wanted, after), profile)
+        (Object::Queue(_, live), Object::Queue(_, desired)) => queue::verdict(change, live, (desired, after), profile),
+        (Object::Exchange(_, live), Object::Exchange(_, desired)) => {
+            exchange::verdict(change, live, (desired, after), profile)
         }
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
             Verdict::InPlace
@@ -68,11 +68,11 @@ pub fn verdict(change: &FieldChange, before: &Object, after: &Object, profile: &
     }
 }
 
-/// Whether the broker would refuse to declare the existing object as it is wanted because of this field. That is so of
+/// Whether the broker would refuse to declare the existing object as it is desired because of this field. That is so of
 /// every conflict, and of what is invalid where the broker compares before it checks.
 pub fn is_refused_again(change: &FieldChange, before: &Object, after: &Object, profile: &BrokerProfile) -> bool {
     match (before, after) {
-        (Object::Queue(_, live), Object::Queue(_, wanted)) => queue::is_refused_again(change, live, wanted, profile),
+        (Object::Queue(_, live), Object::Queue(_, desired)) => queue::is_refused_again(change, live, desired, profile),
         (Object::Exchange(_, live), Object::Exchange(..)) => exchange::is_refused_again(change, live),
         (Object::Vhost(_) | Object::Exchange(..) | Object::Policy(..) | Object::Queue(..) | Object::Binding(_), _) => {
             verdict(change, before, after, profile) == Verdict::Conflict

@@ -7,11 +7,11 @@ use crate::model::{ArgumentValue, BrokerVersion, Object, Queue};
 use crate::rabbitmq::{BrokerProfile, as_stored, refusals};
 use std::borrow::Cow;
 
-/// `wanted` is the object of that queue.
+/// `desired` is the object of that queue.
 pub(super) fn verdict(
     change: &FieldChange,
     live: &Queue,
-    (wanted, object): (&Queue, &Object),
+    (desired, object): (&Queue, &Object),
     profile: &BrokerProfile,
 ) -> Verdict {
     let is_refused = || {
@@ -21,7 +21,7 @@ pub(super) fn verdict(
     let Some(name) = change.field.argument() else {
         return if is_refused() { Verdict::Invalid } else { Verdict::Conflict };
     };
-    if is_equal(name, live, wanted, profile) {
+    if is_equal(name, live, desired, profile) {
         return Verdict::Equal;
     }
     if change.after.is_some() && is_refused() {
@@ -36,9 +36,9 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the broker, asked to declare the existing queue as it is wanted, refuses because of this field.
-pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, wanted: &Queue, profile: &BrokerProfile) -> bool {
-    let is_refused = |name| !is_equal(name, live, wanted, profile) && is_compared(name, live, profile);
+/// Whether the broker, asked to declare the existing queue as it is desired, refuses because of this field.
+pub(super) fn is_refused_again(change: &FieldChange, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
+    let is_refused = |name| !is_equal(name, live, desired, profile) && is_compared(name, live, profile);
     // Everything but an argument is compared.
     change.field.argument().is_none_or(is_refused)
 }
@@ -57,9 +57,9 @@ pub(super) fn position(name: &str, live: &Queue, profile: &BrokerProfile) -> usi
 }
 
 /// Whether the broker takes the two values for the same.
-fn is_equal(name: &str, live: &Queue, wanted: &Queue, profile: &BrokerProfile) -> bool {
-    let wanted = as_stored(wanted, profile);
-    match (live.arguments.get(name), wanted.arguments.get(name)) {
+fn is_equal(name: &str, live: &Queue, desired: &Queue, profile: &BrokerProfile) -> bool {
+    let desired = as_stored(desired, profile);
+    match (live.arguments.get(name), desired.arguments.get(name)) {
         // The one default that the broker knows: absent is classic (`rabbit_misc`, all versions).
         (None, Some(value)) | (Some(value), None) => name == "x-queue-type" && value.as_text() == Some("classic"),
         (Some(before), Some(after)) => as_compared(name, before, profile) == as_compared(name, after, profile),

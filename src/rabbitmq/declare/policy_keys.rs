@@ -137,7 +137,7 @@ fn known(key: &str, version: BrokerVersion) -> Option<(Validator, Takes)> {
 
 impl Takes {
     fn refusal(&self, key: &str, value: &ArgumentValue, version: BrokerVersion) -> Option<Refusal> {
-        let wanted = match self {
+        let desired = match self {
             Self::Text => value.as_text().is_none().then(|| "text".to_owned()),
             Self::Integer => value.as_integer().is_none().then(|| "an integer".to_owned()),
             Self::AtLeast(least) => {
@@ -161,9 +161,9 @@ impl Takes {
                 (!fits).then(|| "digits and one of Y, M, D, h, m, s, such as `7D`".to_owned())
             }
         };
-        wanted.map(|wanted| {
+        desired.map(|desired| {
             let shown = value.as_text().map_or_else(|| value.to_string(), |text| format!("the string {text:?}"));
-            Refusal::new(key, format!("{key} of a policy must be {wanted}, found {shown}"))
+            Refusal::new(key, format!("{key} of a policy must be {desired}, found {shown}"))
         })
     }
 }

@@ -46,8 +46,10 @@ impl Headers {
         let how = binding.get("x-match").and_then(ArgumentValue::as_text).unwrap_or("all");
         let with_x = how.ends_with("-with-x") && version.is_at_least(3, 10);
         let counts = |name: &str| name != "x-match" && (with_x || !name.starts_with("x-"));
-        let each =
-            binding.iter().filter(|(name, _)| counts(name)).map(|(name, wanted)| self.has_value(name, wanted, version));
+        let each = binding
+            .iter()
+            .filter(|(name, _)| counts(name))
+            .map(|(name, desired)| self.has_value(name, desired, version));
         if how.starts_with("any") {
             each.max().unwrap_or(Certainty::Never)
         } else {
@@ -55,10 +57,10 @@ impl Headers {
         }
     }
 
-    fn has_value(&self, name: &str, wanted: &ArgumentValue, version: BrokerVersion) -> Certainty {
-        match (self.known.get(name), wanted) {
+    fn has_value(&self, name: &str, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
+        match (self.known.get(name), desired) {
             (Some(_), ArgumentValue::Null) => Certainty::Always,
-            (Some(Some(value)), wanted) => is_same(value, wanted, version),
+            (Some(Some(value)), desired) => is_same(value, desired, version),
             (Some(None), _) => Certainty::Perhaps,
             (None, _) if self.are_all || OF_THE_BROKER.iter().any(|own| name.starts_with(own)) => Certainty::Never,
             (None, _) => Certainty::Perhaps,
@@ -67,8 +69,8 @@ impl Headers {
 }
 
 /// Whether two values are the same to a headers exchange: `==` up to 3.12, where 1 is 1.0, and `=:=` since.
-fn is_same(value: &ArgumentValue, wanted: &ArgumentValue, version: BrokerVersion) -> Certainty {
-    match (value, wanted) {
+fn is_same(value: &ArgumentValue, desired: &ArgumentValue, version: BrokerVersion) -> Certainty {
+    match (value, desired) {
         (ArgumentValue::Integer(whole), ArgumentValue::Float(float))
         | (ArgumentValue::Float(float), ArgumentValue::Integer(whole)) => {
             Certainty::of(!version.is_at_least(3, 13) && *whole as f64 == float.0)
@@ -77,7 +79,7 @@ fn is_same(value: &ArgumentValue, wanted: &ArgumentValue, version: BrokerVersion
         (ArgumentValue::List(_), ArgumentValue::List(_)) | (ArgumentValue::Table(_), ArgumentValue::Table(_)) => {
             Certainty::Perhaps
         }
-        (value, wanted) => Certainty::of(value == wanted),
+        (value, desired) => Certainty::of(value == desired),
     }
 }
 

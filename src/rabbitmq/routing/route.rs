@@ -87,8 +87,8 @@ impl Routing<'_> {
                 }
             }
         }
-        let of = |wanted| {
-            found.iter().filter(move |(_, certainty)| **certainty == wanted).map(|(queue, _)| queue.clone()).collect()
+        let of = |desired| {
+            found.iter().filter(move |(_, certainty)| **certainty == desired).map(|(queue, _)| queue.clone()).collect()
         };
         let unclear = hops.hops.values().find_map(|(_, hop)| hop.unclear.clone());
         let reaches = if hops.sure().contains(exchange) {

@@ -75,9 +75,9 @@ impl<'a> FileLines<'a> {
         let before = first.saturating_sub(AROUND).max(line.start)..first;
         let behind = last..(last + AROUND).min(line.end);
         let near = ends.iter().map(|end| end.saturating_sub(NEAR).max(line.start)..(end + NEAR).min(line.end));
-        let wanted = std::iter::once(before).chain(near).chain(std::iter::once(behind));
+        let desired = std::iter::once(before).chain(near).chain(std::iter::once(behind));
         let mut kept: Vec<Range<usize>> = Vec::new();
-        for range in wanted {
+        for range in desired {
             let range = self.whole(range.start, range.end);
             match kept.last_mut() {
                 Some(before) if range.start <= before.end + GAP.len() => before.end = before.end.max(range.end),

@@ -87,23 +87,23 @@ fn what_is_said_elsewhere_is_changed_there() {
     let node = Node::shared();
     let vhost = node.vhost("places");
     let cases = cases(node);
-    let mut wanted = format!("version: 1\nvhost: {}\n{DEFAULTS}queues:\n", vhost.name());
+    let mut desired = format!("version: 1\nvhost: {}\n{DEFAULTS}queues:\n", vhost.name());
     for (name, live, spec, _) in &cases {
         if let Some(arguments) = live {
             let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
             vhost.http().put(&vhost.path("queues", &[name]), &body).expect_status(201);
         }
-        wanted.push_str(&format!("  {name}:\n    durable: true\n{spec}"));
+        desired.push_str(&format!("  {name}:\n    durable: true\n{spec}"));
     }
-    wanted.push_str("exchanges:\n");
+    desired.push_str("exchanges:\n");
     for (name, alternate) in [("changed", Some("amq.topic")), ("added", None)] {
         let arguments = alternate.map_or(json!({}), |alternate| json!({"alternate-exchange": alternate}));
         let body = json!({"type": "fanout", "durable": true, "arguments": arguments});
         vhost.http().put(&vhost.path("exchanges", &[name]), &body).expect_status(201);
-        wanted
+        desired
             .push_str(&format!("  {name}:\n    type: fanout\n    arguments:\n      alternate-exchange: amq.fanout\n"));
     }
-    let topo = Topo::new(&vhost).spec(&wanted);
+    let topo = Topo::new(&vhost).spec(&desired);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let settled = ["equal", "new"];
     let in_conflict: Vec<&Case> = cases.iter().filter(|(name, ..)| !settled.contains(name)).collect();
@@ -111,7 +111,7 @@ fn what_is_said_elsewhere_is_changed_there() {
     let way = |address: &str, kind: &str| ways(&plan, address, kind)[0].clone();
     let exchange = |name: &str, kind: &str| way(&format!("exchanges/{}/{name}", vhost.name()), kind);
 
-    let mut kept = wanted.clone();
+    let mut kept = desired.clone();
     for (name, ..) in &in_conflict {
         let keep = way(&address(&vhost, name), "keep");
         assert_eq!(keep["helps"], "yes", "{name}: {keep:#}");
@@ -131,7 +131,7 @@ fn what_is_said_elsewhere_is_changed_there() {
         json!({"x-queue-type": "classic", "x-message-ttl": 30_000, "x-max-length": 10})
     );
 
-    let mut governed = wanted;
+    let mut governed = desired;
     for (name, _, _, by_policy) in &in_conflict {
         let policy = way(&address(&vhost, name), "policy");
         assert_eq!(policy["helps"], if by_policy.is_some() { "yes" } else { "no" }, "{name}: {policy:#}");

@@ -15,7 +15,7 @@ pub(in crate::live) struct Case {
     /// What others add then, like the `live` of a scenario; with `messages` by queue, `consumers` (queues), and
     /// `int32`: bindings with an argument of a type that HTTP cannot make.
     pub(in crate::live) others: Value,
-    /// The spec that is wanted.
+    /// The spec that is desired.
     pub(super) second: Value,
     /// Kinds behind `--prune`, in the words of the command line.
     pub(super) prune: Vec<&'static str>,

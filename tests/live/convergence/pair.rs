@@ -14,7 +14,7 @@ use topo::model::names::LOCK_QUEUE;
 use topo::model::{Binding, BrokerVersion, Destination, ObjectId, ObjectKind, QueueName, Topology, VhostName};
 use topo::plan::verdict::verdict;
 use topo::plan::{
-    Action, Activity, Allowance, ChangeKind, HazardKind, Options, Plan, PlanContext, Target, Wanted, gate,
+    Action, Activity, Allowance, ChangeKind, Desired, HazardKind, Options, Plan, PlanContext, Target, gate,
     needs_activity, obstacles, plan_vhost, seal,
 };
 use topo::rabbitmq::BrokerProfile;
@@ -67,16 +67,16 @@ impl Player {
         Self { runtime, broker, version: node.version().parse().unwrap() }
     }
 
-    fn plan(&self, wanted: &Arc<Wanted>, options: &Options) -> Result<Planned, BrokerError> {
+    fn plan(&self, desired: &Arc<Desired>, options: &Options) -> Result<Planned, BrokerError> {
         self.runtime.block_on(async {
-            let vhost = &wanted.topology.vhost;
+            let vhost = &desired.topology.vhost;
             let snapshot = self.broker.read(std::slice::from_ref(vhost)).await?.remove(0);
-            let activity = if needs_activity(&snapshot.topology, wanted, &snapshot.profile, options) {
+            let activity = if needs_activity(&snapshot.topology, desired, &snapshot.profile, options) {
                 self.broker.activity(vhost).await?
             } else {
                 Activity::default()
             };
-            let plan = plan_of(&snapshot, wanted, &activity, options);
+            let plan = plan_of(&snapshot, desired, &activity, options);
             Ok(Planned { snapshot, activity, plan })
         })
     }
@@ -84,16 +84,16 @@ impl Player {
     /// As `topo apply` does it: lock, plan again, gate, run. `None`: refused.
     fn apply(
         &self,
-        wanted: &Arc<Wanted>,
+        desired: &Arc<Desired>,
         options: &Options,
         allowed: &[Allowance],
     ) -> Result<Option<Report>, BrokerError> {
-        let vhost = &wanted.topology.vhost;
+        let vhost = &desired.topology.vhost;
         let holder = Holder::new("the convergence test");
         let name = QueueName::from(LOCK_QUEUE);
         let holder = (holder, self.version);
         let lock = self.runtime.block_on(self.broker.lock(vhost, &name, holder, Duration::ZERO, |_| false))?;
-        let planned = self.plan(wanted, options)?;
+        let planned = self.plan(desired, options)?;
         let report = match gate(planned.plan, allowed) {
             Err(_) => None,
             Ok(approved) => {
@@ -102,7 +102,7 @@ impl Player {
                     part,
                     &lock,
                     &Interrupt::default(),
-                    ApplyResources { at_once: CONCURRENCY, mover: None, patience: Duration::ZERO },
+                    ApplyResources { at_once: CONCURRENCY, transport: None, patience: Duration::ZERO },
                     |_| {},
                 )))
             }
@@ -124,7 +124,7 @@ impl Player {
     }
 
     fn steps(&self, case: &Case, vhost: &Vhost<'_>, live: &mut Value) -> Checked<Option<Counts>> {
-        let (Some(first), Some(second)) = (wanted(&case.first, vhost), wanted(&case.second, vhost)) else {
+        let (Some(first), Some(second)) = (desired(&case.first, vhost), desired(&case.second, vhost)) else {
             return Ok(None);
         };
         let all: Vec<Allowance> =
@@ -173,10 +173,10 @@ impl Player {
     }
 }
 
-fn plan_of(snapshot: &Snapshot, wanted: &Arc<Wanted>, activity: &Activity, options: &Options) -> Plan {
+fn plan_of(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, options: &Options) -> Plan {
     let context = PlanContext {
         current: &snapshot.topology,
-        wanted,
+        desired,
         activity,
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
@@ -199,12 +199,12 @@ pub(super) fn text_of(spec: &Value, vhost: &str) -> String {
     serde_json::to_string_pretty(&spec).unwrap()
 }
 
-fn wanted(spec: &Value, vhost: &Vhost<'_>) -> Option<Arc<Wanted>> {
+fn desired(spec: &Value, vhost: &Vhost<'_>) -> Option<Arc<Desired>> {
     let file = SourceFile { name: "spec".to_owned(), text: text_of(spec, vhost.name()) };
     let specs = parse(&[file], &Variables::new()).ok()?;
     let profile = BrokerProfile::of(vhost.node().version().parse().unwrap());
     let expansion = expand(specs.first()?, &profile).ok()?;
-    Some(Arc::new(Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }))
+    Some(Arc::new(Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }))
 }
 
 fn kind(word: &str) -> ObjectKind {
@@ -267,10 +267,10 @@ fn empty(check: &'static str, plan: &Plan) -> Checked<()> {
     Err((check, changes.chain(blocks).collect::<Vec<_>>().join("\n")))
 }
 
-fn same_bytes(one: &Planned, other: &Planned, wanted: &Arc<Wanted>, options: &Options) -> Checked<()> {
+fn same_bytes(one: &Planned, other: &Planned, desired: &Arc<Desired>, options: &Options) -> Checked<()> {
     let bytes = |plan: &Plan| serde_json::to_string_pretty(plan).unwrap();
     let first = bytes(&one.plan);
-    if first != bytes(&plan_of(&one.snapshot, wanted, &one.activity, options)) {
+    if first != bytes(&plan_of(&one.snapshot, desired, &one.activity, options)) {
         return Err(("planning twice from one reading", first));
     }
     if first != bytes(&other.plan) {
@@ -301,9 +301,9 @@ fn end(binding: &Binding) -> ObjectId {
 }
 
 /// By the text of the specification alone: only what is declared, removed or pruned may differ.
-fn untouched(snapshot: &Snapshot, after: &Topology, wanted: &Arc<Wanted>, options: &Options) -> Checked<()> {
+fn untouched(snapshot: &Snapshot, after: &Topology, desired: &Arc<Desired>, options: &Options) -> Checked<()> {
     let before = &snapshot.topology;
-    let (desired, scope) = (&wanted.topology, &wanted.scope);
+    let (desired, scope) = (&desired.topology, &desired.scope);
     let may_go = |id: &ObjectId, declared: bool| {
         let name = id.name().unwrap_or_default();
         let asked = scope.removed.contains(id) || scope.owns(name) && options.prune.contains(&id.kind());
@@ -423,9 +423,9 @@ fn add(counts: &mut Counts, what: impl Into<String>) {
 }
 
 /// What the plan judged, whether or not it could be applied.
-fn count_plan(counts: &mut Counts, planned: &Planned, wanted: &Arc<Wanted>) {
+fn count_plan(counts: &mut Counts, planned: &Planned, desired: &Arc<Desired>) {
     let Planned { snapshot, plan, .. } = planned;
-    for change in diff(&snapshot.topology, &wanted.topology, &wanted.scope) {
+    for change in diff(&snapshot.topology, &desired.topology, &desired.scope) {
         if let Change::Alter { before, after, fields } = change {
             for field in &fields {
                 let verdict = verdict(field, &before, &after, &snapshot.profile);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use topo::broker::Snapshot;
 use topo::model::known_arguments::KnownArgument;
 use topo::model::{Object, QueueName, Scope, Topology};
-use topo::plan::{Activity, Options, PlanContext, Verdict, Wanted, plan_vhost};
+use topo::plan::{Activity, Desired, Options, PlanContext, Verdict, plan_vhost};
 use topo::rabbitmq::refusals;
 
 use super::queues::{Definition, Live};
@@ -94,15 +94,15 @@ pub(super) fn make(http: &Http, amqp: &Amqp, vhost: &Vhost<'_>, name: &str, live
     }
 }
 
-/// By the code that a plan runs: the live queue as it was read, and the wanted one beside it.
+/// By the code that a plan runs: the live queue as it was read, and the desired one beside it.
 pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) -> Predicted {
     let name = QueueName::from(name);
     let current = only(&snapshot.topology, &name, snapshot.topology.queues.get(&name).cloned());
     let topology = only(&snapshot.topology, &name, Some(definition.queue()));
-    let wanted = Arc::new(Wanted { topology, scope: Scope::default(), sources: Vec::new() });
+    let desired = Arc::new(Desired { topology, scope: Scope::default(), sources: Vec::new() });
     let context = PlanContext {
         current: &current,
-        wanted: &wanted,
+        desired: &desired,
         activity: &Activity::default(),
         properties_keys: &snapshot.properties_keys,
         untouchable: &snapshot.untouchable,
@@ -115,7 +115,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
     let change = plan.changes.into_iter().find(|change| matches!(&change.after, Some(Object::Queue(..))));
     let fields: Vec<(String, Verdict)> =
         change.iter().flat_map(|change| &change.fields).map(|field| (field.field.clone(), field.verdict)).collect();
-    let has = |wanted: Verdict| fields.iter().any(|(_, verdict)| *verdict == wanted);
+    let has = |desired: Verdict| fields.iter().any(|(_, verdict)| *verdict == desired);
     let verdict = if refused.is_some() {
         Verdict::Invalid
     } else if let Some(found) =
@@ -141,22 +141,22 @@ fn only(topology: &Topology, name: &QueueName, queue: Option<topo::model::Queue>
 /// Whether topo and the broker agree on a pair; the verdict of both, if they do.
 pub(super) fn judge(
     live: &Live,
-    wanted: &Definition,
+    desired: &Definition,
     predicted: &Predicted,
     (again, fresh): (&Said, &Said),
 ) -> Result<Verdict, Wrong> {
     fresh_agrees(predicted.refused.as_deref(), fresh)?;
     // What HTTP cannot carry never comes to the queue.
-    if !wanted.holds_null() {
+    if !desired.holds_null() {
         again_agrees(live, predicted, again)?;
     }
     let refused = matches!(again, Said::Refused { .. });
     let verdict = match (fresh, refused) {
         (Said::Refused { .. }, _) => Verdict::Invalid,
         (Said::Accepted(_), true) => Verdict::Conflict,
-        (Said::Accepted(_), false) => ignored(live, wanted),
+        (Said::Accepted(_), false) => ignored(live, desired),
     };
-    if verdict == predicted.verdict || verdict == Verdict::Drift && takes_for_equal(live, wanted, predicted) {
+    if verdict == predicted.verdict || verdict == Verdict::Drift && takes_for_equal(live, desired, predicted) {
         return Ok(predicted.verdict);
     }
     wrong("verdict", format!("it is {verdict}, topo says {} of {:?}", predicted.verdict, predicted.fields))
@@ -204,8 +204,8 @@ pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) ->
 }
 
 /// What it is when the broker says yes to everything: what differs, by name.
-fn ignored(live: &Live, wanted: &Definition) -> Verdict {
-    let (before, after) = (&live.definition.arguments, &wanted.arguments);
+fn ignored(live: &Live, desired: &Definition) -> Verdict {
+    let (before, after) = (&live.definition.arguments, &desired.arguments);
     let differs = |name: &&String| before.get(*name) != after.get(*name);
     let differing: Vec<&String> = before.keys().chain(after.keys()).filter(differs).collect();
     let by_default = |name: &str| name == "x-queue-type" && (before.get(name).is_none() || after.get(name).is_none());
@@ -219,8 +219,8 @@ fn ignored(live: &Live, wanted: &Definition) -> Verdict {
 }
 
 /// Ages that are as long, which 4.3.6 takes for the same: the broker alone cannot be asked whether it does or ignores them.
-fn takes_for_equal(live: &Live, wanted: &Definition, predicted: &Predicted) -> bool {
-    let (mut live, mut wanted) = (live.clone(), wanted.clone());
-    let ages = [&mut live.definition.arguments, &mut wanted.arguments].map(|arguments| arguments.remove("x-max-age"));
-    ages.iter().all(|age| age.as_ref().is_some_and(Value::is_string)) && predicted.verdict == ignored(&live, &wanted)
+fn takes_for_equal(live: &Live, desired: &Definition, predicted: &Predicted) -> bool {
+    let (mut live, mut desired) = (live.clone(), desired.clone());
+    let ages = [&mut live.definition.arguments, &mut desired.arguments].map(|arguments| arguments.remove("x-max-age"));
+    ages.iter().all(|age| age.as_ref().is_some_and(Value::is_string)) && predicted.verdict == ignored(&live, &desired)
 }

@@ -69,11 +69,11 @@ fn wrong<T>(text: String) -> Result<T, Wrong> {
 pub(super) fn again(
     amqp: &Amqp,
     name: &str,
-    (live, wanted): (&Live, &Definition),
+    (live, desired): (&Live, &Definition),
     predicted: &Predicted,
     over_http: &Said,
 ) -> Result<Heard, Wrong> {
-    let declared = amqp.declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
+    let declared = amqp.declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
         (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
         (Err(text), Said::Refused { .. }) => sentence_agrees(live, predicted, &text).map(|()| Heard::Refused),
@@ -83,8 +83,8 @@ pub(super) fn again(
 }
 
 /// A declare of a new queue. It has a connection of its own: some refusals end that, and not only the channel.
-pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, wanted: &Definition, over_http: &Said) -> Result<Heard, Wrong> {
-    let declared = vhost.amqp().declare_queue_as(name, wanted.options(), &wanted.table(&BTreeMap::new()));
+pub(super) fn fresh(vhost: &Vhost<'_>, name: &str, desired: &Definition, over_http: &Said) -> Result<Heard, Wrong> {
+    let declared = vhost.amqp().declare_queue_as(name, desired.options(), &desired.table(&BTreeMap::new()));
     match (declared, over_http) {
         (Ok(()), Said::Accepted(_)) => Ok(Heard::Taken),
         // What crashes, or closes the connection, is told in other words.

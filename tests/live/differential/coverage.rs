@@ -25,7 +25,7 @@ pub(super) struct Met {
 const VERDICTS: [Verdict; 5] = [Verdict::Equal, Verdict::Conflict, Verdict::Drift, Verdict::Unknown, Verdict::Invalid];
 
 impl Met {
-    pub(super) fn count(&mut self, live: &Live, wanted: &Definition, verdict: Verdict, predicted: &Predicted) {
+    pub(super) fn count(&mut self, live: &Live, desired: &Definition, verdict: Verdict, predicted: &Predicted) {
         *self.verdicts.entry(verdict).or_default() += 1;
         if !live.definition.arguments.contains_key("x-queue-type") {
             return;
@@ -38,7 +38,7 @@ impl Met {
             add(name, *verdict);
         }
         if verdict == Verdict::Equal {
-            let both = wanted.arguments.keys().filter(|name| live.definition.arguments.contains_key(*name));
+            let both = desired.arguments.keys().filter(|name| live.definition.arguments.contains_key(*name));
             both.for_each(|name| add(name, verdict));
         }
     }

@@ -1,4 +1,4 @@
-//! Families of definitions: some that are to be live and some that are to be wanted, all near to one another, so that
+//! Families of definitions: some that are to be live and some that are to be desired, all near to one another, so that
 //! every one of the first with every one of the second is a pair worth asking. From a seed, always the same.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::support::Random;
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     pub(super) lives: Vec<Live>,
-    pub(super) wanted: Vec<Definition>,
+    pub(super) desired: Vec<Definition>,
 }
 
 /// How many pairs a family is.
@@ -132,9 +132,9 @@ impl Draw<'_> {
             }
         }
 
-        let mut wanted: Vec<Definition> = lives.iter().map(|live| self.same_type(live)).collect();
+        let mut desired: Vec<Definition> = lives.iter().map(|live| self.same_type(live)).collect();
         unknown.arguments.insert(name.to_owned(), json!(7));
-        wanted.push(unknown);
+        desired.push(unknown);
         let mut bad = base.clone();
         // Refused, if it can be, so that every argument is at least once.
         for _ in 0..20 {
@@ -143,25 +143,25 @@ impl Draw<'_> {
                 break;
             }
         }
-        wanted.push(bad);
+        desired.push(bad);
         let mut without = base.clone();
         without.arguments.remove(self.focus.name);
-        wanted.push(without);
+        desired.push(without);
         let mut foreign = base.clone();
         let kind = *self.random.pick(&self.types);
         foreign.arguments.insert("x-queue-type".to_owned(), json!(kind.as_str()));
         let value = self.random.pick(&usual(self.focus)).clone();
         foreign.arguments.entry(self.focus.name).or_insert(value);
-        wanted.push(foreign);
+        desired.push(foreign);
         for _ in 0..4 {
             let mut one = self.random.pick(&lives).clone();
             for _ in 0..self.random.below(3) + 1 {
                 self.change(&mut one, false);
             }
-            wanted.push(one);
+            desired.push(one);
         }
         let lives = lives.into_iter().map(|definition| self.live(definition)).collect();
-        Family { lives, wanted }
+        Family { lives, desired }
     }
 
     /// A queue that can be made, of a type that takes the argument in the middle, if there is one.

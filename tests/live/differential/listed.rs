@@ -124,9 +124,9 @@ impl Entry {
     pub(super) fn family(&self) -> Family {
         let [one, other, none] = self.values.each_ref().map(|value| self.queue(Some(value)));
         let bare = self.queue(None);
-        let (live, wanted) =
+        let (live, desired) =
             if self.letter == '-' { (bare, vec![one]) } else { (one.clone(), vec![one, other, none, bare]) };
-        Family { lives: vec![Live { definition: live, widths: None }], wanted }
+        Family { lives: vec![Live { definition: live, widths: None }], desired }
     }
 
     /// The letter that the code under test has for it.

@@ -14,7 +14,7 @@ use crate::support::{Node, block_on};
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) live: Live,
-    pub(super) wanted: Definition,
+    pub(super) desired: Definition,
     pub(super) default: Option<&'static str>,
 }
 
@@ -28,10 +28,10 @@ fn play(node: &Node, pair: &Pair) -> Result<(), Wrong> {
         return fresh_agrees(predicted.refused.as_deref(), &refused);
     }
     let snapshot = block_on(broker(node).read(&[VhostName::from(vhost.name())])).unwrap().remove(0);
-    let predicted = predict(&snapshot, "live", &pair.wanted);
-    let again = put(&http, &vhost, "live", &pair.wanted);
-    let fresh = put(&http, &vhost, "fresh", &pair.wanted);
-    judge(&pair.live, &pair.wanted, &predicted, (&again, &fresh)).map(drop)
+    let predicted = predict(&snapshot, "live", &pair.desired);
+    let again = put(&http, &vhost, "live", &pair.desired);
+    let fresh = put(&http, &vhost, "fresh", &pair.desired);
+    judge(&pair.live, &pair.desired, &predicted, (&again, &fresh)).map(drop)
 }
 
 /// Every pair with one thing less.
@@ -40,21 +40,21 @@ fn smaller(pair: &Pair) -> Vec<Pair> {
     let mut add = |change: &dyn Fn(&mut Pair)| {
         let mut one = pair.clone();
         change(&mut one);
-        if one.live != pair.live || one.wanted != pair.wanted || one.default != pair.default {
+        if one.live != pair.live || one.desired != pair.desired || one.default != pair.default {
             all.push(one);
         }
     };
-    let names = pair.live.definition.arguments.keys().chain(pair.wanted.arguments.keys());
+    let names = pair.live.definition.arguments.keys().chain(pair.desired.arguments.keys());
     for name in names {
         add(&|pair| {
             pair.live.definition.arguments.remove(name);
-            pair.wanted.arguments.remove(name);
+            pair.desired.arguments.remove(name);
         });
         add(&|pair| drop(pair.live.definition.arguments.remove(name)));
-        add(&|pair| drop(pair.wanted.arguments.remove(name)));
+        add(&|pair| drop(pair.desired.arguments.remove(name)));
     }
-    add(&|pair| (pair.live.definition.durable, pair.wanted.durable) = (true, true));
-    add(&|pair| (pair.live.definition.auto_delete, pair.wanted.auto_delete) = (false, false));
+    add(&|pair| (pair.live.definition.durable, pair.desired.durable) = (true, true));
+    add(&|pair| (pair.live.definition.auto_delete, pair.desired.auto_delete) = (false, false));
     add(&|pair| pair.live.widths = None);
     add(&|pair| pair.default = None);
     all
@@ -73,26 +73,26 @@ pub(super) fn scenario(pair: &Pair, wrong: Wrong) -> Scenario {
         live["vhost"] = json!({"default_queue_type": default});
     }
     let mut queue = json!({"type": "classic"});
-    if !pair.wanted.durable {
+    if !pair.desired.durable {
         queue["durable"] = false.into();
     }
-    if pair.wanted.auto_delete {
+    if pair.desired.auto_delete {
         queue["autoDelete"] = true.into();
     }
-    for (name, value) in &pair.wanted.arguments {
+    for (name, value) in &pair.desired.arguments {
         match KnownArgument::named(name) {
             Some(known) if known.key == "type" => queue["type"] = value.clone(),
             Some(_) | None => queue["arguments"][name] = value.clone(),
         }
     }
-    let remark = format!("Widths: {:?}; wanted over HTTP: {}", pair.live.widths, pair.wanted.body());
+    let remark = format!("Widths: {:?}; desired over HTTP: {}", pair.live.widths, pair.desired.body());
     Scenario { wrong, remark, live, spec: json!({"queues": {"work": queue}}) }
 }
 
 /// A disagreement that is made up: a live priority queue that is to have an expiry.
 fn made_up(pair: &Pair) -> Result<(), Wrong> {
     let has = |definition: &Definition, name: &str| definition.arguments.contains_key(name);
-    let is_wrong = has(&pair.live.definition, "x-max-priority") && has(&pair.wanted, "x-expires");
+    let is_wrong = has(&pair.live.definition, "x-max-priority") && has(&pair.desired, "x-expires");
     if is_wrong { Err(Wrong::new("made up", "an expiry")) } else { Ok(()) }
 }
 
@@ -104,9 +104,9 @@ fn what_does_not_matter_goes() {
         arguments: arguments.as_object().unwrap().clone(),
     };
     let live = definition(json!({"x-max-priority": 5, "x-foo": 1, "x-message-ttl": 7}));
-    let wanted = definition(json!({"x-max-length": 5, "x-expires": 1000, "x-foo": 2}));
+    let desired = definition(json!({"x-max-length": 5, "x-expires": 1000, "x-foo": 2}));
     let widths = Some([("x-message-ttl".to_owned(), Width::Short)].into());
-    let pair = Pair { live: Live { definition: live, widths }, wanted, default: Some("quorum") };
+    let pair = Pair { live: Live { definition: live, widths }, desired, default: Some("quorum") };
     let wrong = made_up(&pair).unwrap_err();
     let (pair, wrong) = smallest(pair, wrong, smaller, made_up);
     expect_scenario(
@@ -115,7 +115,7 @@ fn what_does_not_matter_goes() {
 
 an expiry
 
-Widths: None; wanted over HTTP: {"durable":true,"auto_delete":false,"arguments":{"x-expires":1000}}
+Widths: None; desired over HTTP: {"durable":true,"auto_delete":false,"arguments":{"x-expires":1000}}
 
 ```json live
 {"queues":[{"durable":true,"auto_delete":false,"arguments":{"x-max-priority":5},"name":"work"}]}

@@ -1,4 +1,4 @@
-//! Bindings of one queue: live ones, made over AMQP and HTTP, and wanted ones.
+//! Bindings of one queue: live ones, made over AMQP and HTTP, and desired ones.
 
 mod refused;
 mod story;
@@ -24,7 +24,7 @@ type Drawn = (&'static str, String, Map<String, Value>);
 struct Case {
     /// By AMQP where this is a type of it, else over HTTP.
     live: Vec<(Drawn, Option<usize>)>,
-    wanted: Vec<Drawn>,
+    desired: Vec<Drawn>,
 }
 
 const KEYS: [&str; 23] = [
@@ -207,7 +207,7 @@ impl Kind for Bindings {
             }
             live.push((drawn, amqp_type));
         }
-        let mut wanted: Vec<Drawn> = (0..random.below(3)).map(|_| self.drawn(random)).collect();
+        let mut desired: Vec<Drawn> = (0..random.below(3)).map(|_| self.drawn(random)).collect();
         for ((source, key, arguments), amqp_type) in &live {
             if random.chance(50) {
                 let arguments = match amqp_type {
@@ -226,10 +226,10 @@ impl Kind for Bindings {
                     }
                     None => arguments.clone(),
                 };
-                wanted.push((source, key.clone(), arguments));
+                desired.push((source, key.clone(), arguments));
             }
         }
-        Case { live, wanted }
+        Case { live, desired }
     }
 
     fn play(&self, road: &Road<'_>, cases: &[Case]) -> Vec<Judged> {
@@ -247,7 +247,7 @@ impl Kind for Bindings {
             road.put("queues", name, &queue).expect_status(201);
             topology.queues.insert(name.as_str().into(), model::<Queue>(&queue));
             case.live.iter().for_each(|live| make(road, &amqp, name, live));
-            topology.bindings.extend(case.wanted.iter().map(|drawn| binding(name, drawn)));
+            topology.bindings.extend(case.desired.iter().map(|drawn| binding(name, drawn)));
         }
         let owns = Scope { owns: vec![Glob::new("*")], ..Scope::default() };
         let before = listed(road);
@@ -289,7 +289,7 @@ impl Kind for Bindings {
         let after = listed(road);
         let snapshot = road.read();
         let again = plan(&snapshot, topology.clone(), owns.clone(), &Options::default());
-        // Then only what is wanted, and what nobody can delete.
+        // Then only what is desired, and what nobody can delete.
         let prune = Options { prune: [ObjectKind::Binding].into(), ..Options::default() };
         let pruned = plan(&snapshot, topology.clone(), owns.clone(), &prune);
         for step in &pruned.steps {
@@ -316,23 +316,23 @@ impl Kind for Bindings {
             let is = after.get(name).unwrap_or(&nothing);
             let made: Vec<&Binding> =
                 changes(&planned, name, ChangeKind::Create).filter(|one| topology.bindings.contains(one)).collect();
-            // Each of the live ones is compared with what is wanted.
+            // Each of the live ones is compared with what is desired.
             labels.extend(was.iter().map(|_| LIVE.to_owned()));
             if !was.is_subset(is) || is.len() != was.len() + made.len() {
                 return Err(Wrong::new("what was made", format!("From {was:?} to {is:?}, planned {made:?}")));
             }
             if let Some(left) = changes(&again, name, ChangeKind::Create).next() {
-                return Err(Wrong::new("what was made is wanted still", format!("{left}: {is:?}")));
+                return Err(Wrong::new("what was made is desired still", format!("{left}: {is:?}")));
             }
             if let Some(left) =
                 done.changes.iter().find(|change| change.address.as_str().contains(&format!("/queues/{name}/")))
             {
                 return Err(Wrong::new("left after a prune", left.address.to_string()));
             }
-            for drawn in &case.wanted {
+            for drawn in &case.desired {
                 let binding = binding(name, drawn);
                 if topology.bindings.contains(&binding) && !last.topology.bindings.contains(&binding) {
-                    return Err(Wrong::new("wanted and not there", binding.to_string()));
+                    return Err(Wrong::new("desired and not there", binding.to_string()));
                 }
                 if !made.contains(&&binding) && topology.bindings.contains(&binding) {
                     labels.push("equal".to_owned());
@@ -343,7 +343,7 @@ impl Kind for Bindings {
                     continue;
                 }
                 if !matches!(binding.routing_key.as_str(), "null" | "undefined") {
-                    return Err(Wrong::new("not wanted, and there", binding.to_string()));
+                    return Err(Wrong::new("not desired, and there", binding.to_string()));
                 }
                 let address = topo::model::Address::of(
                     &road.vhost.name().into(),
@@ -366,13 +366,13 @@ impl Kind for Bindings {
             one.live.remove(index);
             all.push(one);
         }
-        for index in 0..case.wanted.len() {
+        for index in 0..case.desired.len() {
             let mut one = case.clone();
-            one.wanted.remove(index);
+            one.desired.remove(index);
             all.push(one);
-            for name in case.wanted[index].2.keys() {
+            for name in case.desired[index].2.keys() {
                 let mut one = case.clone();
-                one.wanted[index].2.remove(name);
+                one.desired[index].2.remove(name);
                 all.push(one);
             }
         }

@@ -1,4 +1,4 @@
-//! Exchanges: a live one or none, and a wanted one.
+//! Exchanges: a live one or none, and a desired one.
 
 mod application;
 
@@ -25,7 +25,7 @@ struct Case {
     /// Before the number that makes it the only one.
     prefix: &'static str,
     live: Option<Value>,
-    wanted: Value,
+    desired: Value,
 }
 
 const ARGUMENTS: [&str; 7] = [
@@ -163,7 +163,7 @@ fn fresh(first: Option<Refusal>, answer: &Answer) -> Result<Vec<String>, &'stati
 
 impl Exchanges {
     fn judge(&self, road: &Road<'_>, name: &str, case: &Case, planned: &Planned) -> Judged {
-        let exchange: Exchange = model(&case.wanted);
+        let exchange: Exchange = model(&case.desired);
         let action = Action::declare_exchange(&name.into(), &exchange);
         let answer = road.send(&request(&road.vhost.name().into(), &action).unwrap());
         let said = reason(&answer);
@@ -208,7 +208,7 @@ impl Exchanges {
                 && *sentence != format!("PRECONDITION_FAILED - {said}")
                 && said != "null_not_allowed"
                 // Lists and tables are printed as terms of Erlang.
-                && !["{", "["].iter().any(|open| case.wanted["arguments"]["alternate-exchange"].to_string().starts_with(open))
+                && !["{", "["].iter().any(|open| case.desired["arguments"]["alternate-exchange"].to_string().starts_with(open))
             {
                 return wrong("another sentence");
             }
@@ -250,16 +250,16 @@ impl Kind for Exchanges {
     fn draw(&self, random: &mut Random) -> Case {
         let good = self.good(random);
         let is_fresh = random.chance(35);
-        let mut wanted = if random.chance(88) { good.clone() } else { self.good(random) };
+        let mut desired = if random.chance(88) { good.clone() } else { self.good(random) };
         for _ in 0..random.below(4) {
-            wanted = self.changed(random, &wanted);
+            desired = self.changed(random, &desired);
         }
         let prefix = if is_fresh && random.chance(20) { *random.pick(&["amq.", "amq.rabbitmq.", "amq"]) } else { "" };
         let mut live = (!is_fresh).then_some(good);
         if let Some(arguments) = live.as_mut().map(|live| live["arguments"].as_object_mut().unwrap()) {
             arguments.retain(|_, value| !value.to_string().contains("null"));
         }
-        Case { prefix, live, wanted }
+        Case { prefix, live, desired }
     }
 
     fn play(&self, road: &Road<'_>, cases: &[Case]) -> Vec<Judged> {
@@ -267,7 +267,7 @@ impl Kind for Exchanges {
             cases.iter().enumerate().map(|(number, case)| format!("{}{number}", case.prefix)).collect();
         let mut topology = road.topology();
         for (name, case) in names.iter().zip(cases) {
-            topology.exchanges.insert(name.as_str().into(), model(&case.wanted));
+            topology.exchanges.insert(name.as_str().into(), model(&case.desired));
             if let Some(live) = &case.live {
                 road.put("exchanges", name, live).expect_status(201);
             }
@@ -296,7 +296,7 @@ impl Kind for Exchanges {
         let mut judged: Vec<Judged> = names.iter().zip(cases).map(judge).collect();
         for ((name, case), judged) in names.iter().zip(cases).zip(&mut judged).step_by(application::ONE_OVER_AMQP) {
             if let Ok(labels) = judged
-                && !case.wanted["arguments"].to_string().contains("null")
+                && !case.desired["arguments"].to_string().contains("null")
             {
                 match application::declare(road, name, case) {
                     Ok(heard) => labels.push(heard.to_owned()),
@@ -317,12 +317,12 @@ impl Kind for Exchanges {
     fn smaller(&self, case: &Case) -> Vec<Case> {
         let mut all = Vec::new();
         let arguments = |value: &Value| value["arguments"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        let mut names: BTreeSet<String> = arguments(&case.wanted).into_iter().collect();
+        let mut names: BTreeSet<String> = arguments(&case.desired).into_iter().collect();
         names.extend(case.live.iter().flat_map(arguments));
         for name in names {
             for both in [true, false] {
                 let mut one = case.clone();
-                one.wanted["arguments"].as_object_mut().unwrap().remove(&name);
+                one.desired["arguments"].as_object_mut().unwrap().remove(&name);
                 if let Some(live) = one.live.as_mut().filter(|_| both) {
                     live["arguments"].as_object_mut().unwrap().remove(&name);
                 }
@@ -333,13 +333,13 @@ impl Kind for Exchanges {
         }
         for (field, plain) in [("durable", true), ("auto_delete", false), ("internal", false)] {
             let mut one = case.clone();
-            one.wanted[field] = plain.into();
+            one.desired[field] = plain.into();
             if let Some(live) = &mut one.live {
                 live[field] = plain.into();
             }
             all.push(one);
         }
-        all.retain(|one| one.wanted != case.wanted || one.live != case.live);
+        all.retain(|one| one.desired != case.desired || one.live != case.live);
         all
     }
 
@@ -349,9 +349,9 @@ impl Kind for Exchanges {
         let keys = ["type", "durable", "internal", "arguments"].map(|key| (key, key));
         let keys = [&keys[..], &[("auto_delete", "autoDelete")]].concat();
         let mut exchanges = live(&name, case.live.as_ref());
-        let mut declared = json!({&name: renamed(&case.wanted, &keys)});
+        let mut declared = json!({&name: renamed(&case.desired, &keys)});
         // A spec names no exchange that is not there.
-        if let Some(alternate) = case.wanted["arguments"]["alternate-exchange"].as_str() {
+        if let Some(alternate) = case.desired["arguments"]["alternate-exchange"].as_str() {
             exchanges.push(json!({"name": alternate, "type": "fanout"}));
             declared[alternate] = json!({"external": true});
         }
@@ -390,10 +390,10 @@ fn a_disagreement_on_an_exchange_becomes_a_scenario() {
         json!({"type": "fanout", "durable": false, "auto_delete": true, "internal": true,
                "arguments": {"alternate-exchange": alternate, "hash-header": "a", "x-foo": 1}})
     };
-    let case = Case { prefix: "", live: Some(body("a")), wanted: body("b") };
+    let case = Case { prefix: "", live: Some(body("a")), desired: body("b") };
     let made_up = |case: &Case| {
         let alternate = |body: &Value| body["arguments"]["alternate-exchange"].clone();
-        let is_wrong = alternate(&case.wanted) == "b" && case.live.as_ref().is_some_and(|live| alternate(live) == "a");
+        let is_wrong = alternate(&case.desired) == "b" && case.live.as_ref().is_some_and(|live| alternate(live) == "a");
         if is_wrong { Err(Wrong::new("made up", "Another alternate exchange.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();

@@ -1,4 +1,4 @@
-//! Policies: a live one or none, and a wanted one.
+//! Policies: a live one or none, and a desired one.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ struct Policies {
 #[derive(Clone, Debug)]
 struct Case {
     live: Option<Value>,
-    wanted: Value,
+    desired: Value,
 }
 
 /// A key, the first version that knows it, and what the broker says of a value that it does not take.
@@ -197,13 +197,13 @@ impl Kind for Policies {
 
     fn draw(&self, random: &mut Random) -> Case {
         let percent = if random.chance(60) { 100 } else { 90 };
-        let wanted = self.policy(random, percent);
+        let desired = self.policy(random, percent);
         let live = match random.below(10) {
             0..=2 => None,
-            3..=5 if percent == 100 => Some(wanted.clone()),
+            3..=5 if percent == 100 => Some(desired.clone()),
             _ => Some(self.policy(random, 100)),
         };
-        Case { live, wanted }
+        Case { live, desired }
     }
 
     fn play(&self, road: &Road<'_>, cases: &[Case]) -> Vec<Judged> {
@@ -214,7 +214,7 @@ impl Kind for Policies {
             made.push(
                 case.live.as_ref().is_some_and(|live| road.put("policies", &format!("p{number}"), live).is_success()),
             );
-            topology.policies.insert(format!("p{number}").as_str().into(), model(&case.wanted));
+            topology.policies.insert(format!("p{number}").as_str().into(), model(&case.desired));
         }
         let snapshot = road.read();
         let planned = plan(&snapshot, topology.clone(), Scope::default(), &Options::default());
@@ -223,7 +223,7 @@ impl Kind for Policies {
         for (number, case) in cases.iter().enumerate() {
             let name = format!("p{number}");
             let address = format!("policies/{}/{name}", road.vhost.name());
-            let policy: Policy = model(&case.wanted);
+            let policy: Policy = model(&case.desired);
             let change = planned.changes.iter().find(|change| change.address.as_str() == address);
             let blocked = planned.blocks.iter().any(|block| block.address.as_str() == address);
             let found = refusals(&Object::Policy(name.as_str().into(), policy.clone()), &snapshot.profile);
@@ -250,7 +250,7 @@ impl Kind for Policies {
                     Ok(labels)
                 }
                 (None, true) => {
-                    let keys = case.wanted["definition"].as_object().unwrap().keys();
+                    let keys = case.desired["definition"].as_object().unwrap().keys();
                     let mut labels: Vec<String> = keys.map(|key| format!("taken {key}")).collect();
                     labels.push(format!("{word}: {}", if change.is_some() { "written" } else { "equal" }));
                     Ok(labels)
@@ -278,17 +278,17 @@ impl Kind for Policies {
         if case.live.is_some() {
             all.push(Case { live: None, ..case.clone() });
         }
-        for key in case.wanted["definition"].as_object().unwrap().keys() {
+        for key in case.desired["definition"].as_object().unwrap().keys() {
             let mut one = case.clone();
-            one.wanted["definition"].as_object_mut().unwrap().remove(key);
+            one.desired["definition"].as_object_mut().unwrap().remove(key);
             all.push(one);
         }
         for (field, plain) in [("pattern", json!("^n$")), ("apply-to", json!("all")), ("priority", json!(0))] {
             let mut one = case.clone();
-            one.wanted[field] = plain;
+            one.desired[field] = plain;
             all.push(one);
         }
-        all.retain(|one| one.wanted != case.wanted || one.live != case.live);
+        all.retain(|one| one.desired != case.desired || one.live != case.live);
         all
     }
 
@@ -299,7 +299,7 @@ impl Kind for Policies {
             wrong,
             remark: String::new(),
             live: json!({"policies": live("p", case.live.as_ref())}),
-            spec: json!({"policies": {"p": renamed(&case.wanted, &keys)}}),
+            spec: json!({"policies": {"p": renamed(&case.desired, &keys)}}),
         }
     }
 
@@ -334,9 +334,9 @@ fn a_disagreement_on_a_policy_becomes_a_scenario() {
         json!({"pattern": "a|b", "apply-to": "queues", "priority": 7,
                "definition": {"max-age": age, "max-length": 5, "ha-mode": "all"}})
     };
-    let case = Case { live: Some(body("7D")), wanted: body("07D") };
+    let case = Case { live: Some(body("7D")), desired: body("07D") };
     let made_up = |case: &Case| {
-        let is_wrong = case.wanted["definition"]["max-age"] == "07D";
+        let is_wrong = case.desired["definition"]["max-age"] == "07D";
         if is_wrong { Err(Wrong::new("made up", "An age with a zero before it.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();

@@ -260,8 +260,8 @@ pub(super) fn draw(number: u64, index: usize, version: BrokerVersion) -> Case {
     let mut queues = BTreeMap::new();
     let streams = if version.is_at_least(3, 9) { STREAMS } else { 0 };
     for (kind, count) in [(QueueType::Classic, CLASSIC), (QueueType::Quorum, QUORUM), (QueueType::Stream, streams)] {
-        let wanted = queues.len() + count;
-        while queues.len() < wanted {
+        let desired = queues.len() + count;
+        while queues.len() < desired {
             queues.entry(draw_name(&mut random)).or_insert(kind);
         }
     }

@@ -90,10 +90,10 @@ fn a_stream_keeps_what_its_policy_says() {
     let vhost = node.vhost("streams");
     let amqp = vhost.amqp();
     for case in cases() {
-        let wanted = case.definition[case.key].clone();
+        let desired = case.definition[case.key].clone();
         let (holds, by_policy) =
             arrange(&vhost, case.name, QueueType::Stream, case.arguments, case.definition, case.key);
-        assert_eq!((holds, by_policy), (wanted, true), "{}", case.name);
+        assert_eq!((holds, by_policy), (desired, true), "{}", case.name);
         publish(&amqp, case.name, MESSAGES);
     }
     // What is there is older than the shortest age then: the waiting is the subject.

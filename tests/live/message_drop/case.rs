@@ -25,7 +25,7 @@ impl Case {
         own.chain(self.below.iter().map(|definition| (format!("{name}.below"), policy(1, definition)))).collect()
     }
 
-    pub(super) fn wanted_policy(&self, name: &str) -> Option<Value> {
+    pub(super) fn desired_policy(&self, name: &str) -> Option<Value> {
         let definition = self.after.as_ref()?;
         let pattern = format!("^{name}$");
         Some(json!({"pattern": pattern, "applyTo": "queues", "priority": 2, "definition": definition}))

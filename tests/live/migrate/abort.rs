@@ -21,13 +21,13 @@ struct Tally {
     not_begun: AtomicUsize,
 }
 
-fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matching), tally: &Tally) {
+fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Matching), tally: &Tally) {
     let (mut stage, proxy) = Stage::new("abort", conversion).through();
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
     let spec = exported(&stage);
     proxy.add(request, Fault::HangBefore);
-    if !killed_before(n, &proxy, stage.start(mover)) {
+    if !killed_before(n, &proxy, stage.start(transport)) {
         return;
     }
     let has_moved = has_moved(&proxy);
@@ -43,9 +43,9 @@ fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matchin
         assert!(text.contains("was interrupted"), "{plan}");
         assert_eq!(text.contains("--abort"), is_old, "{text}");
     }
-    assert_eq!(exported(&stage), spec, "killed before request {n} by {mover}");
-    let output = stage.topo.run(["apply", "-y", "--mover", mover, "--abort", "queues/{vhost}/q"]);
-    let context = format!("{} by {mover}, killed before request {n}\n{output}", conversion.name);
+    assert_eq!(exported(&stage), spec, "killed before request {n} by {transport}");
+    let output = stage.topo.run(["apply", "-y", "--transport", transport, "--abort", "queues/{vhost}/q"]);
+    let context = format!("{} by {transport}, killed before request {n}\n{output}", conversion.name);
     if has_begun && is_old {
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_as_before(&context);
@@ -60,7 +60,7 @@ fn aborted_at(conversion: Conversion, mover: &str, (n, request): (usize, Matchin
         return;
     }
     assert!(output.says("cannot be rolled back"), "{context}");
-    let output = stage.migrate(mover, &[]).expect_code(0);
+    let output = stage.migrate(transport, &[]).expect_code(0);
     stage.expect_migrated(&context);
     expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
     tally.too_late.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn exported(stage: &Stage) -> Vec<String> {
     output.stdout.lines().filter(|line| !changes(line)).map(str::to_owned).collect()
 }
 
-/// What a mover that was killed had under way may be there twice, and what the next run says.
+/// What a transport that was killed had under way may be there twice, and what the next run says.
 fn expect_each_once_or_killed(stage: &Stage, publisher: &Publisher, (has_moved, output): (bool, &Output)) {
     publisher.expect_all_taken();
     let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), output);
@@ -81,15 +81,15 @@ fn expect_each_once_or_killed(stage: &Stage, publisher: &Publisher, (has_moved, 
     assert!(doubled <= may_be, "{doubled} came twice, at most {may_be} may: {output}");
 }
 
-fn aborted_everywhere(conversion: Conversion, mover: &str, stride: usize) {
-    let requests = request_count(conversion, mover);
+fn aborted_everywhere(conversion: Conversion, transport: &str, stride: usize) {
+    let requests = request_count(conversion, transport);
     let tally = Tally::default();
     // Wherever the others are: one while the old queue is there, and one when it is gone.
     let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
     let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
-    at_once(4, points, |point| aborted_at(conversion, mover, point, &tally));
+    at_once(4, points, |point| aborted_at(conversion, transport, point, &tally));
     let [undone, too_late, not_begun] = [tally.undone, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
-    println!("{} by {mover}: {undone} undone, {too_late} too late, {not_begun} not begun", conversion.name);
+    println!("{} by {transport}: {undone} undone, {too_late} too late, {not_begun} not begun", conversion.name);
     assert!(undone > 0 && too_late > 0, "{undone} {too_late}");
 }
 
@@ -102,8 +102,8 @@ fn a_migration_is_undone_as_long_as_the_old_queue_is_there() {
 fn with_a_shovel_and_with_quorum_queues_too() {
     aborted_everywhere(TTL, "shovel", 13);
     if is_long() && there_are_quorums() {
-        for mover in super::stage::MOVERS {
-            aborted_everywhere(QUORUM, mover, 7);
+        for transport in super::stage::TRANSPORTS {
+            aborted_everywhere(QUORUM, transport, 7);
         }
     }
 }
@@ -132,8 +132,8 @@ fn what_cannot_be_undone_is_not_offered_to_be() {
     stage.unlock();
     stage.directly();
     publisher.fill(3);
-    let wanted = stage.conversion.spec();
-    stage.topo.rewrite(&wanted.replace("messageTtl: 2h", "messageTtl: 1h"));
+    let desired = stage.conversion.spec();
+    stage.topo.rewrite(&desired.replace("messageTtl: 2h", "messageTtl: 1h"));
     stage.conversion.becomes = ("x-message-ttl", "3600000");
     let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
     let plan = plan.expect_text("is neither the old one nor the one in this spec").expect_no_text("--abort");

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, Stage, TTL, declare_old, expect_each_once, is_long, twice};
+use super::stage::{TRANSPORTS, Q, Stage, TTL, declare_old, expect_each_once, is_long, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};
@@ -13,7 +13,7 @@ const MESSAGES: usize = 20_000;
 pub(super) const PREPARED: usize = 19;
 /// Sent before the first message comes back, by AMQP.
 pub(super) const EXCHANGED: usize = PREPARED + 2;
-/// What a mover may have under way.
+/// What a transport may have under way.
 const PREFETCH: usize = 1_000;
 
 /// What changes something, but for the lock: that is renewed, where it takes long.
@@ -29,7 +29,7 @@ fn set_alarm(node: &Node, is_set: bool) {
 #[test]
 fn an_alarm_in_the_middle_is_waited_out_or_said() {
     let node = Node::start(Options::default());
-    for (mover, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED)] {
+    for (transport, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED)] {
         let vhost = node.vhost("alarm");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
@@ -39,7 +39,7 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
         publisher.fill(MESSAGES);
 
         // One that ends in time.
-        let running = stage.start(mover);
+        let running = stage.start(transport);
         until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         set_alarm(&node, true);
         // How long it lasts is the subject.
@@ -55,7 +55,7 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
 fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
     let node = Node::start(Options::default());
     // A minute it is until the way back is given up.
-    for mover in if is_long() { &MOVERS[..] } else { &MOVERS[..1] } {
+    for transport in if is_long() { &TRANSPORTS[..] } else { &TRANSPORTS[..1] } {
         let vhost = node.vhost("alarm-stays");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
@@ -67,7 +67,7 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         let (set, is_set) = channel::<()>();
         let wait = move || is_set.recv().unwrap_or_default();
         proxy.add(of_the_migration().nth(PREPARED + 1), Fault::Meanwhile(Box::new(wait)));
-        let words = Stage::apply(mover);
+        let words = Stage::apply(transport);
         let words = words.iter().map(String::as_str).chain(["--drain-timeout=5s"]);
         let running = stage.topo.start(words);
         until("the drain", || (proxy.count(&of_the_migration()) >= PREPARED).then_some(()));
@@ -75,10 +75,10 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         drop(set);
         let output = running.wait();
         // A shovel is on the broker, and no publisher that an alarm blocks.
-        assert!(matches!(output.code, Some(1 | 4)) || *mover == "shovel" && output.code == Some(0), "{output}");
-        println!("by {mover}: {:?}", output.code);
+        assert!(matches!(output.code, Some(1 | 4)) || *transport == "shovel" && output.code == Some(0), "{output}");
+        println!("by {transport}: {:?}", output.code);
         set_alarm(&node, false);
-        let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
+        let again = stage.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         let context = format!("{output}\n{again}");
         stage.expect_migrated(&context);
         let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &context);

@@ -17,14 +17,14 @@ fn a_queue_of_another_broker_is_left_alone() {
     there.until_counted(Q, 7);
     let before = objects(&there);
     let url = format!("--amqp-url=amqp://127.0.0.1:{}", other.amqp_port());
-    // It says of which cluster it is; the other mover would do.
+    // It says of which cluster it is; the other transport would do.
     stage.migrate("amqp", &[&url]).expect_code(3).expect_text("but the management API belongs to");
     stage.expect_as_before(&"by name");
     // A name can be the same, and something in between may not pass it on.
     let overview = stage.vhost.http().get("/api/overview").expect_status(200);
     other.ctl(["set_cluster_name", overview["cluster_name"].as_str().unwrap()]);
     let output = stage.migrate("auto", &[&url]).expect_code(1).expect_text("nothing was changed");
-    let context = output.expect_text("is not the broker at").expect_text("--mover shovel");
+    let context = output.expect_text("is not the broker at").expect_text("--transport shovel");
     stage.expect_as_before(&context);
     assert_eq!(objects(&there), before, "{context}");
     expect_each_once(emptied(&there, Q), 7, &context);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, QUORUM, Stage, declare_old, is_long, since, there_are_quorums, twice};
+use super::stage::{TRANSPORTS, Q, QUORUM, Stage, declare_old, is_long, since, there_are_quorums, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
@@ -11,7 +11,7 @@ use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 const MESSAGES: usize = 1_000;
 /// A second, while it goes on.
 const RATE: usize = 100;
-/// What a mover may have under way.
+/// What a transport may have under way.
 const PREFETCH: usize = 1_000;
 /// A lock that died with its node is free after a minute.
 const LOCK: [&str; 2] = ["--lock-timeout", "2m"];
@@ -35,7 +35,7 @@ impl Drop for Over<'_> {
 }
 
 /// One node is killed when topo has sent so many requests that change something.
-fn one_dies(victim: Victim, mover: &str, after: usize) {
+fn one_dies(victim: Victim, transport: &str, after: usize) {
     let [topos, applications, third] = Node::cluster();
     let vhost = applications.vhost("cluster");
     vhost.until_on_all_nodes();
@@ -49,12 +49,12 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(MESSAGES);
     let full = AtomicBool::new(false);
-    let what = format!("{victim:?} dies after request {after}, by {mover}");
+    let what = format!("{victim:?} dies after request {after}, by {transport}");
     let (mut outputs, was_in_time) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
         // Also when the run fails the test: the publisher would go on for ever.
         let _over = Over(&full);
-        let mut running = stage.start(mover);
+        let mut running = stage.start(transport);
         until("so many requests", || (proxy.count(&writes()) >= after || running.is_over()).then_some(()));
         let was_in_time = !running.is_over();
         match victim {
@@ -66,7 +66,7 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
         if outputs[0].code != Some(0) {
             // By the next node, as one would.
             stage.directly();
-            outputs.push(stage.migrate(mover, &LOCK));
+            outputs.push(stage.migrate(transport, &LOCK));
         }
         full.store(true, Ordering::Relaxed);
         publishing.join().unwrap();
@@ -78,7 +78,7 @@ fn one_dies(victim: Victim, mover: &str, after: usize) {
     if outputs.last().unwrap().says("none of its members is running") {
         // A queue that was deleted by halves: what topo says is done, and then it goes on.
         stage.vhost.http().delete(&stage.vhost.path("queues", &[Q])).expect_status(204);
-        outputs.push(stage.migrate(mover, &LOCK));
+        outputs.push(stage.migrate(transport, &LOCK));
         println!("{what}: {Q} was deleted by halves");
     }
     let last = outputs.last().unwrap();
@@ -105,10 +105,10 @@ fn a_node_that_dies_loses_nothing() {
     }
     let mut random = Random::new(seed());
     let victims = [Victim::Leader, Victim::Topos];
-    let cases = victims.into_iter().flat_map(|victim| MOVERS.map(|mover| (victim, mover)));
-    for (victim, mover) in cases {
+    let cases = victims.into_iter().flat_map(|victim| TRANSPORTS.map(|transport| (victim, transport)));
+    for (victim, transport) in cases {
         // Some 40 requests it is when nobody dies.
         let after = 4 + usize::try_from(random.next() % 24).unwrap();
-        one_dies(victim, mover, after);
+        one_dies(victim, transport, after);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stage::{
-    Conversion, DEAD_LETTERS, LIMIT, MOVERS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once,
+    Conversion, DEAD_LETTERS, LIMIT, TRANSPORTS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once,
     is_long, since, there_are_quorums,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
@@ -24,15 +24,15 @@ const TICK: Duration = Duration::from_secs(8);
 #[derive(Clone, Copy)]
 struct Flow {
     conversion: Conversion,
-    mover: &'static str,
+    transport: &'static str,
     consumers: usize,
     messages: usize,
 }
 
 impl std::fmt::Display for Flow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { conversion, mover, consumers, messages } = self;
-        write!(f, "{} by {mover}, {consumers} consumers, {messages} messages before", conversion.name)
+        let Self { conversion, transport, consumers, messages } = self;
+        write!(f, "{} by {transport}, {consumers} consumers, {messages} messages before", conversion.name)
     }
 }
 
@@ -44,19 +44,24 @@ fn flows() -> Vec<Flow> {
         if conversion.is_slow() && !there_are_quorums() {
             continue;
         }
-        for (place, mover) in MOVERS.into_iter().enumerate() {
+        for (place, transport) in TRANSPORTS.into_iter().enumerate() {
             for consumers in [0, 2] {
-                // The short form has each conversion, each mover and each number of consumers, and not all at once.
+                // The short form has each conversion, each transport and each number of consumers, and not all at once.
                 let is_short = (index + place + consumers / 2) % 2 == 0 && (conversion.is_slow() || index + place != 4);
                 if is_long() || is_short {
-                    flows.push(Flow { conversion, mover, consumers, messages: if is_long() { 5_000 } else { 600 } });
+                    flows.push(Flow {
+                        conversion,
+                        transport,
+                        consumers,
+                        messages: if is_long() { 5_000 } else { 600 },
+                    });
                 }
             }
         }
     }
     if is_long() {
         let conversions = [TTL, TO_QUORUM, QUORUM].into_iter().filter(|one| !one.is_slow() || there_are_quorums());
-        let many = |conversion| Flow { conversion, mover: "amqp", consumers: 0, messages: 100_000 };
+        let many = |conversion| Flow { conversion, transport: "amqp", consumers: 0, messages: 100_000 };
         flows.extend(conversions.map(many));
     }
     // Only those whose name has this in it, such as `ttl by shovel`.
@@ -122,7 +127,7 @@ fn flow(flow: Flow) -> Flowed {
         // The report counts those that the broker lists, which is later.
         until("consumers in the list", || (stage.consumers() >= flow.consumers).then_some(()));
         let began = Instant::now();
-        let output = stage.migrate(flow.mover, &[]);
+        let output = stage.migrate(flow.transport, &[]);
         let took = began.elapsed();
         if output.code == Some(0) && flow.consumers > 0 {
             let are_cancelled = || counts.iter().all(|one| one.cancelled.load(Ordering::Relaxed) > 0);
@@ -186,7 +191,7 @@ fn is_each_cancelled() -> bool {
 /// How many messages may come late, and by how many places at most; `None` beside consumers, because several finish in any
 /// order. A shovel's way back ends with up to 50 messages still to come (`apply::migrate::stall_detector`).
 fn latest(one: Flow) -> Option<usize> {
-    let under_way = if one.mover == "shovel" { 50 } else { 0 };
+    let under_way = if one.transport == "shovel" { 50 } else { 0 };
     (one.consumers == 0).then_some(under_way + LAST_FEW)
 }
 

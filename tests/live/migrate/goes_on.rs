@@ -13,7 +13,7 @@ use crate::support::node::Options;
 use crate::support::{Fault, Node, Topo, deletes, puts, until};
 
 const MESSAGES: usize = 20_000;
-/// What a mover may have under way.
+/// What a transport may have under way.
 const PREFETCH: usize = 1_000;
 
 /// Every connection is lost, and nothing answers for seconds.
@@ -25,29 +25,29 @@ fn restart(node: &Node) {
 #[test]
 fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
     let node = Node::start(Options::default());
-    for (mover, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED), ("shovel", EXCHANGED)] {
+    for (transport, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED), ("shovel", EXCHANGED)] {
         let vhost = node.vhost("restarted");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
         let mut stage = Stage::of(vhost, topo, TTL);
         let proxy = stage.through_node(&node);
         Publisher::new(&stage.vhost).fill(MESSAGES);
-        let running = stage.start(mover);
+        let running = stage.start(transport);
         until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         restart(&node);
         let cut = running.wait();
-        println!("by {mover}, after {begins} requests: {:?}", cut.code);
+        println!("by {transport}, after {begins} requests: {:?}", cut.code);
         // Mostly it waits until the broker is there again; else it undoes it, or says that it stands halfway.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
         let is_said = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
             .iter()
             .any(|it| cut.says(it));
         assert!(cut.code == Some(0) || is_said, "{cut}");
-        let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
+        let again = stage.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         stage.expect_migrated(&again);
         let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &again);
         println!("{doubled} came twice");
-        // What was under way each time a mover broke off: by the restart, as the way out ended, as the way back did.
+        // What was under way each time a transport broke off: by the restart, as the way out ended, as the way back did.
         assert!(doubled <= 3 * PREFETCH, "{doubled} came twice: {again}");
     }
 }
@@ -214,7 +214,7 @@ fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
         stage.topo.run(["plan", "--target", &format!("bindings/{}/*", stage.vhost.name()), "--format", "json"]);
     assert_eq!(output.json()["vhosts"][0]["changes"].as_array().map(Vec::len), Some(0), "{output}");
     let migrate = format!("--recreate={address}=migrate");
-    let nowhere = ["plan", "--mover=amqp", "--amqp-url=amqp://127.0.0.1:1", &migrate, "--detailed-exitcode"];
+    let nowhere = ["plan", "--transport=amqp", "--amqp-url=amqp://127.0.0.1:1", &migrate, "--detailed-exitcode"];
     stage.topo.run(nowhere).expect_code(3).expect_text("topo cannot move its messages");
     let output = stage.migrate("amqp", &[]).expect_code(0);
     stage.expect_migrated(&output);

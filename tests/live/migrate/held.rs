@@ -6,7 +6,7 @@ use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
 use super::stage::{
-    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
+    Conversion, DEAD_LETTERS, TRANSPORTS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
@@ -14,18 +14,18 @@ use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, p
 #[test]
 fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
     let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || there_are_quorums());
-    let cases = conversions.flat_map(|conversion| MOVERS.map(|mover| (conversion, mover)));
-    at_once(4, cases, |(conversion, mover)| {
+    let cases = conversions.flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
+    at_once(4, cases, |(conversion, transport)| {
         let stage = Stage::new("held", conversion);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
         let held = stage.amqp.hold(Q, 5);
         assert_eq!(held.bodies.len(), 5);
         let peer = until("the consumer's address", || stage.addresses().into_iter().flatten().next());
-        // The counts of a quorum queue are up to a tick old. A mover beside a consumer begins after a third of the patience.
+        // The counts of a quorum queue are up to a tick old. A transport beside a consumer begins after a third of the patience.
         let (patience, counted) = if conversion.is_slow() { ("20s", " (counted up to 5 s ago)") } else { ("15s", "") };
-        let output = stage.migrate(mover, &[&format!("--drain-timeout={patience}")]);
-        let context = format!("{} by {mover}\n{output}", conversion.name);
+        let output = stage.migrate(transport, &[&format!("--drain-timeout={patience}")]);
+        let context = format!("{} by {transport}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
         let why = format!(
             ": 5 messages are held unacknowledged{counted}; consumers: {peer}; nothing changed for {patience} \
@@ -90,9 +90,9 @@ fn at_least_once(name: &str) -> Stage<'static> {
         ("x-dead-letter-strategy", text("at-least-once")),
         ("x-overflow", text("reject-publish")),
     ];
-    let wanted = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
+    let desired = "type: quorum, maxLength: 2000000, overflow: reject-publish, deadLetterStrategy: at-least-once, \
                   deadLetter: {exchange: not.there}";
-    let conversion = Conversion { new: wanted, ..QUORUM };
+    let conversion = Conversion { new: desired, ..QUORUM };
     let stage = Stage::with(name, conversion, &more);
     stage.topo.rewrite(&conversion.spec().replace("queues:\n", "  not.there: {external: true}\nqueues:\n"));
     stage.amqp.declare_exchange("not.there", "fanout", NONE).unwrap();
@@ -121,7 +121,7 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         return;
     }
     dead_letters_are_sent_again_soon();
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let stage = at_least_once("backlog");
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(4);
@@ -133,8 +133,8 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
             let queue = stage.vhost.queue(Q);
             (counts.map(|count| queue[count].as_u64()) == [Some(4), Some(0), Some(0)]).then_some(())
         });
-        let output = stage.migrate(mover, &["--drain-timeout=14s"]);
-        let context = format!("by {mover}\n{output}");
+        let output = stage.migrate(transport, &["--drain-timeout=14s"]);
+        let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(1), "{context}");
         assert!(output.says("4 messages are neither ready nor held by a consumer"), "{context}");
         stage.expect_as_before(&context);
@@ -149,7 +149,7 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
 /// It is held for longer than it lives, because a consumer has a message of the old queue.
 #[test]
 fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.letters"))];
         let stage = Stage::with(
@@ -173,14 +173,14 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
         publisher.fill(1);
         let held = stage.amqp.hold(Q, 1);
         let output = std::thread::scope(|scope| {
-            let running = scope.spawn(|| stage.migrate(mover, &["--drain-timeout=60s"]));
+            let running = scope.spawn(|| stage.migrate(transport, &["--drain-timeout=60s"]));
             until_held(&stage);
             publish_that_expires(&stage);
             until("a dead letter", || (stage.amqp.ready("dead") == 1).then_some(()));
             drop(held);
             running.join().unwrap()
         });
-        let context = format!("by {mover}\n{output}");
+        let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         let letter = stage.amqp.get("dead").expect("the dead letter");
         assert_eq!((letter.body.as_slice(), letter.routing_key.as_str()), (&b"1"[..], "work.k"), "{context}");
@@ -218,7 +218,7 @@ fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
 /// Messages wait in tiers while their queue becomes another one: they come back and end as they were promised.
 #[test]
 fn a_queue_keeps_its_retries() {
-    at_once(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, mover)| {
+    at_once(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
         let spec = |more: &str| {
             format!(
                 "exchanges: {{in: {{type: topic}}}}\nqueues:\n  q: {{type: classic, {more}retry: {{strategy: {strategy}, delays: \
@@ -247,8 +247,8 @@ fn a_queue_keeps_its_retries() {
             assert_eq!(ready, 5, "the others wait in a tier");
             Some((stage, contract))
         });
-        let output = stage.migrate(mover, &[]);
-        let context = format!("{strategy} by {mover}\n{output}");
+        let output = stage.migrate(transport, &[]);
+        let context = format!("{strategy} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_migrated(&context);
         // Five have failed once, five never: two retries each.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::stage::{
-    Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
+    Conversion, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::{AmqpRoad, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
@@ -14,16 +14,16 @@ use crate::support::{AmqpRoad, Fault, Proxy, Random, Running, Stop, deletes, num
 const MESSAGES: usize = 200;
 /// A second, while it goes on.
 const RATE: usize = 100;
-/// What a mover may have under way.
+/// What a transport may have under way.
 const PREFETCH: usize = 1000;
 /// Of a lock, in seconds.
 const BETWEEN_RENEWALS: usize = 15;
 
 /// The requests of an undisturbed run that change something, but for those that renew its lock: a run that is faster has fewer.
-pub(super) fn request_count(conversion: Conversion, mover: &str) -> usize {
+pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
     let (stage, proxy) = Stage::new("undisturbed", conversion).through();
     let began = Instant::now();
-    let output = stage.migrate(mover, &[]).expect_code(0);
+    let output = stage.migrate(transport, &[]).expect_code(0);
     let renewals = usize::try_from(began.elapsed().as_secs()).unwrap() / BETWEEN_RENEWALS;
     stage.expect_migrated(&output);
     proxy.count(&writes()) - renewals
@@ -54,8 +54,8 @@ pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bo
 }
 
 impl Stage<'_> {
-    pub(super) fn start(&self, mover: &str) -> Running {
-        let words = Self::apply(mover);
+    pub(super) fn start(&self, transport: &str) -> Running {
+        let words = Self::apply(transport);
         self.topo.start(words.iter().map(String::as_str))
     }
 
@@ -92,20 +92,20 @@ impl Tally {
     }
 }
 
-/// A run is killed, and the next one, by a mover of its own, ends it.
+/// A run is killed, and the next one, by a transport of its own, ends it.
 fn killed(
     conversion: Conversion,
-    movers: [&str; 2],
+    transports: [&str; 2],
     n: Option<usize>,
     kill: impl FnOnce(&Proxy, Running) -> bool,
     tally: &Tally,
 ) {
-    killed_on(Stage::new("killed", conversion), movers, n, kill, tally);
+    killed_on(Stage::new("killed", conversion), transports, n, kill, tally);
 }
 
 fn killed_on(
     stage: Stage<'_>,
-    movers: [&str; 2],
+    transports: [&str; 2],
     n: Option<usize>,
     kill: impl FnOnce(&Proxy, Running) -> bool,
     tally: &Tally,
@@ -120,12 +120,12 @@ fn killed_on(
     let full = AtomicBool::new(false);
     let (was_killed, output) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
-        let was_killed = kill(&proxy, stage.start(movers[0]));
+        let was_killed = kill(&proxy, stage.start(transports[0]));
         let output = was_killed.then(|| {
             stage.unlock();
             stage.directly();
             // A lock that was asked for before the kill may have come after that.
-            stage.migrate(movers[1], &["--lock-timeout=2m"])
+            stage.migrate(transports[1], &["--lock-timeout=2m"])
         });
         full.store(true, Ordering::Relaxed);
         publishing.join().unwrap();
@@ -135,7 +135,7 @@ fn killed_on(
         tally.over_before.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    let context = format!("{} by {movers:?}, request {n:?}\n{}", conversion.name, output.as_ref().unwrap());
+    let context = format!("{} by {transports:?}, request {n:?}\n{}", conversion.name, output.as_ref().unwrap());
     let output = output.unwrap();
     assert_eq!(output.code, Some(0), "{context}");
     let said = said_twice(&output);
@@ -152,18 +152,18 @@ fn killed_on(
     tally.late.fetch_add(late, Ordering::Relaxed);
 }
 
-/// Killed before each of these requests; every third run is gone on with by the other mover.
-fn killed_everywhere(conversion: Conversion, mover: &'static str, stride: usize) {
-    let requests = request_count(conversion, mover);
+/// Killed before each of these requests; every third run is gone on with by the other transport.
+fn killed_everywhere(conversion: Conversion, transport: &'static str, stride: usize) {
+    let requests = request_count(conversion, transport);
     let tally = Tally::default();
-    let other = if mover == "amqp" { "shovel" } else { "amqp" };
+    let other = if transport == "amqp" { "shovel" } else { "amqp" };
     let points = points(requests, stride);
     let count = points.len();
     at_once(4, points, |n| {
-        let next = if n % 3 == 0 { other } else { mover };
-        killed(conversion, [mover, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
+        let next = if n % 3 == 0 { other } else { transport };
+        killed(conversion, [transport, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
     });
-    tally.tell(&format!("{} by {mover}, before {count} of {requests} requests", conversion.name));
+    tally.tell(&format!("{} by {transport}, before {count} of {requests} requests", conversion.name));
     assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
 }
 
@@ -185,9 +185,9 @@ fn and_with_quorum_queues() {
     at_once(
         4,
         [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")],
-        |(conversion, mover)| {
-            if is_long() || conversion.name == TO_QUORUM.name && mover == "amqp" {
-                killed_everywhere(conversion, mover, 20);
+        |(conversion, transport)| {
+            if is_long() || conversion.name == TO_QUORUM.name && transport == "amqp" {
+                killed_everywhere(conversion, transport, 20);
             }
         },
     );
@@ -248,10 +248,10 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
             let slow = is_long() && there_are_quorums();
             let conversion = if slow { *random.pick(&[TTL, TO_QUORUM, QUORUM]) } else { TTL };
             let longest = if conversion.from == "quorum" { 30_000 } else { 4_000 };
-            (conversion, *random.pick(&MOVERS), random.next() % longest)
+            (conversion, *random.pick(&TRANSPORTS), random.next() % longest)
         })
         .collect();
-    at_once(3, cases, |(conversion, mover, moment)| {
+    at_once(3, cases, |(conversion, transport, moment)| {
         let kill = |proxy: &Proxy, mut running: Running| {
             // The moment is the subject.
             std::thread::sleep(Duration::from_millis(moment));
@@ -263,7 +263,7 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
             assert!(matches!(output.code, None | Some(0)), "{output}");
             output.code.is_none()
         };
-        killed(conversion, [mover, mover], None, kill, &tally);
+        killed(conversion, [transport, transport], None, kill, &tally);
     });
     tally.tell(&format!("{times} random moments, seed {seed}"));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, Stage, TTL, at_once, is_long};
+use super::stage::{TRANSPORTS, Q, Stage, TTL, at_once, is_long};
 use crate::support::until;
 
 /// Of one message.
@@ -22,7 +22,7 @@ fn peak_kib(pid: u32) -> Option<u64> {
 #[test]
 fn large_messages_are_not_all_held_in_memory() {
     let messages = if is_long() { 500 } else { 150 };
-    at_once(1, MOVERS, |mover| {
+    at_once(1, TRANSPORTS, |transport| {
         let stage = Stage::new("large", TTL);
         let body = "x".repeat(SIZE);
         for _ in 0..messages {
@@ -32,14 +32,14 @@ fn large_messages_are_not_all_held_in_memory() {
         until("the sizes", || {
             (stage.vhost.queue(Q)["message_bytes"].as_u64() == Some((messages * SIZE) as u64)).then_some(())
         });
-        let mut running = stage.start(mover);
+        let mut running = stage.start(transport);
         let mut peak = 0;
         while !running.is_over() {
             peak = peak_kib(running.pid()).unwrap_or(0).max(peak);
             std::thread::sleep(Duration::from_millis(5));
         }
         let output = running.wait();
-        println!("{messages} messages of {SIZE} bytes by {mover}: at most {peak} KiB");
+        println!("{messages} messages of {SIZE} bytes by {transport}: at most {peak} KiB");
         assert_eq!(output.code, Some(0), "{output}");
         assert!(peak > 0 && peak < MOST_KIB, "{peak} KiB: {output}");
         stage.expect_migrated(&output);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
+use super::stage::{Conversion, TRANSPORTS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
 
@@ -19,7 +19,7 @@ fn what_is_bound_while_it_is_proven_empty_is_kept() {
     if !there_are_quorums() {
         return;
     }
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let (stage, proxy) = Stage::new("late", QUORUM).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
@@ -28,8 +28,8 @@ fn what_is_bound_while_it_is_proven_empty_is_kept() {
             amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
             assert_eq!(amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
         });
-        let output = stage.migrate(mover, &[]).expect_code(0);
-        let context = format!("by {mover}\n{output}");
+        let output = stage.migrate(transport, &[]).expect_code(0);
+        let context = format!("by {transport}\n{output}");
         let bound_to = old.try_recv().expect("the proof takes a while");
         assert_eq!(bound_to["arguments"][QUORUM.old.unwrap().0], QUORUM.old.unwrap().1, "too late: {context}");
         assert!(stage.is_new(), "{context}");
@@ -112,19 +112,20 @@ const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", 
 /// After the swap there is no way back: it is done, and said.
 #[test]
 fn a_policy_that_takes_what_is_held_is_said() {
-    at_once(2, MOVERS.into_iter().zip(KINDS), |(mover, (kind, word))| {
+    at_once(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
         let (stage, proxy) = Stage::new("taken", TTL).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
         before_the_return(&proxy, policy(&stage, kind));
-        let output = stage.migrate(mover, &[]).expect_code(4);
+        let output = stage.migrate(transport, &[]).expect_code(4);
         let policy = &format!("{word} late sets max-length on q.topo.hold, which held them");
         let output =
             output.expect_error(&format!("but messages may be missing: {word} late sets max-length on q.topo.hold"));
         assert!(stage.is_new(), "{output}");
         let left = emptied(&stage.vhost, Q).len();
         assert_eq!(left, 3, "{output}");
-        let missing = if mover == "amqp" { "17 of 20 messages that were moved out of it did not" } else { "missing" };
+        let missing =
+            if transport == "amqp" { "17 of 20 messages that were moved out of it did not" } else { "missing" };
         let output = output.expect_text(missing).expect_text(policy);
         let plan = stage.topo.run(["plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "nothing is left over: {plan}\n{output}");
@@ -134,16 +135,16 @@ fn a_policy_that_takes_what_is_held_is_said() {
 /// Before the swap it is undone.
 #[test]
 fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
-    // The other way round, so that both movers meet both kinds.
-    at_once(2, MOVERS.into_iter().rev().zip(KINDS), |(mover, (kind, word))| {
+    // The other way round, so that both transports meet both kinds.
+    at_once(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
         let (stage, proxy) = Stage::new("taking", TTL).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
         proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(policy(&stage, kind))));
-        let output = stage.migrate(mover, &[]).expect_code(1);
+        let output = stage.migrate(transport, &[]).expect_code(1);
         let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
         assert!(!stage.is_new() && emptied(&stage.vhost, Q).len() == 3, "{output}");
-        let said = if mover == "amqp" { "17 messages did not come back" } else { "may not have come back" };
+        let said = if transport == "amqp" { "17 messages did not come back" } else { "may not have come back" };
         output.expect_error(said).expect_no_text("the queue and its messages are unchanged");
     });
 }
@@ -193,7 +194,7 @@ fn a_new_queue_that_is_deleted_at_once_is_made_again() {
 /// What does not fit into it is held until it does.
 #[test]
 fn a_full_queue_that_rejects_is_said_to_be_full() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let limit = Conversion {
             old: Some(("x-max-length", 60)),
             new: "type: classic, maxLength: 50, overflow: reject-publish",
@@ -209,12 +210,12 @@ fn a_full_queue_that_rejects_is_said_to_be_full() {
                 assert_eq!(amqp.publish(EXCHANGE, "work.k", &number.to_string()), Outcome::Routed);
             }
         });
-        let output = stage.migrate(mover, &["--drain-timeout=15s"]).expect_code(4);
+        let output = stage.migrate(transport, &["--drain-timeout=15s"]).expect_code(4);
         let why = "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit";
         let output = output.expect_text(why).expect_no_text("held unacknowledged");
         stage.directly();
         let mut numbers = emptied(&stage.vhost, Q);
-        let again = stage.migrate(mover, &[]).expect_code(0);
+        let again = stage.migrate(transport, &[]).expect_code(0);
         let context = format!("{output}\n{again}");
         stage.expect_migrated(&context);
         numbers.extend(emptied(&stage.vhost, Q));

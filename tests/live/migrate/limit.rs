@@ -9,7 +9,7 @@ use crate::support::{Argument, until};
 const MESSAGES: u16 = 300;
 const LIMIT: u16 = 2;
 
-/// A mover that is killed gives back what it had under way: no more than one of them.
+/// A transport that is killed gives back what it had under way: no more than one of them.
 #[test]
 fn a_run_that_is_killed_loses_one_message_at_its_limit_at_most() {
     if !there_are_quorums() {

@@ -51,7 +51,7 @@ fn deeply_nested_headers_survive_an_abort() {
     publish(&stage, &deep());
     stage.unlock();
     stage.directly();
-    let output = stage.topo.run(["apply", "-y", "--mover", "amqp", "--abort", "queues/{vhost}/q"]).expect_code(0);
+    let output = stage.topo.run(["apply", "-y", "--transport", "amqp", "--abort", "queues/{vhost}/q"]).expect_code(0);
     stage.expect_as_before(&output);
     expect_taken(&stage, &deep(), &output);
 }
@@ -92,7 +92,7 @@ fn without_a_shovel_the_migration_is_undone() {
         let messages = [message(b"work.before", vec![0, 0]), odd, message(b"work.after", vec![0, 0])];
         publish(&stage, &messages);
         let output = stage.migrate("amqp", &[]).expect_code(1);
-        let output = output.expect_text("AMQP cannot carry a message").expect_text("use `--mover shovel`");
+        let output = output.expect_text("AMQP cannot carry a message").expect_text("use `--transport shovel`");
         stage.expect_as_before(&output);
         assert_eq!(RawAmqp::connect(&stage.vhost).take_all(Q).len(), messages.len(), "{output}");
     }

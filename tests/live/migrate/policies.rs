@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, since};
+use super::stage::{Conversion, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, deletes, puts, text};
 
@@ -16,8 +16,8 @@ fn put(stage: &Stage, kind: &str, name: &str, body: &Value) {
 #[test]
 fn a_policy_does_not_eat_what_is_held() {
     let eaters = [json!({"max-length": 3}), json!({"message-ttl": 1}), json!({"expires": 300})];
-    let cases = eaters.into_iter().flat_map(|eater| MOVERS.map(|mover| (eater.clone(), mover)));
-    at_once(4, cases, |(eater, mover)| {
+    let cases = eaters.into_iter().flat_map(|eater| TRANSPORTS.map(|transport| (eater.clone(), transport)));
+    at_once(4, cases, |(eater, transport)| {
         let stage = Stage::new("eater", TTL);
         put(
             &stage,
@@ -34,8 +34,8 @@ fn a_policy_does_not_eat_what_is_held() {
         let stage = stage.remembered();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(100);
-        let output = stage.migrate(mover, &[]);
-        let context = format!("{eater} by {mover}\n{output}");
+        let output = stage.migrate(transport, &[]);
+        let context = format!("{eater} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_migrated(&context);
         expect_each_once(emptied(&stage.vhost, Q), 100, &context);

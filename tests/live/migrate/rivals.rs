@@ -1,4 +1,4 @@
-//! Applications that do something else at the same time; and what keeps a mover from moving.
+//! Applications that do something else at the same time; and what keeps a transport from moving.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use lapin::types::FieldTable;
 
 use super::super::ownership::objects;
 use super::stage::{
-    Conversion, DEAD_LETTERS, MOVERS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, declare_old, expect_each_once,
+    Conversion, DEAD_LETTERS, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, declare_old, expect_each_once,
     is_long, there_are_quorums, twice,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
@@ -23,7 +23,7 @@ const CLOSED: &str = "--amqp-url=amqp://127.0.0.1:1";
 /// Does something again and again while the queue is migrated with a publisher at work.
 fn beside(
     stage: &Stage,
-    mover: &str,
+    transport: &str,
     publisher: &mut Publisher,
     mut rival: impl FnMut() + Send,
 ) -> crate::support::Output {
@@ -38,7 +38,8 @@ fn beside(
         });
         let publishing = scope.spawn(|| publisher.keep_on(100, over));
         // Also when the run fails the test: the others would go on for ever.
-        let migrated = std::panic::catch_unwind(AssertUnwindSafe(|| stage.migrate(mover, &["--drain-timeout=20s"])));
+        let migrated =
+            std::panic::catch_unwind(AssertUnwindSafe(|| stage.migrate(transport, &["--drain-timeout=20s"])));
         over.store(true, Ordering::Relaxed);
         let output = migrated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         publishing.join().unwrap();
@@ -50,14 +51,14 @@ fn beside(
 #[test]
 fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
     let conversions = if is_long() && there_are_quorums() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
-    let cases = conversions.into_iter().flat_map(|conversion| MOVERS.map(|mover| (conversion, mover)));
-    at_once(3, cases, |(conversion, mover)| {
+    let cases = conversions.into_iter().flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
+    at_once(3, cases, |(conversion, transport)| {
         let stage = Stage::new("declares", conversion);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(200);
         let (mut amqp, mut tries) = (stage.vhost.amqp(), 0);
         let won = AtomicUsize::new(0);
-        let output = beside(&stage, mover, &mut publisher, || {
+        let output = beside(&stage, transport, &mut publisher, || {
             // Each refusal costs a connection one of its 2,047 channels for good (lapin 4).
             tries += 1;
             if tries % 500 == 0 {
@@ -67,13 +68,13 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
             arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
             won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
         });
-        let mut context = format!("{} by {mover}\n{output}", conversion.name);
+        let mut context = format!("{} by {transport}\n{output}", conversion.name);
         // A quorum queue takes 12 s to prove that it is empty, and a shovel cannot exchange it in one write: that race may
         // be lost each time. Then all is put back, and it can be tried when the application is another one.
-        if conversion.from == "quorum" && mover == "shovel" && output.code != Some(0) {
+        if conversion.from == "quorum" && transport == "shovel" && output.code != Some(0) {
             assert!(matches!(output.code, Some(1 | 4)), "{context}");
             assert!(!stage.is_new(), "{context}");
-            let again = stage.migrate(mover, &[]);
+            let again = stage.migrate(transport, &[]);
             context.push_str(&again.to_string());
             assert_eq!(again.code, Some(0), "{context}");
         }
@@ -81,7 +82,7 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
         publisher.expect_all_taken();
         let left = emptied(&stage.vhost, Q);
         println!(
-            "declares {} by {mover}: code {:?}, {} declared, {:?}",
+            "declares {} by {transport}: code {:?}, {} declared, {:?}",
             conversion.name,
             output.code,
             won.into_inner(),
@@ -95,16 +96,16 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
 /// What it publishes by a binding of its own, that it makes meanwhile, may be delivered twice; the plan says so.
 #[test]
 fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let stage = Stage::new("binds", TTL);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(200);
         let amqp = stage.vhost.amqp();
-        let output = beside(&stage, mover, &mut publisher, || bind(&amqp));
-        let context = format!("by {mover}\n{output}");
+        let output = beside(&stage, transport, &mut publisher, || bind(&amqp));
+        let context = format!("by {transport}\n{output}");
         publisher.expect_all_taken();
         let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &context);
-        println!("binds by {mover}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
+        println!("binds by {transport}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
         match output.code {
             Some(0) => stage.expect_migrated(&context),
             // Given up, by the guard of the delete or for want of time.
@@ -128,11 +129,11 @@ fn bind(amqp: &crate::support::Amqp) {
 /// A single active consumer gets everything: what it takes is drained by it alone.
 #[test]
 fn a_single_active_consumer_drains_alone_or_it_is_undone() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let with = |hint| {
-            let wanted = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
+            let desired = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
             let more = [("x-single-active-consumer", Argument::Boolean(true))];
-            let stage = Stage::with(hint, Conversion { new: wanted, ..TTL }, &more);
+            let stage = Stage::with(hint, Conversion { new: desired, ..TTL }, &more);
             let mut publisher = Publisher::new(&stage.vhost);
             publisher.fill(300);
             (stage, publisher)
@@ -142,22 +143,22 @@ fn a_single_active_consumer_drains_alone_or_it_is_undone() {
         let (output, consumed) = std::thread::scope(|scope| {
             let consumer = scope.spawn(|| consume_until(&stage.vhost, Q, Duration::from_millis(1), &counts, &over));
             crate::support::until("a consumer", || (counts.seen.load(Ordering::Relaxed) > 0).then_some(()));
-            let output = beside(&stage, mover, &mut publisher, || {});
+            let output = beside(&stage, transport, &mut publisher, || {});
             over.store(true, Ordering::Relaxed);
             (output, consumer.join().unwrap())
         });
-        let context = format!("by {mover}\n{output}");
+        let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         let mut numbers = consumed.seen;
         numbers.extend(emptied(&stage.vhost, Q));
-        println!("single by {mover}: {:?}", disorder(&numbers));
+        println!("single by {transport}: {:?}", disorder(&numbers));
         expect_each_once(numbers, publisher.published(), &context);
         stage.expect_migrated(&context);
 
         let (stage, publisher) = with("single-idle");
         let held = stage.amqp.hold(Q, 1);
-        let output = stage.migrate(mover, &["--drain-timeout=3s"]);
-        let context = format!("by {mover}\n{output}");
+        let output = stage.migrate(transport, &["--drain-timeout=3s"]);
+        let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(1), "{context}");
         stage.expect_as_before(&context);
         drop(held);
@@ -165,10 +166,10 @@ fn a_single_active_consumer_drains_alone_or_it_is_undone() {
     });
 }
 
-/// An exclusive consumer refuses a mover.
+/// An exclusive consumer refuses a transport.
 #[test]
 fn beside_an_exclusive_consumer_it_is_undone() {
-    at_once(2, MOVERS, |mover| {
+    at_once(2, TRANSPORTS, |transport| {
         let stage = Stage::new("exclusive", TTL);
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(20);
@@ -179,8 +180,8 @@ fn beside_an_exclusive_consumer_it_is_undone() {
             channel.basic_consume(Q.into(), "".into(), options, FieldTable::default()).await
         });
         let consumer = consumer.unwrap();
-        let output = stage.migrate(mover, &["--drain-timeout=3s"]);
-        let context = format!("by {mover}\n{output}");
+        let output = stage.migrate(transport, &["--drain-timeout=3s"]);
+        let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(1), "{context}");
         assert!(output.says("exclusive") || output.says("for itself"), "{context}");
         stage.expect_as_before(&context);
@@ -220,14 +221,14 @@ fn a_message_of_another_user_is_left_and_said() {
 #[test]
 fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
-    let vhost = node.vhost("no-mover");
+    let vhost = node.vhost("no-transport");
     declare_old(&vhost.amqp(), TTL, &[]);
     let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(300));
     let stage = Stage::of(vhost, topo, TTL);
     let mut publisher = Publisher::new(&stage.vhost);
     publisher.fill(50);
-    let refused = |mover: &str, words: &[&str]| {
-        let output = stage.migrate(mover, &[CLOSED]).expect_code(3);
+    let refused = |transport: &str, words: &[&str]| {
+        let output = stage.migrate(transport, &[CLOSED]).expect_code(3);
         for word in words {
             assert!(output.says(word), "{word}: {output}");
         }
@@ -299,7 +300,7 @@ fn a_new_queue_that_is_refused_is_noticed_before_anything_is_touched() {
 /// refuses. Some are the same as others to who reads JSON: 1 and 1, `undefined` and a void.
 #[test]
 fn a_binding_that_http_cannot_copy_is_kept() {
-    for mover in MOVERS {
+    for transport in TRANSPORTS {
         let stage = Stage::new("types", TTL);
         let odd = [
             ("at", Argument::Timestamp(1_700_000_000)),
@@ -323,21 +324,21 @@ fn a_binding_that_http_cannot_copy_is_kept() {
         let before = keys();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(5);
-        if mover == "amqp" {
-            let output = stage.migrate(mover, &[]);
+        if transport == "amqp" {
+            let output = stage.migrate(transport, &[]);
             assert_eq!(output.code, Some(0), "{output}");
             stage.expect_migrated(&output);
         } else {
             let proxy = Proxy::to(stage.vhost.node());
             let topo = Topo::new(&stage.vhost).spec(&TTL.spec()).through(&proxy);
-            let output = topo.run(Stage::apply(mover).iter().map(String::as_str)).expect_code(3);
+            let output = topo.run(Stage::apply(transport).iter().map(String::as_str)).expect_code(3);
             let output = output
                 .expect_text("its arguments have AMQP types that the management API cannot represent")
-                .expect_text("--mover amqp");
+                .expect_text("--transport amqp");
             assert_eq!(proxy.count(&puts()) + proxy.count(&posts()), 0, "{output}");
             stage.expect_as_before(&output);
         }
-        assert_eq!(keys(), before, "by {mover}");
-        expect_each_once(emptied(&stage.vhost, Q), 5, &mover);
+        assert_eq!(keys(), before, "by {transport}");
+        expect_each_once(emptied(&stage.vhost, Q), 5, &transport);
     }
 }

@@ -69,7 +69,7 @@ pub(super) const QUORUM: Conversion = Conversion {
 };
 
 /// What moves the messages.
-pub(super) const MOVERS: [&str; 2] = ["amqp", "shovel"];
+pub(super) const TRANSPORTS: [&str; 2] = ["amqp", "shovel"];
 
 /// True from that version on.
 pub(super) fn since(major: u32, minor: u32) -> bool {
@@ -191,8 +191,8 @@ impl<'node> Stage<'node> {
         proxy
     }
 
-    pub(super) fn apply(mover: &str) -> Vec<String> {
-        let words = ["apply", "-y", "--mover", mover, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
+    pub(super) fn apply(transport: &str) -> Vec<String> {
+        let words = ["apply", "-y", "--transport", transport, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
         words
             .map(str::to_owned)
             .into_iter()
@@ -200,8 +200,8 @@ impl<'node> Stage<'node> {
             .collect()
     }
 
-    pub(super) fn migrate(&self, mover: &str, more: &[&str]) -> Output {
-        let words = Self::apply(mover);
+    pub(super) fn migrate(&self, transport: &str, more: &[&str]) -> Output {
+        let words = Self::apply(transport);
         self.topo.run(words.iter().map(String::as_str).chain(more.iter().copied()))
     }
 

@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::stage::{MOVERS, Q, Stage, TTL, at_once, said_twice, twice};
+use super::stage::{TRANSPORTS, Q, Stage, TTL, at_once, said_twice, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Fault, Topo, writes};
 
 #[test]
 fn a_migration_whose_lock_is_broken_loses_nothing() {
     let stopped = AtomicUsize::new(0);
-    let cases = MOVERS.into_iter().flat_map(|mover| [1, 5].map(|n| (mover, n)));
-    at_once(2, cases, |(mover, n)| {
+    let cases = TRANSPORTS.into_iter().flat_map(|transport| [1, 5].map(|n| (transport, n)));
+    at_once(2, cases, |(transport, n)| {
         let (mut stage, proxy) = Stage::new("unlocked", TTL).through();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(200);
@@ -20,18 +20,18 @@ fn a_migration_whose_lock_is_broken_loses_nothing() {
             breaker.run(["lock", "--break", "--yes", "--vhost", "{vhost}"]).expect_code(0);
         };
         proxy.add(writes().but("/topo.lock").nth(n), Fault::Meanwhile(Box::new(break_it)));
-        let output = stage.migrate(mover, &[]);
-        let context = format!("by {mover}, broken at write {n}: {output}");
+        let output = stage.migrate(transport, &[]);
+        let context = format!("by {transport}, broken at write {n}: {output}");
         if output.code != Some(0) {
             assert!(matches!(output.code, Some(1 | 4)), "{context}");
             assert!(output.says("the lock on vhost") && output.says("was lost: "), "{context}");
             stopped.fetch_add(1, Ordering::Relaxed);
         }
         stage.directly();
-        let again = stage.migrate(mover, &["--lock-timeout=2m"]).expect_code(0);
+        let again = stage.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         stage.expect_migrated(&again);
         let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &again);
-        println!("{mover}, write {n}: exit code {:?}, {doubled} came twice", output.code);
+        println!("{transport}, write {n}: exit code {:?}, {doubled} came twice", output.code);
         // An interrupted move may deliver again the messages that were under way.
         assert!(doubled <= 200 + said_twice(&again), "{context}{again}");
     });

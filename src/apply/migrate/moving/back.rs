@@ -5,7 +5,7 @@ use super::super::{StepFailure, fault::setback};
 use super::full::Limit;
 use super::{LONG_ENOUGH, Moving, Purpose, StallDetector};
 use crate::broker::BrokerError;
-use crate::broker::mover::{Fault, State};
+use crate::broker::transport::{Fault, State};
 use crate::model::{Binding, ExchangeName, QueueName};
 use crate::plan::{Level, QueueActivity};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LONGEST_RETURN: Duration = Duration::from_secs(60);
 
 /// What comes back, and until when.
 pub(in super::super) struct Return<'m> {
-    /// The holding queue; only this mover consumes from it.
+    /// The holding queue; only this transport consumes from it.
     pub(in super::super) from: &'m QueueName,
     /// The exchange through which it comes back.
     pub(in super::super) through: &'m ExchangeName,

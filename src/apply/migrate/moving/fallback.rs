@@ -3,7 +3,7 @@
 use super::Moving;
 use crate::apply::migrate::StepFailure;
 use crate::apply::migrate::fault::setback;
-use crate::broker::mover::{Fault, Mover};
+use crate::broker::transport::{Fault, Transport};
 use crate::model::QueueName;
 
 impl Moving<'_> {
@@ -14,15 +14,15 @@ impl Moving<'_> {
         fault: Fault,
     ) -> Result<Fault, StepFailure> {
         let Fault::NotCarried { reason } = &fault else { return setback(from, fault) };
-        let advice = match self.means.mover {
-            Some(Mover::AmqpOrShovel(_, shovel)) => match shovel.check().await {
+        let advice = match self.means.transport {
+            Some(Transport::AmqpOrShovel(_, shovel)) => match shovel.check().await {
                 Ok(()) => {
                     self.fallback = Some(reason.clone());
                     return Ok(fault);
                 }
                 Err(why) => format!("a shovel cannot take over: {why}"),
             },
-            Some(Mover::Amqp(_) | Mover::Shovel(_)) | None => "use `--mover shovel`".to_owned(),
+            Some(Transport::Amqp(_) | Transport::Shovel(_)) | None => "use `--transport shovel`".to_owned(),
         };
         setback(from, Fault::NotCarried { reason: format!("{reason}; {advice}") })
     }

@@ -35,7 +35,7 @@ impl Limit {
         self.messages.filter(|_| !self.is_rejecting)
     }
 
-    /// Describes why the queue accepts no messages now, if so. `is_rejected`: the broker has rejected a message of a mover.
+    /// Describes why the queue accepts no messages now, if so. `is_rejected`: the broker has rejected a message of a transport.
     pub(super) fn rejects(self, queue: &QueueName, live: &QueueActivity, is_rejected: bool) -> Option<String> {
         let full = self.messages.filter(|_| self.is_rejecting).zip(live.ready.or(live.messages));
         let why = match full {

@@ -2,13 +2,13 @@
 
 use super::{Current, IDLE, LONG_ENOUGH, Moving, POLL};
 use crate::broker::BrokerError;
-use crate::broker::mover::{Move, Progress, State};
+use crate::broker::transport::{Move, Progress, State};
 use crate::model::Binding;
 use crate::plan::Level;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// What a mover may have under way where new messages are let through before the last old ones.
+/// What a transport may have under way where new messages are let through before the last old ones.
 const MOST_IN_FLIGHT: usize = 3;
 /// And what may be ready: a third of a second of 300 messages a second.
 const MOST_READY: u32 = 100;
@@ -16,7 +16,7 @@ const MOST_READY: u32 = 100;
 const BREATH: Duration = Duration::from_millis(2);
 
 impl Moving<'_> {
-    /// Watches a mover of our own for a while: whether it has got all there was. It knows that before any total does.
+    /// Watches a transport of our own for a while: whether it has got all there was. It knows that before any total does.
     ///
     /// Where messages still come, the moment counts: from when the tap is bound again, what comes to the queue must not
     /// overtake what is under way. So it is bound in the moment in which the last message is confirmed, over the same

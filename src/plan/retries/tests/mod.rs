@@ -2,7 +2,7 @@
 
 use super::super::simulate::run;
 use super::super::{Action, HazardKind, Step};
-use super::super::{Activity, PlanContext, VhostPlan, Wanted, plan_vhost};
+use super::super::{Activity, Desired, PlanContext, VhostPlan, plan_vhost};
 use super::Options;
 use crate::expand::expand;
 use crate::model::retry::counted;
@@ -23,34 +23,34 @@ fn profile() -> BrokerProfile {
     BrokerProfile::of("4.0.5".parse().unwrap())
 }
 
-fn wanted(text: &str) -> Wanted {
+fn desired(text: &str) -> Desired {
     let text = format!("version: 1\nvhost: shop\n{text}");
     let file = SourceFile { name: "topology.yaml".to_owned(), text };
     let specs = parse(&[file], &Variables::new()).unwrap_or_else(|wrong| panic!("{wrong}"));
     let expansion = expand(&specs[0], &profile()).unwrap_or_else(|wrong| panic!("{wrong}"));
-    Wanted { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
+    Desired { topology: expansion.topology, scope: expansion.scope, sources: Vec::new() }
 }
 
 /// A queue `work` with these keys, and what else the spec says.
-fn work(keys: &str, rest: &str) -> Wanted {
-    wanted(&format!(
+fn work(keys: &str, rest: &str) -> Desired {
+    desired(&format!(
         "defaults: {{queue: {{type: quorum}}}}\nqueues:\n  work: {{{keys}, deadLetter: dead}}\n\
          deadLetterQueues: {{dead: {{}}}}\n{rest}"
     ))
 }
 
-fn planned(live: &Topology, wanted: &Wanted, targets: &[&str]) -> VhostPlan {
+fn planned(live: &Topology, desired: &Desired, targets: &[&str]) -> VhostPlan {
     let targets = targets.iter().map(|target| Glob::new(*target)).collect();
-    planned_with(live, wanted, Options { targets, ..Options::default() })
+    planned_with(live, desired, Options { targets, ..Options::default() })
 }
 
-fn planned_with(live: &Topology, wanted: &Wanted, options: Options) -> VhostPlan {
+fn planned_with(live: &Topology, desired: &Desired, options: Options) -> VhostPlan {
     let (activity, keys, untouchable, operator) =
         (Activity::default(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     let live = Topology { settings: Some(Vhost::default()), ..live.clone() };
     let context = PlanContext {
         current: &live,
-        wanted: &Arc::new(wanted.clone()),
+        desired: &Arc::new(desired.clone()),
         activity: &activity,
         properties_keys: &keys,
         untouchable: &untouchable,
@@ -61,8 +61,8 @@ fn planned_with(live: &Topology, wanted: &Wanted, options: Options) -> VhostPlan
 }
 
 /// What a plan retires, in a few words.
-fn retired(live: &Topology, wanted: &Wanted) -> String {
-    let plan = planned(live, wanted, &[]);
+fn retired(live: &Topology, desired: &Desired) -> String {
+    let plan = planned(live, desired, &[]);
     let defects: Vec<_> = plan.blocks.iter().filter(|block| block.text.contains("defect")).collect();
     assert!(defects.is_empty(), "{defects:?}");
     let retired = plan.changes.iter().filter(|change| change.retires.is_some()).filter_map(|change| change.id());
@@ -70,8 +70,8 @@ fn retired(live: &Topology, wanted: &Wanted) -> String {
 }
 
 /// The steps of a plan, a line each; with a blank line between waves.
-fn steps(live: &Topology, wanted: &Wanted) -> String {
-    let plan = planned(live, wanted, &[]);
+fn steps(live: &Topology, desired: &Desired) -> String {
+    let plan = planned(live, desired, &[]);
     assert_eq!(plan.blocks, []);
     let step = |step: &Step| match &step.action {
         Action::Bind { binding } => format!("+ {binding}\n"),
@@ -91,7 +91,7 @@ fn steps(live: &Topology, wanted: &Wanted) -> String {
 }
 
 #[test]
-fn what_is_no_longer_wanted_is_retired() {
+fn undesired_retries_are_retired() {
     for (before, after, expected) in [
         (LADDER, LADDER, ""),
         (LADDER, "retry: {delays: [5s, 30s, 5m]}", ""),
@@ -143,7 +143,7 @@ fn a_tier_is_exchanged_at_one_moment() {
 fn retries_that_end_are_taken_down_from_the_way_in() {
     let keys = |retry: &str| format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}");
     let of = |retry: &str| {
-        wanted(&format!(
+        desired(&format!(
             "defaults: {{queue: {{type: classic}}}}\nqueues: {{work: {{{}}}}}\ndeadLetterQueues: {{dead: {{}}}}\n",
             keys(retry)
         ))
@@ -194,14 +194,14 @@ fn a_change_that_was_cut_off_is_finished() {
         (REPUBLISH, "retry: {strategy: republish, delays: [1s, 30s, 1m]}"),
         (REPUBLISH, "retry: {strategy: republish, delays: [30s]}"),
     ] {
-        let (live, wanted) = (work(before, "").topology, work(after, ""));
-        let plan = planned(&live, &wanted, &[]);
+        let (live, desired) = (work(before, "").topology, work(after, ""));
+        let plan = planned(&live, &desired, &[]);
         for done in 0..=plan.steps.len() {
             let between = run(&live, &plan.steps[..done]).unwrap();
-            let rest = planned(&between, &wanted, &[]);
+            let rest = planned(&between, &desired, &[]);
             assert_eq!(rest.blocks, [], "{before} → {after} after {done} steps");
             let end = run(&between, &rest.steps).unwrap();
-            assert_eq!(*end, wanted.topology, "{before} → {after} after {done} steps");
+            assert_eq!(*end, desired.topology, "{before} → {after} after {done} steps");
             assert_eq!(rest.steps.is_empty(), done == plan.steps.len(), "{before} → {after} after {done} steps");
         }
     }
@@ -215,7 +215,7 @@ fn another_end_is_other_bindings() {
              deadLetterQueues: {{dead: {{type: classic}}, other: {{type: classic}}}}\n"
         )
     };
-    let (live, turned) = (wanted(&text("dead")).topology, wanted(&text("other")));
+    let (live, turned) = (desired(&text("dead")).topology, desired(&text("other")));
     assert_eq!(retired(&live, &turned), "4 bindings");
     let hazards = planned(&live, &turned, &[]).hazards;
     let said: Vec<_> = hazards.iter().map(|hazard| (hazard.kind, hazard.text.as_str())).collect();
@@ -229,7 +229,7 @@ fn what_is_retired_takes_no_dead_letters() {
     let live = work(LADDER, "").topology;
     let guard = "queues: {work: {type: quorum, deadLetter: {exchange: work.dlx}}}\n\
                  exchanges: {work.dlx: {external: true}}\ndeadLetterQueues: {dead: {type: quorum}}\n";
-    let plan = planned(&live, &wanted(guard), &[]);
+    let plan = planned(&live, &desired(guard), &[]);
     let blocks: Vec<&str> = plan.blocks.iter().map(|block| block.text.as_str()).collect();
     let expected = "the dead-lettered messages of queue work go to exchange work.dlx, which belongs to retired retries: they would be dropped";
     assert_eq!(blocks, [expected]);
@@ -251,7 +251,7 @@ fn retries_of_others_are_not_undeclared() {
             BTreeSet::from([ObjectKind::Queue, ObjectKind::Exchange, ObjectKind::Binding, ObjectKind::Policy]),
         ] {
             let options = Options { prune, ..Options::default() };
-            let plan = planned_with(&live, &wanted(theirs), options);
+            let plan = planned_with(&live, &desired(theirs), options);
             let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
             let deleted: Vec<_> = plan.changes.iter().filter_map(|change| change.id()).collect();
             assert_eq!((unmanaged, deleted), (Vec::new(), Vec::new()), "{theirs}");
@@ -262,7 +262,7 @@ fn retries_of_others_are_not_undeclared() {
 #[test]
 fn a_tier_that_must_be_another_gets_another_generation() {
     let of = |kind: &str| {
-        wanted(&format!(
+        desired(&format!(
             "queues: {{work: {{type: {kind}, {LADDER}, deadLetter: dead}}}}\ndeadLetterQueues: {{dead: {{type: classic}}}}\n"
         ))
     };
@@ -276,7 +276,7 @@ fn a_tier_that_must_be_another_gets_another_generation() {
     let first = run(&live, &planned(&live, &quorum, &[]).steps).unwrap();
     assert!(first.queues.contains_key(&"work.retry.1.5s~2".into()) && first.queues.len() == 4, "{first:?}");
     assert_eq!(steps(&first, &quorum), "", "the generation that is there stays");
-    let saved = planned(&live, &quorum, &[]).wanted;
+    let saved = planned(&live, &quorum, &[]).desired;
     assert_eq!(planned(&live, &saved, &[]).steps, planned(&live, &quorum, &[]).steps, "a saved plan is the same plan");
     // And back: the first generation is free again.
     let mut back = first.into_owned();
@@ -285,13 +285,13 @@ fn a_tier_that_must_be_another_gets_another_generation() {
     assert_eq!(end.queues, classic.topology.queues);
 }
 
-/// An apply can be cut off anywhere: whatever is there of what is wanted stops nothing.
+/// An apply can be cut off anywhere: whatever is there of what is desired stops nothing.
 #[test]
 fn a_part_of_what_is_wanted_is_no_change() {
     for keys in [LADDER, REPUBLISH, "maxRetries: 2", "retry: none"] {
-        let wanted = work(keys, "");
-        let whole = &wanted.topology;
-        assert_eq!(retired(whole, &wanted), "", "{keys}");
+        let desired = work(keys, "");
+        let whole = &desired.topology;
+        assert_eq!(retired(whole, &desired), "", "{keys}");
         let names = |topology: &Topology| -> Vec<ObjectId> {
             let queues = topology.queues.keys().cloned().map(ObjectId::Queue);
             let exchanges = topology.exchanges.keys().cloned().map(ObjectId::Exchange);
@@ -316,7 +316,7 @@ fn a_part_of_what_is_wanted_is_no_change() {
             let until: BTreeSet<&ObjectId> = all.iter().take(cut).collect();
             let without: BTreeSet<&ObjectId> = all.iter().filter(|id| **id != all[cut]).collect();
             for part in [keep(&until), keep(&without)] {
-                assert_eq!(retired(&part, &wanted), "", "{keys} without {}", all[cut]);
+                assert_eq!(retired(&part, &desired), "", "{keys} without {}", all[cut]);
             }
         }
     }
@@ -328,10 +328,10 @@ fn what_the_spec_says_of_it_counts() {
     let fewer = "retry: {delays: [5s]}";
     assert_ne!(retired(&live, &work(fewer, "")), "");
     // Somebody else's queue has somebody else's retries.
-    let external = wanted("queues: {work: {external: true}}\n");
+    let external = desired("queues: {work: {external: true}}\n");
     assert_eq!(retired(&live, &external), "");
     assert_eq!(retired(&live, &work("retry: none", "ignore: [\"work.*\"]\n")), "");
-    assert_eq!(retired(&live, &wanted("queues: {other: {type: quorum}}\n")), "");
+    assert_eq!(retired(&live, &desired("queues: {other: {type: quorum}}\n")), "");
     // To delete them while messages may be in them is not made safe by a word in the spec.
     let removed = work(fewer, "removed: {queues: [work.retry.2.30s]}\n");
     assert!(steps(&live, &removed).contains("- work.retry.2.30s if Drained"));
@@ -344,7 +344,7 @@ fn what_the_spec_says_of_it_counts() {
 fn a_queue_that_goes_takes_its_retries_along() {
     let live = work(LADDER, "").topology;
     let dead = "deadLetterQueues: {dead: {type: quorum}}\n";
-    let removed = wanted(&format!("removed: {{queues: [work]}}\n{dead}"));
+    let removed = desired(&format!("removed: {{queues: [work]}}\n{dead}"));
     assert_eq!(retired(&live, &removed), "7 exchanges, 2 tier queues, 7 bindings");
     let down = steps(&live, &removed);
     // As long as it is there, its dead letters have somewhere to go.
@@ -358,7 +358,7 @@ fn a_queue_that_goes_takes_its_retries_along() {
     let unknown = "the broker does not report how many messages wait for a retry: all are deleted with it";
     assert!(said.contains(&(HazardKind::MessageLoss, unknown)), "{said:?}");
     // Unmanaged and owned, the queue stands for its retries.
-    let owned = wanted(&format!("owns: [\"work*\"]\n{dead}"));
+    let owned = desired(&format!("owns: [\"work*\"]\n{dead}"));
     let plan = planned(&live, &owned, &[]);
     let unmanaged: Vec<String> = plan.unmanaged.iter().map(|it| it.object.to_string()).collect();
     assert_eq!((unmanaged, plan.changes.len()), (vec!["queue work".to_owned()], 0));

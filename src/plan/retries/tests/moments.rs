@@ -1,6 +1,6 @@
 //! What a message meets while a plan is carried out.
 
-use super::{LADDER, REPUBLISH, Wanted, planned, work};
+use super::{Desired, LADDER, REPUBLISH, planned, work};
 use crate::model::{Binding, Destination, Topology};
 use crate::plan::simulate::run;
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ fn no_message_goes_two_ways_or_none() {
         (REPUBLISH, "retry: {strategy: republish, delays: [1s, 1m]}"),
         (REPUBLISH, "retry: {strategy: republish, delays: [30s]}"),
     ] {
-        let (live, wanted) = (work(before, "").topology, work(after, ""));
-        each_moment(&live, &wanted, &mut |between, done| {
+        let (live, desired) = (work(before, "").topology, work(after, ""));
+        each_moment(&live, &desired, &mut |between, done| {
             one_way(between, before, &format!("{before} → {after} after {done} steps"));
         });
     }
@@ -35,8 +35,8 @@ fn nor_when_a_change_is_cut_off_and_another_follows() {
             let all = specs.iter();
             all.flat_map(|second| specs.iter().map(move |third| (second, third))).map(move |(it, too)| (first, it, too))
         }) {
-            let (live, wanted, at_last) = (work(first, "").topology, work(second, ""), work(third, ""));
-            each_moment(&live, &wanted, &mut |cut_off, done| {
+            let (live, desired, at_last) = (work(first, "").topology, work(second, ""), work(third, ""));
+            each_moment(&live, &desired, &mut |cut_off, done| {
                 each_moment(cut_off, &at_last, &mut |between, then| {
                     let story = format!("{first} → {second} after {done} steps → {third} after {then} steps");
                     one_way(between, if strategy == "ladder" { LADDER } else { REPUBLISH }, &story);
@@ -49,8 +49,8 @@ fn nor_when_a_change_is_cut_off_and_another_follows() {
 }
 
 /// What is live before, between and after the steps of a plan, with the number of steps done.
-fn each_moment(live: &Topology, wanted: &Wanted, look: &mut impl FnMut(&Topology, usize)) {
-    let plan = planned(live, wanted, &[]);
+fn each_moment(live: &Topology, desired: &Desired, look: &mut impl FnMut(&Topology, usize)) {
+    let plan = planned(live, desired, &[]);
     assert_eq!(plan.blocks, []);
     for done in 0..=plan.steps.len() {
         look(&run(live, &plan.steps[..done]).unwrap(), done);
@@ -97,7 +97,7 @@ fn ends(live: &Topology, exchange: &str, key: &str) -> BTreeSet<String> {
 #[test]
 fn a_strategy_changes_at_one_moment() {
     let of = |retry: &str| {
-        super::wanted(&format!(
+        super::desired(&format!(
             "queues: {{work: {{type: classic, {retry}, deadLetter: {{queue: dead, wiring: policy}}}}}}\n\
              deadLetterQueues: {{dead: {{type: classic}}}}\n"
         ))

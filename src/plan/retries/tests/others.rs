@@ -1,6 +1,6 @@
 //! What others made, by names that topo would give.
 
-use super::{LADDER, REPUBLISH, retired, wanted, work};
+use super::{LADDER, REPUBLISH, desired, retired, work};
 use crate::model::{Arguments, Binding, Destination, Exchange, Queue, Topology};
 
 fn exchange(kind: &str) -> Exchange {
@@ -46,7 +46,7 @@ fn what_is_no_part_of_retries_stays() {
         ("retries of another queue", |live| {
             let text = "queues: {work.too: {type: quorum, retry: {delays: [7s]}, deadLetter: dead}}\n\
                         deadLetterQueues: {dead: {type: quorum}}\n";
-            let other = wanted(text).topology;
+            let other = desired(text).topology;
             live.queues.extend(other.queues);
             live.exchanges.extend(other.exchanges);
             live.bindings.extend(other.bindings);
@@ -63,15 +63,15 @@ fn what_is_no_part_of_retries_stays() {
     ];
     for (what, others) in cases {
         for keys in ["retry: none", "maxRetries: 2"] {
-            let wanted = work(keys, "");
-            let mut live = wanted.topology.clone();
+            let desired = work(keys, "");
+            let mut live = desired.topology.clone();
             others(&mut live);
-            assert_eq!(retired(&live, &wanted), "", "{what}, {keys}");
+            assert_eq!(retired(&live, &desired), "", "{what}, {keys}");
         }
     }
     for keys in [LADDER, REPUBLISH] {
-        let wanted = work(keys, "");
-        let mut live = wanted.topology.clone();
+        let desired = work(keys, "");
+        let mut live = desired.topology.clone();
         // Taps and ways in.
         for tap in ["work.retry", "work.return"] {
             live.exchanges.insert("parked".into(), exchange("fanout"));
@@ -79,6 +79,6 @@ fn what_is_no_part_of_retries_stays() {
             bind(&mut live, "parked", "", Destination::Exchange(tap.into()));
             bind(&mut live, "parked", "", to_queue("work.retry.1.5s"));
         }
-        assert_eq!(retired(&live, &wanted), "", "{keys}");
+        assert_eq!(retired(&live, &desired), "", "{keys}");
     }
 }

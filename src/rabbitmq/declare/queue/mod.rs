@@ -80,10 +80,10 @@ fn checked_value(
     kind: QueueType,
     version: BrokerVersion,
 ) -> Option<Refusal> {
-    let wanted = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
-    if let Some(text) = value::problem(name, value, wanted) {
+    let desired = KnownArgument::named(name).and_then(|known| known.check_for(kind, version))?;
+    if let Some(text) = value::problem(name, value, desired) {
         let key = KnownArgument::named(name).map_or(name, |known| known.key);
-        let most = value::exceeded(value, wanted).map(|most| format!("write `{key}: {most}` or less"));
+        let most = value::exceeded(value, desired).map(|most| format!("write `{key}: {most}` or less"));
         return Some(refusal(name, text, &most.unwrap_or_else(|| hint(name))));
     }
     let is_alone = name == "x-dead-letter-routing-key" && !queue.arguments.contains_key("x-dead-letter-exchange");

@@ -5,9 +5,9 @@ use crate::model::units::{duration, size, unmistakable};
 use crate::model::{ArgumentValue, age};
 
 /// What is wrong with the value, in words; `None` when the broker takes it.
-pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> Option<String> {
+pub(super) fn problem(name: &str, value: &ArgumentValue, desired: ValueKind) -> Option<String> {
     let not = |what: &str| Some(format!("{name} must be {what}, but {} is {}", unmistakable(value), described(value)));
-    match wanted {
+    match desired {
         ValueKind::Duration(least, most) => number(name, value, (least, most), Unit::Milliseconds),
         ValueKind::Size(most) => number(name, value, (0, most), Unit::Bytes),
         ValueKind::Count(least, most) => number(name, value, (least, most), Unit::None),
@@ -37,9 +37,9 @@ pub(super) fn problem(name: &str, value: &ArgumentValue, wanted: ValueKind) -> O
 }
 
 /// The most that a version takes, where the value is a number and more than that.
-pub(super) fn exceeded(value: &ArgumentValue, wanted: ValueKind) -> Option<String> {
+pub(super) fn exceeded(value: &ArgumentValue, desired: ValueKind) -> Option<String> {
     let number = value.as_integer()?;
-    let (most, shown): (i64, fn(i64) -> Option<String>) = match wanted {
+    let (most, shown): (i64, fn(i64) -> Option<String>) = match desired {
         ValueKind::Duration(_, most) => (most, duration),
         ValueKind::Size(most) => (most, size),
         ValueKind::Count(_, most) => (most, |_| None),

@@ -18,13 +18,13 @@ impl Bindings {
         let remark: Vec<String> = over_amqp.iter().filter_map(by_a_client).collect();
         let remark = if remark.is_empty() { String::new() } else { format!("Bound over AMQP: {}", remark.join(", ")) };
         let live: Vec<Value> = over_http.into_iter().map(|(drawn, _)| said(drawn)).collect();
-        let wanted: Vec<Value> = case
-            .wanted
+        let desired: Vec<Value> = case
+            .desired
             .iter()
             .map(|(source, key, arguments)| json!({"exchange": source, "routingKey": key, "arguments": arguments}))
             .collect();
         // Only those that the case needs; the broker's own are there.
-        let sources = case.live.iter().map(|(drawn, _)| drawn).chain(&case.wanted).map(|(source, ..)| *source);
+        let sources = case.live.iter().map(|(drawn, _)| drawn).chain(&case.desired).map(|(source, ..)| *source);
         let own: BTreeSet<&str> = sources.filter(|source| self.types.contains_key(source)).collect();
         let exchanges: Vec<Value> = own.iter().map(|name| json!({"name": name, "type": self.types[name]})).collect();
         let declared: Map<String, Value> =
@@ -34,7 +34,7 @@ impl Bindings {
             wrong,
             remark,
             live: json!({"exchanges": exchanges, "queues": [queue], "bindings": live}),
-            spec: json!({"owns": ["*"], "exchanges": declared, "queues": {"q": {"type": "classic", "bindings": wanted}}}),
+            spec: json!({"owns": ["*"], "exchanges": declared, "queues": {"q": {"type": "classic", "bindings": desired}}}),
         }
     }
 }
@@ -49,14 +49,14 @@ fn a_disagreement_on_a_binding_becomes_a_scenario() {
             (("h", "b".to_owned(), arguments(json!({"n": 1}))), None),
             (("h", "b".to_owned(), Map::new()), Some(1)),
         ],
-        wanted: vec![
+        desired: vec![
             ("amq.topic", "c".to_owned(), Map::new()),
             ("h", "b".to_owned(), arguments(json!({"n": 1, "x-match": "any"}))),
         ],
     };
     let made_up = |case: &Case| {
         let is_live = case.live.iter().any(|(_, amqp_type)| *amqp_type == Some(1));
-        let is_wrong = is_live && case.wanted.iter().any(|(.., arguments)| arguments.contains_key("n"));
+        let is_wrong = is_live && case.desired.iter().any(|(.., arguments)| arguments.contains_key("n"));
         if is_wrong { Err(Wrong::new("made up", "A number in 16 bits.")) } else { Ok(()) }
     };
     let wrong = made_up(&case).unwrap_err();

@@ -15,18 +15,18 @@ pub(super) const ONE_OVER_AMQP: usize = 5;
 pub(super) fn declare(road: &Road<'_>, name: &str, case: &Case) -> Result<&'static str, Wrong> {
     // A new one is there already under its own name, if it was taken.
     let name = if case.live.is_some() { name.to_owned() } else { format!("{name}-amqp") };
-    let exchange: Exchange = model(&case.wanted);
+    let exchange: Exchange = model(&case.desired);
     let action = Action::declare_exchange(&name.as_str().into(), &exchange);
     let options = ExchangeDeclareOptions {
-        durable: case.wanted["durable"] == true,
-        auto_delete: case.wanted["auto_delete"] == true,
-        internal: case.wanted["internal"] == true,
+        durable: case.desired["durable"] == true,
+        auto_delete: case.desired["auto_delete"] == true,
+        internal: case.desired["internal"] == true,
         ..Default::default()
     };
-    let table = case.wanted["arguments"].as_object().unwrap();
+    let table = case.desired["arguments"].as_object().unwrap();
     let arguments: Vec<(&str, Argument)> =
         table.iter().map(|(name, value)| (name.as_str(), on_the_wire(value, Width::Long))).collect();
-    let kind = case.wanted["type"].as_str().unwrap();
+    let kind = case.desired["type"].as_str().unwrap();
     let declared = road.vhost.amqp().declare_exchange_as(&name, kind, options, &arguments);
     let answer = road.send(&request(&road.vhost.name().into(), &action).expect("a declare is a request"));
     let said = reason(&answer);

@@ -4,9 +4,9 @@ use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use topo::broker::BrokerError;
-use topo::broker::mover::{AmqpMover, Fault, Move, Order, State};
+use topo::broker::transport::{AmqpTransport, Fault, Move, Order, State};
 
-use super::stage::{By, Stage, TYPES, amqp_mover, fill, numbers, of_type, options_of, shovels, take};
+use super::stage::{By, Stage, TYPES, amqp_transport, fill, numbers, of_type, options_of, shovels, take};
 use crate::support::{Argument, NONE, Node, Options, block_on, text, until};
 
 fn failure(stage: &Stage<'_>, by: By, moving: &mut Move) -> Fault {
@@ -147,8 +147,8 @@ fn a_queue_that_is_deleted_meanwhile_is_an_event() {
     for types in [TYPES[0], TYPES[2]] {
         let stage = Stage::set(&vhost, &format!("{types:?} "), types);
         fill(&stage.amqp, &stage.old, 0..100, 0);
-        let mover = amqp_mover(&vhost);
-        let mut moving = block_on(mover.start(stage.order())).unwrap();
+        let transport = amqp_transport(&vhost);
+        let mut moving = block_on(transport.start(stage.order())).unwrap();
         until("all of them", || (moving.progress().moved == Some(100)).then_some(()));
         assert_eq!(stage.amqp.ready(&stage.old), 0);
         vhost.http().delete(&vhost.path("queues", &[&stage.old])).expect_status(204);
@@ -233,8 +233,8 @@ fn messages_of_other_users() {
             let properties = if number % 10 == 5 { of_author.clone() } else { AMQPProperties::default() };
             author.amqp(&vhost).publish_with("", &stage.old, &format!("{number} "), properties);
         }
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
-        let mut moving = block_on(mover.start(stage.order())).unwrap();
+        let transport = block_on(AmqpTransport::connect(options_of(&vhost, &plain.name, &plain.password))).unwrap();
+        let mut moving = block_on(transport.start(stage.order())).unwrap();
         let last = block_on(moving.over());
         let State::Failed(Fault::ForeignUser { user_id, reason }) = &last.state else { panic!("{last:?}") };
         assert_eq!(*user_id, author.name);
@@ -242,8 +242,9 @@ fn messages_of_other_users() {
         assert_eq!((last.moved, last.maybe_twice), (Some(5), 0));
         assert!(numbers(&take(&stage.amqp, &stage.new, 5)).into_iter().eq(0..5));
         drop(moving);
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
-        let moving = block_on(mover.unwrap().start(stage.order())).unwrap();
+        let transport =
+            block_on(AmqpTransport::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
+        let moving = block_on(transport.unwrap().start(stage.order())).unwrap();
         until("the rest", || (moving.progress().moved == Some(25)).then_some(()));
         assert_eq!(block_on(moving.stop()).state, State::Stopped);
         let rest = take(&stage.amqp, &stage.new, 25);
@@ -263,8 +264,9 @@ fn a_first_message_of_another_user_is_no_reason_to_change_the_order() {
         let stage = Stage::set(&vhost, &format!("{types:?} "), types);
         author.amqp(&vhost).publish_with("", &stage.old, "0 ", of_author.clone());
         fill(&stage.amqp, &stage.old, 1..2000, 0);
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
-        let moving = block_on(mover.unwrap().start(stage.order())).unwrap();
+        let transport =
+            block_on(AmqpTransport::connect(options_of(&vhost, &impersonator.name, &impersonator.password)));
+        let moving = block_on(transport.unwrap().start(stage.order())).unwrap();
         until("all", || (moving.progress().moved == Some(2000)).then_some(()));
         assert_eq!(block_on(moving.stop()).state, State::Stopped);
         assert!(numbers(&take(&stage.amqp, &stage.new, 2000)).into_iter().eq(0..2000), "{types:?}");
@@ -281,8 +283,8 @@ fn a_single_active_consumer_keeps_what_is_its() {
     let application = vhost.amqp();
     let held = application.hold("single", 0);
     fill(&stage.amqp, "single", 0..5, 0);
-    let mover = amqp_mover(&vhost);
-    let moving = block_on(mover.start(stage.order())).unwrap();
+    let transport = amqp_transport(&vhost);
+    let moving = block_on(transport.start(stage.order())).unwrap();
     until("both consumers", || {
         let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
         (consumers.as_array().unwrap().len() == 2).then_some(())

@@ -1,13 +1,13 @@
 //! Logins, permissions and tags: said before anything is moved.
 
-use topo::broker::mover::{AmqpAddress, AmqpMover, AmqpOptions, Fault};
+use topo::broker::transport::{AmqpAddress, AmqpOptions, AmqpTransport, Fault};
 use topo::broker::{Broker, BrokerError};
 
-use super::stage::{Stage, TYPES, fill, http_options, options_of, shovel_mover_as, shovels};
+use super::stage::{Stage, TYPES, fill, http_options, options_of, shovel_transport_as, shovels};
 use crate::support::{Node, Vhost, block_on};
 
 fn refused(options: AmqpOptions) -> BrokerError {
-    match block_on(AmqpMover::connect(options)) {
+    match block_on(AmqpTransport::connect(options)) {
         Ok(_) => panic!("it connected"),
         Err(error) => error,
     }
@@ -47,10 +47,10 @@ fn odd_names_of_users_and_passwords() {
         let vhost = Vhost::create(node, format!("of {name}"));
         let user = crate::support::User::create(node, name.to_owned(), "").may_everything(&vhost);
         let stage = Stage::set(&vhost, "", TYPES[0]);
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        let moving = block_on(mover.start(stage.order())).unwrap();
+        let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
+        let moving = block_on(transport.start(stage.order())).unwrap();
         block_on(moving.stop());
-        block_on(mover.close());
+        block_on(transport.close());
     }
 }
 
@@ -62,8 +62,8 @@ fn who_may_not_move() {
     fill(&stage.amqp, &stage.old, 0..5, 0);
     for (write, read, what) in [("^$", ".*", "tap"), (".*", "^$", "old")] {
         let user = node.user("").may(&vhost, ".*", write, read);
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        match block_on(mover.start(stage.order())) {
+        let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
+        match block_on(transport.start(stage.order())) {
             Ok(_) => panic!("it was started without permission for {what}"),
             Err(Fault::Broker(BrokerError::AccessRefused { username, reason, .. })) => {
                 assert_eq!(username, user.name);
@@ -89,15 +89,15 @@ fn who_may_not_shovel() {
         ("administrator", true),
     ] {
         let user = node.user(tags).may_everything(&vhost);
-        let mover = shovel_mover_as(&vhost, &user.name, &user.password);
-        match block_on(mover.check()) {
+        let transport = shovel_transport_as(&vhost, &user.name, &user.password);
+        match block_on(transport.check()) {
             Ok(()) => assert!(may, "{tags}"),
             Err(Fault::Broker(BrokerError::WrongTag { .. } | BrokerError::AccessRefused { .. })) => {
                 assert!(!may, "{tags}");
             }
             Err(other) => panic!("{tags}: {other:?}"),
         }
-        match block_on(mover.start(stage.order())) {
+        match block_on(transport.start(stage.order())) {
             Ok(moving) => {
                 assert!(may, "{tags}");
                 block_on(moving.stop()).unwrap();

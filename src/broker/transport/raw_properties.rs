@@ -63,7 +63,7 @@ impl<'a> RawProperties<'a> {
     }
 
     /// Where the value of one property is.
-    fn position(self, wanted: usize) -> Option<Range<usize>> {
+    fn position(self, desired: usize) -> Option<Range<usize>> {
         let (flags, mut rest) = self.0.split_first_chunk::<2>()?;
         let flags = u16::from_be_bytes(*flags);
         for (index, encoding) in PROPERTIES.iter().enumerate() {
@@ -76,7 +76,7 @@ impl<'a> RawProperties<'a> {
                 Table => long(rest)?,
                 Bytes(length) => rest.split_at_checked(*length)?,
             };
-            if index == wanted {
+            if index == desired {
                 let end = self.0.len() - after.len();
                 return Some(end - value.len()..end);
             }
@@ -85,8 +85,8 @@ impl<'a> RawProperties<'a> {
         None
     }
 
-    fn property(self, wanted: usize) -> Option<&'a [u8]> {
-        self.0.get(self.position(wanted)?)
+    fn property(self, desired: usize) -> Option<&'a [u8]> {
+        self.0.get(self.position(desired)?)
     }
 
     /// The user that the publisher claims to be.

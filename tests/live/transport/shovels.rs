@@ -1,10 +1,10 @@
-//! What is particular to the broker's own mover.
+//! What is particular to the broker's own transport.
 
-use topo::broker::mover::{Fault, Leftover, Move, State};
+use topo::broker::transport::{Fault, Leftover, Move, State};
 
 use serde_json::json;
 
-use super::stage::{By, Stage, TYPES, fill, numbers, shovel_mover, shovels, take};
+use super::stage::{By, Stage, TYPES, fill, numbers, shovel_transport, shovels, take};
 use crate::support::{Argument, Node, Options, block_on, until};
 
 #[test]
@@ -12,7 +12,7 @@ fn a_node_without_the_plugin() {
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
     let vhost = node.vhost("none");
     let stage = Stage::set(&vhost, "", TYPES[0]);
-    assert_eq!(block_on(shovel_mover(&vhost).check()), Err(Fault::NoShovels));
+    assert_eq!(block_on(shovel_transport(&vhost).check()), Err(Fault::NoShovels));
     assert_eq!(stage.refusal(By::Shovel), Fault::NoShovels);
     // topo itself needs none.
     fill(&stage.amqp, &stage.old, 0..10, 0);
@@ -36,13 +36,13 @@ fn a_node_whose_plugin_has_stopped() {
 fn a_shovel_of_a_killed_run_is_found_and_removed() {
     let vhost = Node::shared().vhost("leftover");
     let stage = Stage::set(&vhost, "a/b ", TYPES[0]);
-    let mover = shovel_mover(&vhost);
-    assert_eq!(block_on(mover.leftovers()).unwrap(), []);
+    let transport = shovel_transport(&vhost);
+    assert_eq!(block_on(transport.leftovers()).unwrap(), []);
     // Its run is gone, and it goes on.
     drop(stage.start(By::Shovel));
     let name = "topo.move.a/b old".to_owned();
     let leftover = Leftover { name: name.clone(), source: stage.old.as_str().into() };
-    assert_eq!(block_on(mover.leftovers()).unwrap(), [leftover]);
+    assert_eq!(block_on(transport.leftovers()).unwrap(), [leftover]);
     fill(&stage.amqp, &stage.old, 0..10, 0);
     until("all of them", || (stage.amqp.ready(&stage.new) == 10).then_some(()));
     // A new run of the same replaces it.
@@ -52,7 +52,7 @@ fn a_shovel_of_a_killed_run_is_found_and_removed() {
     assert!(shovels(&vhost).is_empty());
     let status = vhost.http().get("/api/shovels").expect_status(200);
     assert!(!status.to_string().contains("leftover"), "{status}");
-    block_on(mover.remove(&name)).unwrap();
+    block_on(transport.remove(&name)).unwrap();
     fill(&stage.amqp, &stage.old, 10..20, 0);
     assert!(numbers(&take(&stage.amqp, &stage.old, 10)).into_iter().eq(10..20), "nobody takes them any more");
     assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10));
@@ -107,7 +107,7 @@ fn a_shovel_that_is_removed_while_it_starts_is_gone() {
         listed.as_array().unwrap().iter().find(|one| one["name"] == name).map(|one| one["state"].clone())
     };
     until("it starts", || (state() == Some("starting".into())).then_some(()));
-    block_on(shovel_mover(&vhost).remove(name)).unwrap();
+    block_on(shovel_transport(&vhost).remove(name)).unwrap();
     let node = Node::shared();
     let expected = node.at_least(3, 13).then(|| "starting".into());
     assert!(state() == expected || node.at_least(4, 3) && state().is_none(), "{:?}", state());
@@ -132,5 +132,5 @@ fn a_shovel_comes_before_consumers_where_it_can() {
     let priority = consumers[0]["arguments"]["x-priority"].as_i64();
     assert_eq!(priority.map_or(Argument::Void, Argument::LongLongInt), expected);
     assert_eq!(consumers[0]["prefetch_count"], 1000);
-    block_on(shovel_mover(&vhost).remove("topo.move.old")).unwrap();
+    block_on(shovel_transport(&vhost).remove("topo.move.old")).unwrap();
 }

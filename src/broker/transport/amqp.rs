@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 /// An AMQP connection to one vhost, for moving messages and for what HTTP cannot do. Cheap to clone.
 #[derive(Clone)]
-pub struct AmqpMover(pub(super) Arc<Connection>);
+pub struct AmqpTransport(pub(super) Arc<Connection>);
 
 /// A move that runs in the background. Dropping it aborts the move: messages in transit may then be in both queues.
 pub struct AmqpMove {
@@ -23,7 +23,7 @@ pub struct AmqpMove {
     task: JoinHandle<()>,
 }
 
-impl AmqpMover {
+impl AmqpTransport {
     /// Connects and logs in.
     pub async fn connect(options: AmqpOptions) -> Result<Self, BrokerError> {
         Ok(Self(Arc::new(Connection::open(options).await?)))

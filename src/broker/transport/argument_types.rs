@@ -2,7 +2,7 @@
 //! the same number, and a void as the text `undefined`. What the types are is not shown anywhere, but the key that the
 //! broker has for a binding is a hash over them: so they are tried, one after another, until the key is the same.
 
-use super::amqp::AmqpMover;
+use super::amqp::AmqpTransport;
 use super::connection::short;
 use crate::broker::error::BrokerError;
 use crate::model::{ArgumentValue, Arguments, Binding, Destination};
@@ -92,7 +92,7 @@ impl Typing {
     }
 }
 
-impl AmqpMover {
+impl AmqpTransport {
     /// Binds with these types; false if the values do not fit them, and then nothing is done.
     pub async fn bind_as(&self, binding: &Binding, typing: Typing) -> Result<bool, BrokerError> {
         let Some(arguments) = typing.table(&binding.arguments) else { return Ok(false) };

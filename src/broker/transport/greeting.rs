@@ -41,8 +41,8 @@ impl Heard {
 }
 
 /// The string of that name in a table.
-fn text(table: &[u8], wanted: &[u8]) -> Option<String> {
-    let found = Entries(table).find(|entry| entry.name == wanted && entry.kind == b'S')?;
+fn text(table: &[u8], desired: &[u8]) -> Option<String> {
+    let found = Entries(table).find(|entry| entry.name == desired && entry.kind == b'S')?;
     String::from_utf8(found.value.to_vec()).ok()
 }
 

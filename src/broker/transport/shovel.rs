@@ -1,4 +1,4 @@
-//! The broker's own mover: a dynamic shovel, made, watched and removed over HTTP. For where the AMQP port is closed.
+//! The broker's own transport: a dynamic shovel, made, watched and removed over HTTP. For where the AMQP port is closed.
 //!
 //! A shovel never says that it is done (`src-delete-after: never`): where it does, it counts what was *ready* when it
 //! started, and counts a rejected message as moved. And it publishes without `mandatory`: what its target does not route
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// As for the mover over AMQP.
+/// As for the transport over AMQP.
 pub(super) const PRIORITY: i64 = 1000;
 /// Between looks at a shovel that starts or ends.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Moves by shovels on the broker. Cheap to clone.
 #[derive(Clone)]
-pub struct ShovelMover {
+pub struct ShovelTransport {
     broker: Broker,
     vhost: VhostName,
     pub(super) version: BrokerVersion,
@@ -36,7 +36,7 @@ pub struct ShovelMover {
 
 /// A shovel. Dropping it leaves it on the broker: it is removed by [`Self::stop`], or by name.
 pub struct ShovelMove {
-    mover: ShovelMover,
+    transport: ShovelTransport,
     name: String,
 }
 
@@ -95,7 +95,7 @@ struct Definition {
     source: Option<String>,
 }
 
-impl ShovelMover {
+impl ShovelTransport {
     /// By the shovels of that broker, of that version.
     pub fn new(broker: Broker, vhost: &VhostName, version: BrokerVersion) -> Self {
         Self { broker, vhost: vhost.clone(), version }
@@ -139,7 +139,7 @@ impl ShovelMover {
             }
             made => made?,
         };
-        let mut moving = ShovelMove { mover: self.clone(), name };
+        let mut moving = ShovelMove { transport: self.clone(), name };
         match moving.until_running(old).await {
             Ok(()) => Ok(moving),
             Err(fault) => {
@@ -261,14 +261,14 @@ impl ShovelMover {
 impl ShovelMove {
     /// How far it is, as far as the broker says: before 4.2 that it runs, and no number.
     pub async fn progress(&mut self) -> Result<Progress, BrokerError> {
-        Ok(progress(self.mover.status(&self.name).await?))
+        Ok(progress(self.transport.status(&self.name).await?))
     }
 
     /// Removes it, and returns when it has ended: what it held unacknowledged is back in the source then, and perhaps at the
     /// target, too.
     pub async fn stop(self) -> Result<Progress, BrokerError> {
-        let last = self.mover.status(&self.name).await?;
-        self.mover.remove(&self.name).await?;
+        let last = self.transport.status(&self.name).await?;
+        self.transport.remove(&self.name).await?;
         let moved = last.and_then(|status| status.forwarded);
         Ok(Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state: State::Stopped })
     }
@@ -277,7 +277,7 @@ impl ShovelMove {
     async fn until_running(&mut self, old: Option<Status>) -> Result<(), Fault> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let status = self.mover.status(&self.name).await?;
+            let status = self.transport.status(&self.name).await?;
             match progress(status.filter(|status| Some(status) != old.as_ref())).state {
                 State::Failed(fault) => return Err(fault),
                 State::Reconnecting if Instant::now() > deadline => return Err(Fault::NotStarted),

@@ -1,9 +1,9 @@
-//! Messages a second of both movers, beside a plain shovel on the same broker in the same run.
+//! Messages a second of both transports, beside a plain shovel on the same broker in the same run.
 //!
 //! ```text
-//! cargo bench --bench mover                     # 50,000 messages of 1 KB, 5 rounds, classic and quorum
-//! cargo bench --bench mover -- 100000 3         # other numbers
-//! TOPO_RABBITMQ=PATH cargo bench --bench mover  # another RabbitMQ; `tests/brokers/get` prints the paths
+//! cargo bench --bench transport                     # 50,000 messages of 1 KB, 5 rounds, classic and quorum
+//! cargo bench --bench transport -- 100000 3         # other numbers
+//! TOPO_RABBITMQ=PATH cargo bench --bench transport  # another RabbitMQ; `tests/brokers/get` prints the paths
 //! ```
 //!
 //! It starts nodes of its own, one after the other, and ends by itself. The four take turns in each round, and each round
@@ -48,14 +48,14 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 #[allow(dead_code, reason = "the tests need more of it")]
-#[path = "../tests/live/mover/stage.rs"]
+#[path = "../tests/live/transport/stage.rs"]
 mod stage;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use stage::{By, Stage, fill, options_of, shovel_mover};
+use stage::{By, Stage, fill, options_of, shovel_transport};
 use support::{Node, Options, until};
-use topo::broker::mover::{AmqpMover, Mover};
+use topo::broker::transport::{AmqpTransport, Transport};
 
 /// As the binary has it, like the runtime in [`time`]: a message is a few small values, made by one thread and dropped by
 /// another.
@@ -128,20 +128,20 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                     tell.send((start.elapsed(), worked())).unwrap();
                 };
                 let moves = async {
-                    let mover = match by {
+                    let transport = match by {
                         By::Amqp => {
-                            Mover::Amqp(AmqpMover::connect(options_of(&vhost, "guest", "guest")).await.unwrap())
+                            Transport::Amqp(AmqpTransport::connect(options_of(&vhost, "guest", "guest")).await.unwrap())
                         }
-                        By::Shovel => Mover::Shovel(shovel_mover(&vhost)),
+                        By::Shovel => Transport::Shovel(shovel_transport(&vhost)),
                     };
-                    let moving = mover.start(stage.order()).await.unwrap();
+                    let moving = transport.start(stage.order()).await.unwrap();
                     let started = start.elapsed();
                     scope.spawn(looks);
                     let (taken, worked) = told.await.expect("all of them");
                     moving.stop().await.unwrap();
                     let stopped = start.elapsed() - taken;
-                    if let Mover::Amqp(mover) = mover {
-                        mover.close().await;
+                    if let Transport::Amqp(transport) = transport {
+                        transport.close().await;
                     }
                     Times { taken, worked, started, stopped }
                 };

@@ -30,23 +30,23 @@ mod table;
 mod tls;
 
 pub use address::{AmqpAddress, AmqpOptions, AmqpUrl, NotAnAmqpUrl};
-pub use amqp::{AmqpMove, AmqpMover};
+pub use amqp::{AmqpMove, AmqpTransport};
 pub use argument_types::Typing;
 pub use declare::{Binder, Counted};
 pub use progress::{Fault, Order, Progress, State};
-pub use shovel::{Leftover, ShovelMove, ShovelMover};
+pub use shovel::{Leftover, ShovelMove, ShovelTransport};
 
 use super::error::BrokerError;
 
 /// What can move messages.
 #[derive(Clone)]
-pub enum Mover {
+pub enum Transport {
     /// topo itself.
-    Amqp(AmqpMover),
+    Amqp(AmqpTransport),
     /// topo itself, and the broker for messages that AMQP cannot carry.
-    AmqpOrShovel(AmqpMover, ShovelMover),
+    AmqpOrShovel(AmqpTransport, ShovelTransport),
     /// The broker.
-    Shovel(ShovelMover),
+    Shovel(ShovelTransport),
 }
 
 /// A move that goes on in the background.
@@ -57,11 +57,11 @@ pub enum Move {
     Shovel(ShovelMove),
 }
 
-impl Mover {
+impl Transport {
     /// The connection over AMQP, where there is one.
-    pub fn amqp(&self) -> Option<&AmqpMover> {
+    pub fn amqp(&self) -> Option<&AmqpTransport> {
         match self {
-            Self::Amqp(mover) | Self::AmqpOrShovel(mover, _) => Some(mover),
+            Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Some(transport),
             Self::Shovel(_) => None,
         }
     }
@@ -69,8 +69,8 @@ impl Mover {
     /// Starts to move, or says why that cannot be.
     pub async fn start(&self, order: Order) -> Result<Move, Fault> {
         Ok(match self {
-            Self::Amqp(mover) | Self::AmqpOrShovel(mover, _) => Move::Amqp(mover.start(order).await?),
-            Self::Shovel(mover) => Move::Shovel(mover.start(order).await?),
+            Self::Amqp(transport) | Self::AmqpOrShovel(transport, _) => Move::Amqp(transport.start(order).await?),
+            Self::Shovel(transport) => Move::Shovel(transport.start(order).await?),
         })
     }
 }

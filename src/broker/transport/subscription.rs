@@ -3,7 +3,7 @@
 use super::connection::short;
 use super::raw_properties::RawProperties;
 use crate::model::QueueName;
-use crate::model::naming::MOVER_TAG;
+use crate::model::naming::TRANSPORT_TAG;
 use lapin::message::Delivery;
 use lapin::options::{BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
@@ -21,7 +21,7 @@ pub(super) async fn subscribe(channel: &Channel, source: &QueueName, prefetch: u
     let mut arguments = FieldTable::default();
     arguments.insert("x-priority".into(), AMQPValue::LongLongInt(PRIORITY));
     let options = BasicConsumeOptions::default();
-    channel.basic_consume(short(source.as_str()), short(MOVER_TAG), options, arguments).await
+    channel.basic_consume(short(source.as_str()), short(TRANSPORT_TAG), options, arguments).await
 }
 
 /// Whether a quorum queue handed it out before, and got it back. What others wrote into its headers does not count.

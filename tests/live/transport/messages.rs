@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
-use topo::broker::mover::{Move, State};
+use topo::broker::transport::{Move, State};
 
 use super::stage::{By, Stage, TYPES, fill, numbers, shovels, take, total};
 use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until};
@@ -255,7 +255,7 @@ fn in_order(numbers: &[usize], first: usize, what: &str) {
 #[test]
 fn odd_names() {
     for name in ["a/b", "a b", "%", "%2F", "ü", "日本", "a@b:c?d#e&f=g;h+i", "\"'<>\\"] {
-        let vhost = Vhost::create(Node::shared(), format!("mover {name}"));
+        let vhost = Vhost::create(Node::shared(), format!("transport {name}"));
         for by in By::BOTH {
             let stage = Stage::set(&vhost, &format!("{by:?} {name} "), TYPES[0]);
             fill(&stage.amqp, &stage.old, 0..10, 0);

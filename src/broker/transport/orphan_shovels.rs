@@ -1,13 +1,13 @@
 //! Finds shovels of killed runs by their consumers: only policymakers may read shovel definitions, but a queue's
 //! consumers are visible to every user with access to the queue.
 
-use super::shovel::{PRIORITY, ShovelMover};
+use super::shovel::{PRIORITY, ShovelTransport};
 use crate::broker::error::BrokerError;
 use crate::model::{BrokerVersion, QueueName};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-impl ShovelMover {
+impl ShovelTransport {
     /// Those of these queues from which a shovel moves messages that this user could not remove. Consumers are listed
     /// some seconds after they came, or not at all where statistics are disabled.
     pub async fn out_of_reach(&self, queues: &[QueueName]) -> Result<BTreeSet<QueueName>, BrokerError> {

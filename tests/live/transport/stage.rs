@@ -8,7 +8,9 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 use secrecy::SecretString;
 use serde_json::Value;
-use topo::broker::mover::{AmqpAddress, AmqpMover, AmqpOptions, Fault, Move, Mover, Order, Progress, ShovelMover};
+use topo::broker::transport::{
+    AmqpAddress, AmqpOptions, AmqpTransport, Fault, Move, Order, Progress, ShovelTransport, Transport,
+};
 use topo::broker::{BaseUrl, Broker, ConnectionOptions};
 use topo::model::BrokerVersion;
 
@@ -52,24 +54,24 @@ pub(crate) fn options_of(vhost: &Vhost<'_>, user: &str, password: &str) -> AmqpO
     AmqpOptions::new(address, &vhost.name().into(), &http_options(vhost.node(), user, password))
 }
 
-pub(crate) fn amqp_mover(vhost: &Vhost<'_>) -> AmqpMover {
-    block_on(AmqpMover::connect(options_of(vhost, "guest", "guest"))).unwrap()
+pub(crate) fn amqp_transport(vhost: &Vhost<'_>) -> AmqpTransport {
+    block_on(AmqpTransport::connect(options_of(vhost, "guest", "guest"))).unwrap()
 }
 
-pub(crate) fn shovel_mover_as(vhost: &Vhost<'_>, user: &str, password: &str) -> ShovelMover {
+pub(crate) fn shovel_transport_as(vhost: &Vhost<'_>, user: &str, password: &str) -> ShovelTransport {
     let version: BrokerVersion = vhost.node().version().parse().unwrap();
     let broker = Broker::connect(http_options(vhost.node(), user, password)).unwrap();
-    ShovelMover::new(broker, &vhost.name().into(), version)
+    ShovelTransport::new(broker, &vhost.name().into(), version)
 }
 
-pub(crate) fn shovel_mover(vhost: &Vhost<'_>) -> ShovelMover {
-    shovel_mover_as(vhost, "guest", "guest")
+pub(crate) fn shovel_transport(vhost: &Vhost<'_>) -> ShovelTransport {
+    shovel_transport_as(vhost, "guest", "guest")
 }
 
-pub(crate) fn mover(by: By, vhost: &Vhost<'_>) -> Mover {
+pub(crate) fn transport(by: By, vhost: &Vhost<'_>) -> Transport {
     match by {
-        By::Amqp => Mover::Amqp(amqp_mover(vhost)),
-        By::Shovel => Mover::Shovel(shovel_mover(vhost)),
+        By::Amqp => Transport::Amqp(amqp_transport(vhost)),
+        By::Shovel => Transport::Shovel(shovel_transport(vhost)),
     }
 }
 
@@ -96,12 +98,12 @@ impl<'a> Stage<'a> {
 
     /// Starts a move, which must be possible.
     pub(crate) fn start(&self, by: By) -> Move {
-        block_on(mover(by, self.vhost).start(self.order())).unwrap()
+        block_on(transport(by, self.vhost).start(self.order())).unwrap()
     }
 
     /// Why a move cannot start.
     pub(crate) fn refusal(&self, by: By) -> Fault {
-        match block_on(mover(by, self.vhost).start(self.order())) {
+        match block_on(transport(by, self.vhost).start(self.order())) {
             Ok(_) => panic!("a move by {by:?} from {} was started", self.old),
             Err(fault) => fault,
         }

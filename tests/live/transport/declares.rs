@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use topo::broker::mover::AmqpMover;
+use topo::broker::transport::AmqpTransport;
 use topo::broker::{Broker, BrokerError};
 use topo::model::{ArgumentValue, Arguments, Binding, Destination, Float, Queue};
 
-use super::stage::{amqp_mover, http_options, of_type};
+use super::stage::{amqp_transport, http_options, of_type};
 use crate::support::{Argument, NONE, Node, Outcome, Vhost, block_on, text};
 
 fn queue(arguments: Value) -> Queue {
@@ -15,22 +15,22 @@ fn queue(arguments: Value) -> Queue {
 }
 
 /// Beside the queue itself: one that is there.
-fn swap(vhost: &Vhost<'_>, mover: &AmqpMover, name: &str, queue: &Queue) -> Result<(), BrokerError> {
-    swap_beside(vhost, mover, (name, name), queue)
+fn swap(vhost: &Vhost<'_>, transport: &AmqpTransport, name: &str, queue: &Queue) -> Result<(), BrokerError> {
+    swap_beside(vhost, transport, (name, name), queue)
 }
 
 fn swap_beside(
     vhost: &Vhost<'_>,
-    mover: &AmqpMover,
+    transport: &AmqpTransport,
     (name, beside): (&str, &str),
     queue: &Queue,
 ) -> Result<(), BrokerError> {
     let http = Broker::connect(http_options(vhost.node(), "guest", "guest")).unwrap();
-    block_on(mover.swap(&name.into(), queue, false, (&http, &beside.into())))
+    block_on(transport.swap(&name.into(), queue, false, (&http, &beside.into())))
 }
 
-async fn bind(mover: &AmqpMover, binding: &Binding) -> Result<(), BrokerError> {
-    mover.binder().await?.bind(binding).await
+async fn bind(transport: &AmqpTransport, binding: &Binding) -> Result<(), BrokerError> {
+    transport.binder().await?.bind(binding).await
 }
 
 fn types() -> [(&'static str, &'static str); 3] {
@@ -40,7 +40,7 @@ fn types() -> [(&'static str, &'static str); 3] {
 #[test]
 fn a_swap_makes_the_new_queue() {
     let vhost = Node::shared().vhost("swap");
-    let mover = amqp_mover(&vhost);
+    let transport = amqp_transport(&vhost);
     for (before, after) in types() {
         for name in ["plain", "a/b", "a b", "%", "ü"] {
             let name = format!("{before} {after} {name}");
@@ -49,7 +49,7 @@ fn a_swap_makes_the_new_queue() {
                 "x-queue-type": after, "x-max-length": 86_400_000, "x-dead-letter-exchange": "amq.fanout",
                 "x-nobodys": {"list": [1, 2.5, "three", true]}
             });
-            swap(&vhost, &mover, &name, &queue(arguments.clone())).unwrap();
+            swap(&vhost, &transport, &name, &queue(arguments.clone())).unwrap();
             let seen = vhost.queue(&name);
             assert_eq!(seen["arguments"], arguments);
             assert_eq!((&seen["durable"], &seen["auto_delete"]), (&json!(true), &json!(false)));
@@ -64,10 +64,11 @@ fn a_swap_makes_the_new_queue() {
 #[test]
 fn nothing_is_swapped_where_what_stands_beside_it_is_not() {
     let vhost = Node::shared().vhost("beside");
-    let mover = amqp_mover(&vhost);
+    let transport = amqp_transport(&vhost);
     vhost.amqp().declare_queue("q", NONE).unwrap();
     vhost.amqp().fill("q", 3);
-    let refused = swap_beside(&vhost, &mover, ("q", "q.topo.hold"), &queue(json!({"x-max-length": 6}))).unwrap_err();
+    let refused =
+        swap_beside(&vhost, &transport, ("q", "q.topo.hold"), &queue(json!({"x-max-length": 6}))).unwrap_err();
     assert!(matches!(&refused, BrokerError::AnotherBroker { .. }), "{refused:?}");
     assert_eq!(vhost.amqp().ready("q"), 3);
 }
@@ -75,31 +76,31 @@ fn nothing_is_swapped_where_what_stands_beside_it_is_not() {
 #[test]
 fn a_swap_to_what_is_refused_says_so() {
     let vhost = Node::shared().vhost("faster");
-    let mover = amqp_mover(&vhost);
+    let transport = amqp_transport(&vhost);
     vhost.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     let other = queue(json!({"x-max-length": 6}));
-    swap(&vhost, &mover, "q", &other).unwrap();
+    swap(&vhost, &transport, "q", &other).unwrap();
     assert_eq!(vhost.queue("q")["arguments"]["x-max-length"], 6);
     let invalid = queue(json!({"x-max-length": -1}));
-    let refused = swap(&vhost, &mover, "q", &invalid).unwrap_err();
+    let refused = swap(&vhost, &transport, "q", &invalid).unwrap_err();
     assert!(
         matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("x-max-length")),
         "{refused:?}"
     );
-    assert!(vhost.queue("q").is_null(), "the old one is gone by then: what is wanted is checked before");
+    assert!(vhost.queue("q").is_null(), "the old one is gone by then: what is desired is checked before");
 }
 
 #[test]
 fn a_declare_of_another_client_comes_before_or_after_both() {
     let vhost = Node::shared().vhost("race");
-    let mover = amqp_mover(&vhost);
+    let transport = amqp_transport(&vhost);
     let application = vhost.amqp();
     application.declare_queue("q", NONE).unwrap();
-    let wanted = queue(json!({"x-max-length": 6}));
+    let desired = queue(json!({"x-max-length": 6}));
     let (mut refused, mut swapped) = (0, 0);
     for _ in 0..50 {
         let declares = std::thread::scope(|scope| {
-            let swap = scope.spawn(|| swap(&vhost, &mover, "q", &wanted));
+            let swap = scope.spawn(|| swap(&vhost, &transport, "q", &desired));
             let mut declares = 0;
             while !swap.is_finished() {
                 // It declares what it knows: refused once the new one is there.
@@ -125,7 +126,7 @@ fn a_declare_of_another_client_comes_before_or_after_both() {
 #[test]
 fn bindings_with_what_http_cannot_carry() {
     let vhost = Node::shared().vhost("bindings");
-    let mover = amqp_mover(&vhost);
+    let transport = amqp_transport(&vhost);
     let amqp = vhost.amqp();
     amqp.declare_queue("q", NONE).unwrap();
     for name in ["in", "to", "a b"] {
@@ -147,7 +148,7 @@ fn bindings_with_what_http_cannot_carry() {
     };
     let to_exchange = Binding { destination: Destination::Exchange("a b".into()), arguments, ..to_queue.clone() };
     for binding in [&to_queue, &to_exchange] {
-        block_on(bind(&mover, binding)).unwrap();
+        block_on(bind(&transport, binding)).unwrap();
     }
     assert_eq!(vhost.list("bindings").len(), 2);
     // A void asks for the header, whatever is in it.
@@ -159,5 +160,5 @@ fn bindings_with_what_http_cannot_carry() {
     assert_eq!(amqp.publish_with("in", "", "1", with("there")), Outcome::Routed);
     assert_eq!(amqp.publish_with("in", "", "2", with("elsewhere")), Outcome::Unroutable);
     let missing = Binding { source: "nothing".into(), ..to_queue };
-    assert!(matches!(block_on(bind(&mover, &missing)).unwrap_err(), BrokerError::NotFound { .. }));
+    assert!(matches!(block_on(bind(&transport, &missing)).unwrap_err(), BrokerError::NotFound { .. }));
 }

@@ -1,7 +1,7 @@
 //! Declarations and bindings over AMQP: for what must follow each other without a pause, and for values that HTTP cannot
 //! carry.
 
-use super::amqp::AmqpMover;
+use super::amqp::AmqpTransport;
 use super::broker_identity::expect_beside;
 use super::connection::short;
 use super::table::table;
@@ -13,7 +13,7 @@ use lapin::options::{ExchangeBindOptions, QueueBindOptions, QueueDeclareOptions,
 use lapin::types::FieldTable;
 use std::time::{Duration, Instant};
 
-impl AmqpMover {
+impl AmqpTransport {
     /// Deletes a queue and declares the new one of that name, in one write: nobody else's declare comes between them but
     /// one that was on its way already. Then the error is [`BrokerError::Inequivalent`], and the old definition is there
     /// again, empty. `if_empty` is for classic queues alone, and counts ready messages only; what does not hold is
@@ -57,20 +57,20 @@ impl AmqpMover {
 
     /// A channel that waits for the moment to bind.
     pub async fn binder(&self) -> Result<Binder, BrokerError> {
-        Ok(Binder { mover: self.clone(), channel: self.0.channel().await? })
+        Ok(Binder { transport: self.clone(), channel: self.0.channel().await? })
     }
 }
 
 /// A channel that waits for the moment to bind, so that nothing but the bind itself takes time then.
 pub struct Binder {
-    mover: AmqpMover,
+    transport: AmqpTransport,
     channel: lapin::Channel,
 }
 
 impl Binder {
-    /// What is in a queue, as [`AmqpMover::counted`] says it.
+    /// What is in a queue, as [`AmqpTransport::counted`] says it.
     pub async fn counted(&self, name: &QueueName) -> Result<Option<Counted>, BrokerError> {
-        self.mover.0.answer(&format!("queue.declare of {name}"), counted(&self.channel, name)).await
+        self.transport.0.answer(&format!("queue.declare of {name}"), counted(&self.channel, name)).await
     }
 
     /// Binds, with the types of [`crate::model::ArgumentValue`] and so with a void, too. A timestamp, a byte or a decimal
@@ -83,12 +83,12 @@ impl Binder {
             Destination::Queue(queue) => {
                 let bind =
                     self.channel.queue_bind(short(queue.as_str()), source, key, QueueBindOptions::default(), arguments);
-                self.mover.0.answer(&request, bind).await?;
+                self.transport.0.answer(&request, bind).await?;
             }
             Destination::Exchange(exchange) => {
                 let options = ExchangeBindOptions::default();
                 let bind = self.channel.exchange_bind(short(exchange.as_str()), source, key, options, arguments);
-                self.mover.0.answer(&request, bind).await?;
+                self.transport.0.answer(&request, bind).await?;
             }
         }
         Ok(())

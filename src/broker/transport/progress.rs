@@ -17,7 +17,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What most moves take: more makes them hardly faster (benches/mover.rs), and as many more may come twice.
+    /// What most moves take: more makes them hardly faster (benches/transport.rs), and as many more may come twice.
     pub const PREFETCH: u16 = 1000;
 
     /// With the usual prefetch.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use secrecy::SecretString;
-use topo::broker::mover::{AmqpMover, AmqpOptions};
+use topo::broker::transport::{AmqpOptions, AmqpTransport};
 use topo::broker::{BaseUrl, Broker, BrokerError, ClientCertificate, ConnectionOptions};
 
 use super::stage::{Stage, TYPES, fill, numbers, take};
@@ -33,7 +33,7 @@ fn options(vhost: &Vhost<'_>) -> AmqpOptions {
 }
 
 fn refused(options: AmqpOptions) -> BrokerError {
-    match block_on(AmqpMover::connect(options)) {
+    match block_on(AmqpTransport::connect(options)) {
         Ok(_) => panic!("it connected"),
         Err(error) => error,
     }
@@ -44,8 +44,8 @@ fn messages_are_moved() {
     let vhost = SECURE.1.vhost("tls");
     let stage = Stage::set(&vhost, "", TYPES[0]);
     fill(&stage.amqp, &stage.old, 0..3000, 1000);
-    let mover = block_on(AmqpMover::connect(options(&vhost))).unwrap();
-    let moving = block_on(mover.start(stage.order())).unwrap();
+    let transport = block_on(AmqpTransport::connect(options(&vhost))).unwrap();
+    let moving = block_on(transport.start(stage.order())).unwrap();
     until("all of them", || (moving.progress().moved == Some(3000)).then_some(()));
     block_on(moving.stop());
     assert!(numbers(&take(&stage.amqp, &stage.new, 3000)).into_iter().eq(0..3000));
@@ -60,11 +60,11 @@ fn whom_to_trust() {
         let options = AmqpOptions { ca_cert, ..options(&vhost) };
         let error = refused(options.clone()).to_string();
         assert!(error.contains("a CA that is not trusted"), "{error}");
-        block_on(block_on(AmqpMover::connect(AmqpOptions { insecure: true, ..options })).unwrap().close());
+        block_on(block_on(AmqpTransport::connect(AmqpOptions { insecure: true, ..options })).unwrap().close());
     }
     let mut elsewhere = options(&vhost);
     elsewhere.address.host = "127.0.0.1".to_owned();
-    block_on(block_on(AmqpMover::connect(elsewhere)).unwrap().close());
+    block_on(block_on(AmqpTransport::connect(elsewhere)).unwrap().close());
     for pem in [&b"rubbish"[..], b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let error = refused(AmqpOptions { ca_cert: Some(pem.to_vec()), ..options(&vhost) });
         assert!(matches!(error, BrokerError::Certificate { what: "CA certificate", .. }), "{error:?}");

@@ -1,9 +1,9 @@
-//! Connections that break in the middle of a move, and a mover that is killed.
+//! Connections that break in the middle of a move, and a transport that is killed.
 
 use std::collections::BTreeSet;
 
 use topo::broker::BrokerError;
-use topo::broker::mover::{AmqpMover, Fault, Move, State};
+use topo::broker::transport::{AmqpTransport, Fault, Move, State};
 
 use super::stage::{By, Stage, TYPES, fill, numbers, options_of, take};
 use crate::support::vhost::segment;
@@ -47,12 +47,12 @@ fn a_connection_that_breaks_is_made_again() {
     for types in [TYPES[0], TYPES[2]] {
         let stage = Stage::set(&vhost, &format!("{types:?} "), types);
         fill(&stage.amqp, &stage.old, 0..MESSAGES, 20);
-        let mover = block_on(AmqpMover::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
+        let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
         // Known by name before it moves: to find it takes a while, in which all may be moved.
         let listed = until("its connection", || {
             Some(connections(&vhost, &user.name)).filter(|connections| !connections.is_empty())
         });
-        let moving = block_on(mover.start(stage.order())).unwrap();
+        let moving = block_on(transport.start(stage.order())).unwrap();
         until("the first", || (moving.progress().moved > Some(1000)).then_some(()));
         let (mut closed, mut published) = (cut(&vhost, listed), MESSAGES);
         until("three breaks", || {
@@ -83,7 +83,7 @@ fn a_connection_that_breaks_is_made_again() {
 }
 
 #[test]
-fn a_mover_that_is_dropped_loses_nothing() {
+fn dropped_transport_loses_nothing() {
     let vhost = Node::shared().vhost("dropped");
     for types in [TYPES[0], TYPES[2]] {
         // Once more where all had been moved by then.
@@ -116,8 +116,8 @@ fn a_connection_that_cannot_be_made_again_ends_the_move() {
     let vhost = node.vhost("gone");
     let user = node.user("").may_everything(&vhost);
     let stage = Stage::set(&vhost, "", TYPES[0]);
-    let mover = block_on(AmqpMover::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-    let mut moving = block_on(mover.start(stage.order())).unwrap();
+    let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
+    let mut moving = block_on(transport.start(stage.order())).unwrap();
     // The broker closes the connections of a user who is deleted, and does not let him in again.
     drop(user);
     let last = block_on(moving.over());

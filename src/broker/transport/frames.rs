@@ -53,8 +53,8 @@ impl Rewriter {
     /// Takes a piece, and appends what goes on.
     fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while !bytes.is_empty() {
-            let wanted = if self.passing > 0 { self.passing } else { self.missing()? };
-            let (taken, rest) = bytes.split_at(wanted.min(bytes.len()));
+            let desired = if self.passing > 0 { self.passing } else { self.missing()? };
+            let (taken, rest) = bytes.split_at(desired.min(bytes.len()));
             bytes = rest;
             if self.passing > 0 {
                 self.passing -= taken.len();
@@ -62,7 +62,7 @@ impl Rewriter {
                 continue;
             }
             self.held.extend(taken);
-            if taken.len() == wanted {
+            if taken.len() == desired {
                 self.go_on(out)?;
             }
         }

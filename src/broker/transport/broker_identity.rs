@@ -1,7 +1,7 @@
 //! Verifies that AMQP and HTTP reach the same broker. They can differ even with correct URLs: the
 //! management port of one broker may be brought here by a tunnel, to a host that has a broker of its own.
 
-use super::amqp::AmqpMover;
+use super::amqp::AmqpTransport;
 use super::connection::{Connection, short};
 use crate::broker::connection::Broker;
 use crate::broker::error::BrokerError;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The number of attempts on a busy broker.
 const TRIES: u32 = 5;
 
-impl AmqpMover {
+impl AmqpTransport {
     /// Declares a queue with a name that no other has, and looks for it over HTTP; [`BrokerError::AnotherBroker`] if it is
     /// not there. It is exclusive, so whatever happens it goes with the connection, and it is deleted at once. Its name is one
     /// beside the queue that is to be migrated, so a user who may migrate that may declare it.
