@@ -89,21 +89,20 @@ fn check(
         let is_said = ways.iter().any(|way| way.kind == kind);
         assert_eq!(is_said, is_taken || kind == ResolutionKind::Keep, "{kind:?}: {}", about());
     }
-    for way in ways
-        .iter()
-        .filter(|way| way.helps != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename)
-    {
+    for way in ways.iter().filter(|way| {
+        way.applicability != Applicability::No && way.flag.is_none() && way.kind != ResolutionKind::Rename
+    }) {
         let json = serde_json::to_value(way).unwrap();
         let pasted = paste(&text, ("queues", "q"), &json);
         let desired_again = desired(&pasted, profile);
         let again = plan(&live, &desired_again, profile);
         let is_settled = !again.changes.iter().any(|change| change.kind == ChangeKind::Conflict);
-        assert_eq!(is_settled, way.helps == Applicability::Yes, "{pasted}\n{}", about());
+        assert_eq!(is_settled, way.applicability == Applicability::Yes, "{pasted}\n{}", about());
         if way.kind == ResolutionKind::Keep {
             assert_eq!(again.changes, [], "{pasted}\n{}", about());
             continue;
         }
-        for field in way.fields.iter().filter(|field| field.helps) {
+        for field in way.fields.iter().filter(|field| field.applicability) {
             let key = KnownArgument::named(&field.field).unwrap().policy_key.unwrap();
             let rule = precedence(key, queue_type.0, profile).expect("a policy has a say");
             let argument = before.get(field.field.as_str());
@@ -113,8 +112,13 @@ fn check(
         }
     }
     if let Some(policy) = ways.iter().find(|way| way.kind == ResolutionKind::Policy) {
-        assert_eq!(policy.yaml.is_some(), policy.helps != Applicability::No, "{}", about());
-        assert_eq!(policy.helps == Applicability::No, policy.fields.iter().all(|field| !field.helps), "{}", about());
+        assert_eq!(policy.yaml.is_some(), policy.applicability != Applicability::No, "{}", about());
+        assert_eq!(
+            policy.applicability == Applicability::No,
+            policy.fields.iter().all(|field| !field.applicability),
+            "{}",
+            about()
+        );
     }
     assert!(matches!(change.before, Some(Object::Queue(..))));
     true

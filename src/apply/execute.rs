@@ -100,8 +100,8 @@ pub async fn apply(
                         let of_it = |done: &StepDone| prepares(&done.step.action, &step.action.object());
                         let (back, kept) = std::mem::take(&mut report.done).into_iter().partition(of_it);
                         report.done = kept;
-                        report.taken_back.extend::<Vec<_>>(back);
-                        report.taken_back.push(StepDone { step, performed });
+                        report.rolled_back.extend::<Vec<_>>(back);
+                        report.rolled_back.push(StepDone { step, performed });
                     } else {
                         report.done.push(StepDone { step, performed });
                     }
@@ -167,19 +167,19 @@ async fn migrations(
     let mut under_way = std::pin::pin!(under_way);
     let mut stopped = false;
     while let Some((planned, ended)) = under_way.next().await {
-        let Some(Ended { done, failed, is_undone, migrated }) = ended else {
+        let Some(Ended { done, failed, is_rolled_back, migrated }) = ended else {
             report.not_attempted.extend(planned);
             stopped = true;
             continue;
         };
         let is_done = |step: &Step| done.iter().any(|(done, _)| done.action == step.action);
         let is_failed = |step: &Step| failed.as_ref().is_some_and(|(failed, _)| failed.action == step.action);
-        if failed.is_some() || is_undone {
+        if failed.is_some() || is_rolled_back {
             let rest = planned.iter().filter(|step| !is_done(step) && !is_failed(step));
             report.not_attempted.extend(rest.cloned());
         }
-        stopped |= failed.is_some() || is_undone;
-        let into = if is_undone { &mut report.taken_back } else { &mut report.done };
+        stopped |= failed.is_some() || is_rolled_back;
+        let into = if is_rolled_back { &mut report.rolled_back } else { &mut report.done };
         into.extend(done.into_iter().map(|(step, performed)| StepDone { step, performed }));
         if let Some((step, error)) = failed {
             (observe.borrow_mut())(Progress::Failed(&step, &error));

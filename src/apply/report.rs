@@ -13,7 +13,7 @@ pub struct Report {
     /// Done, and answered by the broker.
     pub done: Vec<StepDone>,
     /// Done, and taken back: what a recreate prepares before it deletes anything. Nothing of it is left.
-    pub taken_back: Vec<StepDone>,
+    pub rolled_back: Vec<StepDone>,
     /// Failed: refused, or without a response.
     pub failed: Vec<FailedStep>,
     /// Not tried, because something before failed, or the run was interrupted.
@@ -59,7 +59,7 @@ impl Report {
         Self {
             vhost,
             done: Vec::new(),
-            taken_back: Vec::new(),
+            rolled_back: Vec::new(),
             failed: Vec::new(),
             not_attempted: Vec::new(),
             waiting: Vec::new(),

@@ -362,9 +362,9 @@ async fn left(
         }
     }
     let is_asked = |address: &&String| intent.seen.options.abort.iter().any(|asked| asked.as_str() == **address);
-    let unfinished = after.vhosts.iter().flat_map(|part| &part.unfinished).map(|note| note.address.to_string());
-    let unfinished: Vec<String> = unfinished.collect();
-    left.extend(unfinished.iter().filter(is_asked).cloned());
+    let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| note.address.to_string());
+    let interrupted: Vec<String> = interrupted.collect();
+    left.extend(interrupted.iter().filter(is_asked).cloned());
     Ok(left)
 }
 

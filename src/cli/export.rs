@@ -224,7 +224,7 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
     for line in export.left_out.lines() {
         text.push_str(&format!("  not in the spec: {}\n", clean(&line)));
     }
-    for note in &export.unfinished {
+    for note in &export.interrupted {
         text.push_str(&format!("{} a plan would resume a migration: {}\n", Painted(YELLOW, "info:"), clean(note)));
     }
     text

@@ -13,7 +13,7 @@ pub(super) fn outcome(reports: &[Report], left: &[String]) -> Exit {
     let changed = has_changed(reports);
     let interrupted = reports.iter().any(|report| report.interrupted);
     match (complete, changed) {
-        (true, _) if left.is_empty() && eater(reports).is_none() && missing(reports) == 0 => Exit::Done,
+        (true, _) if left.is_empty() && conflicting_policy(reports).is_none() && missing(reports) == 0 => Exit::Done,
         (true, _) | (false, true) => Exit::Partial,
         (false, false) if interrupted => Exit::Interrupted,
         (false, false) => {
@@ -30,7 +30,7 @@ pub(super) fn has_changed(reports: &[Report]) -> bool {
     reports.iter().any(|report| {
         !report.done.is_empty()
             || report.failed.iter().any(|failed| failed.error.leaves_doubt())
-            || report.migrated.iter().any(|migrated| migrated.is_cut_short)
+            || report.migrated.iter().any(|migrated| migrated.is_interrupted)
     })
 }
 
@@ -46,8 +46,8 @@ pub(super) fn word(exit: Exit) -> &'static str {
 }
 
 /// The policy that dropped held messages, if any.
-fn eater(reports: &[Report]) -> Option<&str> {
-    reports.iter().flat_map(|report| &report.migrated).find_map(|migrated| migrated.eater.as_deref())
+fn conflicting_policy(reports: &[Report]) -> Option<&str> {
+    reports.iter().flat_map(|report| &report.migrated).find_map(|migrated| migrated.conflicting_policy.as_deref())
 }
 
 /// The number of messages that did not return.
@@ -58,12 +58,12 @@ fn missing(reports: &[Report]) -> u64 {
 
 /// Describes the messages of migrations that were rolled back.
 fn rolled_back(reports: &[Report]) -> String {
-    let all = || reports.iter().flat_map(|report| &report.migrated).filter(|migrated| migrated.is_undone);
+    let all = || reports.iter().flat_map(|report| &report.migrated).filter(|migrated| migrated.is_rolled_back);
     let missing: u64 = all().filter_map(|it| it.missing).map(|missing| missing.messages).sum();
     let behind: u64 = all().filter_map(|it| it.behind).sum();
     if missing > 0 {
         format!("{} did not come back", count(missing, "message"))
-    } else if all().any(|it| it.eater.is_some()) {
+    } else if all().any(|it| it.conflicting_policy.is_some()) {
         "some messages may not have come back".to_owned()
     } else if behind > 0 {
         format!("all messages are back, {} of them behind newer ones", number(behind))
@@ -79,14 +79,14 @@ pub(super) fn failure(reports: &[Report], exit: Exit) -> Failure {
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let failed = total(|report| report.failed.len());
     let rest = total(|report| report.not_attempted.len());
-    let is_undone = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_undone);
+    let is_rolled_back = |report: &Report| report.migrated.iter().any(|migrated| migrated.is_rolled_back);
     let message = match exit {
-        Exit::Failed | Exit::Blocked | Exit::Interrupted if reports.iter().any(is_undone) => {
+        Exit::Failed | Exit::Blocked | Exit::Interrupted if reports.iter().any(is_rolled_back) => {
             format!("a migration could not be completed and was rolled back: {}", rolled_back(reports))
         }
-        Exit::Partial if failed == 0 && rest == 0 && eater(reports).is_some() => {
-            let eater = eater(reports).unwrap_or_default();
-            format!("{}, but messages may be missing: {eater}, in which they waited", steps_done(reports))
+        Exit::Partial if failed == 0 && rest == 0 && conflicting_policy(reports).is_some() => {
+            let conflicting_policy = conflicting_policy(reports).unwrap_or_default();
+            format!("{}, but messages may be missing: {conflicting_policy}, in which they waited", steps_done(reports))
         }
         Exit::Partial if failed == 0 && rest == 0 && missing(reports) > 0 => {
             format!("{}, but {} did not come back", steps_done(reports), count(missing(reports), "message"))

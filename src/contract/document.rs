@@ -47,7 +47,7 @@ pub struct Contract {
     /// What a worker does with a message that it failed at.
     pub on_failure: Answer,
     /// What it does with a message that is hopeless, or whose retries are used up where the worker counts.
-    pub give_up: Answer,
+    pub on_give_up: Answer,
     /// How a worker tells which attempt it is; null where there is only one.
     pub counter: Option<Counter>,
     /// How a retry comes, where that is not as the message came first.
@@ -57,11 +57,11 @@ pub struct Contract {
     /// Where a message goes that is given up; null: the queue has no dead-letter exchange, and it is dropped.
     pub dead_letters: Option<DeadLetters>,
     /// Whether the spec says that what is given up is dropped: `deadLetter: none`.
-    pub is_drop_meant: bool,
+    pub is_drop_intended: bool,
     /// What a good dead letter says of itself; null where none arrives.
-    pub letter: Option<DeadLetteredMessage>,
+    pub dead_lettered_message: Option<DeadLetteredMessage>,
     /// What goes wrong otherwise, in sentences.
-    pub beware: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A time.
@@ -126,7 +126,7 @@ pub struct Publish {
 #[serde(rename_all = "camelCase")]
 pub struct Counter {
     /// Who counts.
-    pub kept_by: AttemptCounter,
+    pub counted_by: AttemptCounter,
     /// The header with the number of retries so far; none, or 0, on the first attempt. Null: the key says it.
     pub header: Option<String>,
     /// How to read it, in a sentence.
@@ -158,7 +158,7 @@ pub struct Arrival {
 #[serde(rename_all = "camelCase")]
 pub struct Original {
     /// Who keeps them. What the worker keeps, it writes into these headers when it publishes the first copy.
-    pub kept_by: AttemptCounter,
+    pub counted_by: AttemptCounter,
     /// A header, or a field of an entry of `x-death`: `x-death[queue=…, reason=…].exchange`.
     pub exchange: String,
     /// The same for the key.

@@ -75,7 +75,7 @@ impl<'c, 'a> InForce<'c, 'a> {
     }
 
     /// Whether the spec says that what dies here is dropped, and nothing else takes it.
-    pub(crate) fn is_drop_meant(&self) -> bool {
+    pub(crate) fn is_drop_intended(&self) -> bool {
         let said = self.written.dead_letter.as_ref().map(|it| &it.value);
         self.dead_letters.is_none() && said == Some(&DeadLetter::Nowhere)
     }

@@ -3,7 +3,6 @@
 //!
 //! It is a promise about the broker: a test drives workers by nothing but these values.
 
-mod beware;
 mod context;
 mod dead_letters;
 mod document;
@@ -14,6 +13,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod warnings;
 
 pub(crate) use context::Context;
 pub use document::{
@@ -35,7 +35,7 @@ pub fn contracts(spec: &Spec, expansion: &Expansion, profile: &BrokerProfile) ->
     let names = spec.queues.keys().chain(spec.dead_letter_queues.keys());
     let all = names.filter_map(|name| Some((name.clone(), of_queue(name, &context)?)));
     let says_something =
-        |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_meant;
+        |contract: &Contract| contract.max_retries > 0 || contract.dead_letters.is_some() || contract.is_drop_intended;
     VhostContracts { queues: all.filter(|(_, contract)| says_something(contract)).collect() }
 }
 

@@ -1,11 +1,11 @@
 //! The terms of one queue's contract: strategy by strategy.
 
-use super::beware::beware;
 use super::document::{
     Answer, Arrival, AttemptCounter, Contract, Counter, DeadLetterHeader, DeadLetteredMessage, Method, Original,
     Publish, Wait,
 };
 use super::in_force::InForce;
+use super::warnings::warnings;
 use crate::expand::{Republish, Retry};
 use crate::model::naming;
 use crate::model::units::duration;
@@ -35,14 +35,14 @@ pub(crate) fn contract_of(it: &InForce<'_, '_>) -> Contract {
         delays: it.retry.map_or(&[][..], Retry::delays).iter().map(|delay| wait(*delay)).collect(),
         jitter: None,
         on_failure: NACK_AWAY,
-        give_up: NACK_AWAY,
+        on_give_up: NACK_AWAY,
         counter: None,
         retry_arrives: None,
         original: None,
         dead_letters: it.dead_letters.clone(),
-        is_drop_meant: it.is_drop_meant(),
-        letter: letter(it),
-        beware: beware(it),
+        is_drop_intended: it.is_drop_intended(),
+        dead_lettered_message: dead_lettered_message(it),
+        warnings: warnings(it),
     };
     match it.retry {
         None => {}
@@ -66,13 +66,13 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
     let queue = it.name;
     // What the end of the ladder drops is not published there and acknowledged: it is tried again like any failure.
     if let Some(skip) = skip(it) {
-        contract.give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
+        contract.on_give_up = Answer { publish: Some(skip), method: Method::Ack, requeue: None };
     }
     let text = format!(
         "on retry N the routing key is {}; any other key is the first attempt",
         format_args!("{queue}.retry.N")
     );
-    contract.counter = Some(Counter { kept_by: AttemptCounter::Broker, header: None, text });
+    contract.counter = Some(Counter { counted_by: AttemptCounter::Broker, header: None, text });
     contract.retry_arrives = Some(Arrival {
         exchange: naming::return_exchange(queue),
         routing_keys: retry_keys(queue, contract.max_retries),
@@ -80,7 +80,7 @@ fn ladder(contract: &mut Contract, it: &InForce<'_, '_>) {
     // Of all entries of a pair the first death's exchange and keys stay (`rabbit_dead_letter`, all versions).
     let entry = format!("x-death[queue={}, reason=rejected]", queue.as_str());
     contract.original = Some(Original {
-        kept_by: AttemptCounter::Broker,
+        counted_by: AttemptCounter::Broker,
         exchange: format!("{entry}.exchange"),
         routing_key: format!("{entry}.routing-keys[0]"),
     });
@@ -113,7 +113,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     contract.on_failure = Answer { publish: Some(publish), method: Method::Ack, requeue: None };
     contract.jitter = republish.jitter.map(wait);
     contract.counter = Some(Counter {
-        kept_by: AttemptCounter::Worker,
+        counted_by: AttemptCounter::Worker,
         header: Some(RETRY_COUNT.to_owned()),
         text: format!(
             "{RETRY_COUNT} is the number of retries so far (0 if absent); the copy gets one more; give up at {}",
@@ -122,7 +122,7 @@ fn republish(contract: &mut Contract, republish: &Republish) {
     });
     contract.retry_arrives = Some(arrival);
     contract.original = Some(Original {
-        kept_by: AttemptCounter::Worker,
+        counted_by: AttemptCounter::Worker,
         exchange: ORIGINAL_EXCHANGE.to_owned(),
         routing_key: ORIGINAL_ROUTING_KEY.to_owned(),
     });
@@ -131,14 +131,14 @@ fn republish(contract: &mut Contract, republish: &Republish) {
 fn counted_by_the_queue(contract: &mut Contract) {
     contract.on_failure = REJECT_BACK;
     contract.counter = Some(Counter {
-        kept_by: AttemptCounter::Broker,
+        counted_by: AttemptCounter::Broker,
         header: Some(DELIVERY_COUNT.to_owned()),
         text: format!("{DELIVERY_COUNT} is the number of retries so far; absent or 0 means the first attempt"),
     });
 }
 
 /// What a good dead letter says of itself, and where a worker that writes it publishes it.
-fn letter(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
+fn dead_lettered_message(it: &InForce<'_, '_>) -> Option<DeadLetteredMessage> {
     let dead_letters = it.arriving()?;
     let header = |name: &str, meaning: &str, value: Option<String>| DeadLetterHeader {
         name: name.to_owned(),

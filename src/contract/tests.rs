@@ -39,11 +39,11 @@ fn a_ladder_asks_for_nothing_but_a_nack() {
     let waits: Vec<_> = contract.delays.iter().map(|wait| (wait.milliseconds, wait.text.as_str())).collect();
     assert_eq!(waits, [(5000, "5s"), (90_000, "1m30s"), (90_000, "1m30s")]);
     assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Nack, requeue: Some(false) });
-    assert_eq!(contract.give_up.publish, to("q.retry", &["q.retry.over"]));
-    assert_eq!((contract.give_up.method, contract.give_up.requeue), (Method::Ack, None));
+    assert_eq!(contract.on_give_up.publish, to("q.retry", &["q.retry.over"]));
+    assert_eq!((contract.on_give_up.method, contract.on_give_up.requeue), (Method::Ack, None));
     assert_eq!(contract.retry_arrives.unwrap().exchange.as_str(), "q.return");
     assert_eq!(contract.original.unwrap().routing_key, "x-death[queue=q, reason=rejected].routing-keys[0]");
-    assert_eq!(contract.letter.unwrap().publish, contract.give_up.publish);
+    assert_eq!(contract.dead_lettered_message.unwrap().publish, contract.on_give_up.publish);
     let dead_letters = contract.dead_letters.unwrap();
     assert_eq!((dead_letters.queue, dead_letters.exchange.as_str()), (Some("dead".into()), "dead.dlx"));
 }
@@ -52,7 +52,7 @@ fn a_ladder_asks_for_nothing_but_a_nack() {
 fn republishing_names_a_key_for_each_retry() {
     let tiers = one("type: classic, retry: {strategy: republish, delays: [5s, 6s], jitter: 1s}, deadLetter: dead");
     assert_eq!(tiers.on_failure.publish, to("q.retry", &["1", "2"]));
-    assert_eq!((tiers.on_failure.method, tiers.give_up.requeue), (Method::Ack, Some(false)));
+    assert_eq!((tiers.on_failure.method, tiers.on_give_up.requeue), (Method::Ack, Some(false)));
     assert_eq!(tiers.jitter.unwrap().milliseconds, 1000);
     assert_eq!(tiers.counter.unwrap().header.as_deref(), Some("x-retry-count"));
     assert_eq!(tiers.retry_arrives.unwrap().routing_keys, ["q.retry.1", "q.retry.2"]);
@@ -68,12 +68,12 @@ fn a_queue_that_counts_wants_rejections() {
         let contract = one(&format!("type: quorum, {keys}"));
         assert_eq!(contract.on_failure, Answer { publish: None, method: Method::Reject, requeue: Some(true) });
         assert_eq!(contract.max_retries, 3);
-        assert!(contract.beware[0].starts_with("basic.nack with requeue=true is not counted by RabbitMQ 4.3"));
+        assert!(contract.warnings[0].starts_with("basic.nack with requeue=true is not counted by RabbitMQ 4.3"));
         assert_eq!(
-            contract.beware.last().unwrap(),
+            contract.warnings.last().unwrap(),
             "a message that is given up is dropped: there is no dead-letter exchange"
         );
-        assert_eq!((contract.letter, contract.retry_arrives, contract.original), (None, None, None));
+        assert_eq!((contract.dead_lettered_message, contract.retry_arrives, contract.original), (None, None, None));
     }
 }
 
@@ -83,7 +83,7 @@ fn dead_letters_are_found_however_they_are_wired() {
         let contract = newest(yaml).remove(&QueueName::new("q")).unwrap();
         let letters = contract.dead_letters.unwrap();
         let queue = letters.queue.map(|queue| queue.to_string());
-        (queue, letters.exchange.to_string(), contract.letter.unwrap().publish)
+        (queue, letters.exchange.to_string(), contract.dead_lettered_message.unwrap().publish)
     };
     let dead = Some("dead".to_owned());
     let internal = "queues: {q: {type: classic, deadLetter: {queue: dead, wiring: policy}}}\n\
@@ -128,8 +128,8 @@ fn queues_without_failures_have_no_contract() {
 fn queues_that_mean_to_drop_say_what_is_lost() {
     let dropped = |keys: &str| {
         let contract = one(&format!("type: classic, deadLetter: none{keys}"));
-        assert!(contract.is_drop_meant && contract.dead_letters.is_none());
-        contract.beware.last().cloned().unwrap_or_default()
+        assert!(contract.is_drop_intended && contract.dead_letters.is_none());
+        contract.warnings.last().cloned().unwrap_or_default()
     };
     assert_eq!(dropped(""), "a message that is given up is dropped: `deadLetter: none` is set");
     assert_eq!(
@@ -144,7 +144,7 @@ fn queues_that_mean_to_drop_say_what_is_lost() {
     let yaml = "queues: {q: {type: classic, deadLetter: none}}\n\
                 policies: {p: {pattern: ^q$, definition: {deadLetterExchange: \"\", deadLetterRoutingKey: x}}}\n";
     let taken = newest(yaml).remove(&QueueName::new("q")).unwrap();
-    assert!(!taken.is_drop_meant && taken.dead_letters.is_some());
+    assert!(!taken.is_drop_intended && taken.dead_letters.is_some());
 }
 
 #[test]

@@ -70,8 +70,8 @@ fn of_queue(queue: &QueueName, contract: &Contract) -> Vec<(String, String)> {
         said.push((name, publish.routing_keys.join(",")));
     }
     let names = ["GIVE_UP", "GIVE_UP_REQUEUE", "GIVE_UP_EXCHANGE", "GIVE_UP_THEN"];
-    answer(&mut said, names, &contract.give_up);
-    if let Some(publish) = &contract.give_up.publish {
+    answer(&mut said, names, &contract.on_give_up);
+    if let Some(publish) = &contract.on_give_up.publish {
         said.extend(publish.routing_keys.last().map(|key| ("GIVE_UP_ROUTING_KEY", key.clone())));
     }
     if let Some(dead_letters) = &contract.dead_letters {

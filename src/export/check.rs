@@ -83,8 +83,8 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
 }
 
 /// The migrations that a plan of it would go on with, in words.
-pub(super) fn unfinished(read: &Read, live: &Live<'_>) -> Vec<String> {
-    plan_of(read, live).unfinished.into_iter().map(|note| note.text).collect()
+pub(super) fn interrupted(read: &Read, live: &Live<'_>) -> Vec<String> {
+    plan_of(read, live).interrupted.into_iter().map(|note| note.text).collect()
 }
 
 /// Whether nothing differs but a type that is not said, and classic.

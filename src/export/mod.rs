@@ -59,7 +59,7 @@ pub struct Export {
     /// What is not in it.
     pub left_out: LeftOut,
     /// Migrations that were begun and not finished, in words: these alone a plan would go on with.
-    pub unfinished: Vec<String>,
+    pub interrupted: Vec<String>,
     /// What is in it.
     pub topology: Topology,
 }
@@ -94,8 +94,8 @@ fn settled(live: &Live<'_>, globs: &[Glob], really: Option<&Live<'_>>) -> Result
                 if wrongs.is_empty() {
                     let comments = comments::of(&recognized, &read, &text, live, &kept);
                     let text = headed(text, document(Some(&comments)), &left_out, live);
-                    let unfinished = really.map_or_else(Vec::new, |really| check::unfinished(&read, really));
-                    return Ok(Export { text, left_out, unfinished, topology: kept });
+                    let interrupted = really.map_or_else(Vec::new, |really| check::interrupted(&read, really));
+                    return Ok(Export { text, left_out, interrupted, topology: kept });
                 }
                 wrongs
             }

@@ -15,7 +15,7 @@ pub(super) struct PlanBuilder {
     pub(super) blocks: Vec<Block>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) migrations: Vec<Migration>,
-    pub(super) unfinished: Vec<Note>,
+    pub(super) interrupted: Vec<Note>,
 }
 
 impl PlanBuilder {
@@ -24,8 +24,8 @@ impl PlanBuilder {
         self.hazards.push(Hazard { kind, address: address.clone(), text, messages, must_be_allowed });
     }
 
-    pub(super) fn block(&mut self, address: &Address, text: String, lift: Option<String>) {
-        self.blocks.push(Block { address: address.clone(), text, lift, flag: None });
+    pub(super) fn block(&mut self, address: &Address, text: String, remedy: Option<String>) {
+        self.blocks.push(Block { address: address.clone(), text, remedy, flag: None });
     }
 
     pub(super) fn note(&mut self, address: &Address, text: String) {

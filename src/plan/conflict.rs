@@ -6,7 +6,7 @@ use super::context::PlanContext;
 use super::document::{Block, ChangeKind, Conflict, FieldVerdict, Options, PlannedChange};
 use super::recreate::Refusal;
 use super::resolution::ResolutionKind;
-use super::verdict::{self, Verdict, is_refused_again, rank, sentence, unknown_type};
+use super::verdict::{self, Verdict, broker_error, is_refused_again, rank, unknown_type};
 use super::{advice, migrate, recreate};
 use crate::diff::{Field, FieldChange};
 use crate::model::{Address, ArgumentValue, Object, ObjectId, OnConflict, QueueType, Scope};
@@ -67,9 +67,9 @@ pub(super) fn alter(
     let is_refused = |judged: &&(&FieldChange, Verdict)| {
         is_unknown_type(judged) || is_refused_again(judged.0, &before, &after, context.profile)
     };
-    let sentence = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
+    let broker_error = judged.iter().find(is_refused).map(|judged| match &judged.0.after {
         Some(kind) if is_unknown_type(judged) => unknown_type(kind),
-        Some(_) | None => sentence(&context.current.vhost, &after, judged.0, context.profile),
+        Some(_) | None => broker_error(&context.current.vhost, &after, judged.0, context.profile),
     });
     let mut planned = context.change(ChangeKind::Change, Some(before), Some(after.clone()));
     planned.fields = judged
@@ -95,9 +95,9 @@ pub(super) fn alter(
     }
     let live = planned.before.as_ref();
     let conflict = Conflict {
-        sentence,
-        afterwards: live.and_then(|live| advice::afterwards(context, live, &after)),
-        without_type: live.and_then(|live| advice::without_type(context, live, &after)),
+        broker_error,
+        error_after_recreate: live.and_then(|live| advice::error_after_recreate(context, live, &after)),
+        typeless_declare: live.and_then(|live| advice::typeless_declare(context, live, &after)),
         on_conflict: on_conflict(&context.desired.scope, options, &id, &address),
         resolutions: Vec::new(),
     };
@@ -114,8 +114,8 @@ pub(super) fn on_conflict(scope: &Scope, options: &Options, id: &ObjectId, addre
 /// Makes a recreate of the change, or a conflict with a block that says why not.
 fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: PlannedChange, mut conflict: Conflict) {
     match recreate::refusal(context, &planned, conflict.on_conflict) {
-        Some(Refusal { text, lift, may_recreate }) => {
-            let instead = lift.clone().filter(|_| !may_recreate);
+        Some(Refusal { text, remedy, may_recreate }) => {
+            let instead = remedy.clone().filter(|_| !may_recreate);
             conflict.resolutions = advice::resolutions(context, &planned, instead);
             let last: Vec<&str> = conflict
                 .resolutions
@@ -123,19 +123,19 @@ fn resolve(builder: &mut PlanBuilder, context: &PlanContext<'_>, mut planned: Pl
                 .filter(|way| matches!(way.kind, ResolutionKind::Rename | ResolutionKind::Recreate))
                 .map(|way| way.text.as_str())
                 .collect();
-            let lift = lift.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
+            let remedy = remedy.or_else(|| (!last.is_empty()).then(|| last.join("; or ")));
             let blocks = builder.blocks.len();
             refuse_invalid(builder, context, &planned);
             // What no broker would take is not made right by a recreate: then that is all there is to say.
             let is_invalid = builder.blocks.len() > blocks;
             if is_invalid {
                 conflict.resolutions.retain(|way| way.kind == ResolutionKind::Keep);
-                (conflict.afterwards, conflict.without_type) = (None, None);
+                (conflict.error_after_recreate, conflict.typeless_declare) = (None, None);
             } else {
                 builder.blocks.push(Block {
                     address: planned.address.clone(),
                     text,
-                    lift,
+                    remedy,
                     flag: may_recreate.then(|| gentle_flag(context, &planned)).flatten(),
                 });
             }
@@ -157,7 +157,7 @@ fn gentle_flag(context: &PlanContext<'_>, planned: &PlannedChange) -> Option<Str
     match &planned.before {
         Some(Object::Exchange(..)) => Some(format!("--recreate {}=discard", planned.address)),
         Some(Object::Queue(name, queue)) if queue.queue_type() != Some(QueueType::Stream) => {
-            let is_held = migrate::is_unfinished(context.current, name);
+            let is_held = migrate::is_interrupted(context.current, name);
             let is_empty = planned.live.as_ref()?.messages == Some(0) && !is_held;
             let how = if is_empty { "ifEmpty" } else { "migrate" };
             Some(format!("--recreate {}={how}", planned.address))

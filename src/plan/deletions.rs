@@ -52,11 +52,11 @@ pub(super) fn plan(
         }
         if context.is_undeletable(&id) {
             let text = format!("{id} cannot be deleted over HTTP, because the API misinterprets its key");
-            let lift = "unbind it with an AMQP client";
+            let remedy = "unbind it with an AMQP client";
             match reason {
-                DeleteReason::Removed => builder.block(&address, text, Some(lift.to_owned())),
+                DeleteReason::Removed => builder.block(&address, text, Some(remedy.to_owned())),
                 DeleteReason::Unmanaged | DeleteReason::Retired => {
-                    builder.note(&address, format!("{text}: topo keeps it; {lift}"))
+                    builder.note(&address, format!("{text}: topo keeps it; {remedy}"))
                 }
             }
             continue;

@@ -111,7 +111,7 @@ pub struct VhostPlan {
     pub hazards: Vec<Hazard>,
     /// Migrations that were begun and not finished, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub unfinished: Vec<Note>,
+    pub interrupted: Vec<Note>,
     /// The migrations among the steps.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
@@ -264,14 +264,14 @@ pub struct FieldVerdict {
 pub struct Conflict {
     /// What an application gets that declares the desired object now; the broker's own sentence. `None` for drift:
     /// the broker answers "done" and changes nothing.
-    pub sentence: Option<String>,
+    pub broker_error: Option<String>,
     /// What an application gets that still declares the live object once it has been recreated; the broker's own
     /// sentence. A passive declare is not compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub afterwards: Option<String>,
+    pub error_after_recreate: Option<String>,
     /// What becomes of a declare without `x-queue-type`, where the broker's default makes a difference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub without_type: Option<String>,
+    pub typeless_declare: Option<String>,
     /// What is to be done with it.
     pub on_conflict: OnConflict,
     /// What one can do, most gentle first; only where the plan is blocked by it.
@@ -316,7 +316,7 @@ pub struct Block {
     /// Why, in one sentence.
     pub text: String,
     /// What lifts it, as something to type or to edit.
-    pub lift: Option<String>,
+    pub remedy: Option<String>,
     /// The flag that lifts it, where a flag alone does and nothing is lost by it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,

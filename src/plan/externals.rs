@@ -21,8 +21,8 @@ pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             let is_bound = context.desired.topology.bindings.iter().any(|binding| binding.touches(id));
             let text = format!("{id} does not exist; the spec marks it as optional");
             if is_bound {
-                let lift = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
-                builder.block(&address, format!("{text}, but the spec binds it"), Some(lift));
+                let remedy = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
+                builder.block(&address, format!("{text}, but the spec binds it"), Some(remedy));
             } else {
                 builder.note(&address, format!("{text}: the broker drops the messages that are sent to it"));
             }

@@ -57,7 +57,7 @@ pub(super) fn keep(
 }
 
 /// Returns the contents of a keep; `None` if the exchange is not a keep.
-pub(super) fn kept_by(exchange: &Exchange) -> Option<Kept> {
+pub(super) fn counted_by(exchange: &Exchange) -> Option<Kept> {
     let text = |key: &str| exchange.arguments.get(key).and_then(ArgumentValue::as_text);
     let (kind, name) = text(KEPT_FOR)?.split_once(' ')?;
     let id = match kind {
@@ -80,7 +80,7 @@ fn is_targeted(address: &Address, options: &Options) -> bool {
 pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
     let topology = &context.desired.topology;
     for (name, exchange) in &context.current.exchanges {
-        let Some(Kept { id, bindings, .. }) = kept_by(exchange) else { continue };
+        let Some(Kept { id, bindings, .. }) = counted_by(exchange) else { continue };
         let declared = match &id {
             ObjectId::Queue(name) => topology.queues.contains_key(name),
             ObjectId::Exchange(name) => topology.exchanges.contains_key(name),
@@ -98,7 +98,7 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
 }
 
 /// Returns the keeps that killed runs left for desired objects, with their contents and the bindings to restore.
-pub(super) fn unfinished(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
+pub(super) fn interrupted(context: &PlanContext<'_>, options: &Options) -> Vec<(ExchangeName, Kept)> {
     let desired = context.desired;
     let is_desired = |id: &ObjectId| match id {
         ObjectId::Queue(name) => desired.topology.queues.contains_key(name),
@@ -113,7 +113,7 @@ pub(super) fn unfinished(context: &PlanContext<'_>, options: &Options) -> Vec<(E
         Some(DeleteReason::Retired) | None => true,
     };
     let keeps = context.current.exchanges.iter().filter_map(|(name, exchange)| {
-        let mut kept = kept_by(exchange).filter(|kept| is_desired(&kept.id))?;
+        let mut kept = counted_by(exchange).filter(|kept| is_desired(&kept.id))?;
         let id = &kept.id;
         // Any user who may declare an exchange can forge a keep. topo trusts only a keep with the expected name, and only
         // its data about its own object.

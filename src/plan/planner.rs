@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Whether counts of messages and consumers can matter to this spec on this vhost: only then are they worth reading.
 pub fn needs_activity(current: &Topology, desired: &Desired, profile: &BrokerProfile, options: &Options) -> bool {
     let desired = &*wiring::adapted(desired, current, profile, options);
-    migrate::is_any_unfinished(current)
+    migrate::is_any_interrupted(current)
         || retries::is_any_left(current, desired)
         || diff(current, &desired.topology, &desired.scope).iter().any(|change| match change {
             Change::Create(object) => matches!(object, Object::Policy(..)),
@@ -37,7 +37,7 @@ pub fn moves_messages(current: &Topology, desired: &Desired, profile: &BrokerPro
         }
         Change::Alter { .. } | Change::Create(_) | Change::Delete { .. } => false,
     };
-    migrate::is_any_unfinished(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
+    migrate::is_any_interrupted(current) || diff(current, &desired.topology, &desired.scope).iter().any(migrates)
 }
 
 /// The plan of one vhost.
@@ -61,7 +61,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
-    let PlanBuilder { changes, unmanaged, notes, blocks, mut hazards, migrations, unfinished } = builder;
+    let PlanBuilder { changes, unmanaged, notes, blocks, mut hazards, migrations, interrupted } = builder;
     // Of one kind, the order in which they were met stays.
     hazards.sort_by_key(|hazard| hazard.kind.gravity());
     let topology = &desired.topology;
@@ -72,7 +72,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         notes,
         blocks,
         hazards,
-        unfinished,
+        interrupted,
         migrations,
         steps,
         compared_objects: 1 + topology.exchanges.len() + topology.queues.len() + topology.policies.len(),
@@ -186,8 +186,8 @@ fn exclusive_queues(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         let address = context.address(&id);
         let is_exclusive = context.current.queues.get(name).is_some_and(|queue| queue.exclusive);
         if is_exclusive && !builder.blocks.iter().any(|block| block.address == address) {
-            let lift = "wait until that connection is closed, or use another name".to_owned();
-            builder.block(&address, format!("{id} exists, and is exclusive to a connection"), Some(lift));
+            let remedy = "wait until that connection is closed, or use another name".to_owned();
+            builder.block(&address, format!("{id} exists, and is exclusive to a connection"), Some(remedy));
         }
     }
 }

@@ -13,18 +13,18 @@ use crate::model::{Address, ArgumentValue, Arguments, Binding, Object, ObjectId,
 pub(super) struct Refusal {
     pub(super) text: String,
     /// What lifts it; without, the last way out does.
-    pub(super) lift: Option<String>,
+    pub(super) remedy: Option<String>,
     /// Whether the object could be recreated, if it were asked for.
     pub(super) may_recreate: bool,
 }
 
 impl Refusal {
-    fn never(text: String, lift: &str) -> Option<Self> {
-        Some(Self { text, lift: Some(lift.to_owned()), may_recreate: false })
+    fn never(text: String, remedy: &str) -> Option<Self> {
+        Some(Self { text, remedy: Some(remedy.to_owned()), may_recreate: false })
     }
 
-    fn unless_asked(text: String, lift: Option<String>) -> Option<Self> {
-        Some(Self { text, lift, may_recreate: true })
+    fn unless_asked(text: String, remedy: Option<String>) -> Option<Self> {
+        Some(Self { text, remedy, may_recreate: true })
     }
 }
 
@@ -45,8 +45,8 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     let id = planned.id()?;
     let name = id.name()?;
     if context.desired.scope.protects(name) {
-        let lift = "remove it from `protect`, and plan again";
-        return Refusal::never(format!("{id} is protected: it is never recreated"), lift);
+        let remedy = "remove it from `protect`, and plan again";
+        return Refusal::never(format!("{id} is protected: it is never recreated"), remedy);
     }
     if context.untouchable.contains(&id) {
         let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
@@ -97,12 +97,12 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
     if let (OnConflict::Migrate, ObjectId::Queue(name), Some(Object::Queue(_, desired))) =
         (on_conflict, &id, &planned.after)
     {
-        let MigrationBlocker { text, lift } = migrate::migration(context, name, queue, desired).err()?;
-        return Refusal::unless_asked(text, lift);
+        let MigrationBlocker { text, remedy } = migrate::migration(context, name, queue, desired).err()?;
+        return Refusal::unless_asked(text, remedy);
     }
     if let ObjectId::Queue(name) = &id
         && on_conflict != OnConflict::Refuse
-        && migrate::is_unfinished(context.current, name)
+        && migrate::is_interrupted(context.current, name)
     {
         // Its messages are beside it: whatever it holds itself says nothing of them.
         let text = "a migration of it was interrupted: it can be resumed or rolled back, but not recreated".to_owned();

@@ -36,20 +36,20 @@ pub struct Resolution {
     /// What it is.
     pub kind: ResolutionKind,
     /// How far it leads.
-    pub helps: Applicability,
+    pub applicability: Applicability,
     /// All of it in one line, for people.
     pub text: String,
     /// Field by field, where it does not treat all alike.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldAdvice>,
     /// What to write into the spec: a document of the spec's own keys, to be put in where the same keys stand. What
-    /// is to be taken out of it stands in a comment, and in `takeOut`.
+    /// is to be taken out of it stands in a comment, and in `removeKeys`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub yaml: Option<String>,
     /// The keys that the spec must not say any more, as paths: of the object (`arguments.x-message-ttl`), or of its
     /// document (`defaults.queue.messageTtl`).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub take_out: Vec<String>,
+    pub remove_keys: Vec<String>,
     /// The flag of `topo plan` and `topo apply` that does it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub flag: Option<String>,
@@ -68,21 +68,21 @@ pub struct FieldAdvice {
     /// RabbitMQ's name for the field.
     pub field: String,
     /// Whether the field is settled by it.
-    pub helps: bool,
+    pub applicability: bool,
     /// Why, or why not.
     pub why: String,
 }
 
 impl Resolution {
     /// With nothing but its line.
-    pub(super) fn new(kind: ResolutionKind, helps: Applicability, text: String) -> Self {
+    pub(super) fn new(kind: ResolutionKind, applicability: Applicability, text: String) -> Self {
         Self {
             kind,
-            helps,
+            applicability,
             text,
             fields: Vec::new(),
             yaml: None,
-            take_out: Vec::new(),
+            remove_keys: Vec::new(),
             flag: None,
             warnings: Vec::new(),
             applications: None,

@@ -4,7 +4,7 @@ use super::Plan;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// PlanBuilder-07, as the spec's schema.
+/// Draft-07, as the spec's schema.
 pub fn schema() -> Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Plan>().to_value();
     schema["title"] = Value::from("topo plan");

@@ -143,7 +143,7 @@ fn left(
         after
             .exchanges
             .iter()
-            .filter(|(_, exchange)| keeps::kept_by(exchange).is_some())
+            .filter(|(_, exchange)| keeps::counted_by(exchange).is_some())
             .filter(|(name, _)| !context.current.exchanges.contains_key(*name))
             .map(|(name, _)| ObjectId::Exchange(name.clone())),
     );

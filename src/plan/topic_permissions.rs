@@ -8,7 +8,7 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Step, VhostPlan};
 use super::hazard::HazardKind;
-use super::keeps::kept_by;
+use super::keeps::counted_by;
 use crate::model::count::count;
 use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 /// Whether a plan deletes or recreates an exchange, or resumes a recreate that has to restore topic permissions: only then
 /// topic permissions matter.
 pub fn deletes_exchanges(part: &VhostPlan, current: &Topology) -> bool {
-    let is_kept = |exchange: &Exchange| kept_by(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
+    let is_kept = |exchange: &Exchange| counted_by(exchange).is_some_and(|kept| !kept.topic_permissions.is_empty());
     !deleted(&part.steps, current).is_empty() || current.exchanges.values().any(is_kept)
 }
 

@@ -136,7 +136,7 @@ pub(super) fn place(change: &PlannedChange) -> Option<String> {
 /// What is said of a change behind its object's name, or below.
 pub(super) fn details(change: &PlannedChange) -> Vec<String> {
     let fields = change.fields.iter().filter(|field| field.verdict != Verdict::Unknown).count() as u64;
-    let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.sentence.is_none());
+    let drift = change.conflict.as_ref().is_some_and(|conflict| conflict.broker_error.is_none());
     match change.kind {
         ChangeKind::Create => change.after.as_ref().map(object_details).unwrap_or_default(),
         ChangeKind::Change => vec![format!("change in place: {}", count(fields, "setting"))],
@@ -231,9 +231,9 @@ fn consequences(text: &mut String, change: &PlannedChange, width: usize, is_full
         let _ = writeln!(text, "        {label:<8} {value}");
     };
     let Some(conflict) = &change.conflict else { return };
-    if let Some(sentence) = &conflict.sentence {
+    if let Some(broker_error) = &conflict.broker_error {
         line("broker", "an application that declares it as in the spec gets".to_owned());
-        line("", clean(sentence));
+        line("", clean(broker_error));
     }
     if let Some(live) = &change.live {
         line("live", activity(live));

@@ -183,11 +183,12 @@ exit code. The lowest level of lint findings has the same name.",
     ),
     concept(
         "interrupted",
-        &["cut-short"],
-        "A migration that ended early, because the run was killed, interrupted or lost its connection to the broker.
-The messages are in the queue or in its holding queues, which still receive what is published. The next apply finishes
-the migration; `--abort` rolls it back while the old queue exists.",
-        &["unfinished", "migrate", "holding"],
+        &["cut-short", "unfinished"],
+        "A migration that an earlier run started and did not complete, because it was killed, interrupted or lost its
+connection to the broker. The messages are in the queue or in its holding queues, which still receive what is
+published. The next apply resumes the migration; `--abort ADDRESS` rolls it back while the old queue exists. While
+another apply holds the lock, wait for that apply.",
+        &["migrate", "holding", "lock"],
     ),
     concept(
         "keep",
@@ -232,7 +233,7 @@ deletes the lock, and `--lock-timeout` waits for it.",
         "A way to recreate a queue without losing its messages, while publishers and consumers work: hold what is
 published, drain the old queue, declare the new one, and return all messages, oldest first. The next apply finishes an
 interrupted migration.",
-        &["holding", "tap", "unfinished", "recreate", "duplicates", "reorder"],
+        &["holding", "interrupted", "tap", "recreate", "duplicates", "reorder"],
     ),
     concept(
         "not-attempted",
@@ -287,7 +288,7 @@ empty.",
     ),
     concept(
         "rolled-back",
-        &["taken-back", "undone"],
+        &["taken-back"],
         "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is
 as it was before.",
         &["migrate", "not-attempted"],
@@ -319,13 +320,6 @@ leads to the queue that receives the messages at that moment.",
         &[],
         "The object itself does not change; only the bindings or retries below it do.",
         &["bind", "ladder"],
-    ),
-    concept(
-        "unfinished",
-        &[],
-        "A migration that an earlier run started and did not finish. The next apply finishes it, or rolls it back if it
-cannot be finished; `--abort ADDRESS` rolls it back. While another apply holds the lock, wait for that one.",
-        &["interrupted", "migrate", "lock"],
     ),
     concept(
         "unmanaged",

@@ -76,7 +76,7 @@ fn row(name: &QueueName, contract: &Contract) -> [String; 5] {
         },
         match &contract.dead_letters {
             Some(dead_letters) => letters_end(dead_letters),
-            None if contract.is_drop_meant => "none: dropped, as intended".to_owned(),
+            None if contract.is_drop_intended => "none: dropped, as intended".to_owned(),
             None => "none: dropped".to_owned(),
         },
     ]
@@ -122,7 +122,7 @@ fn of_queue(text: &mut String, name: &QueueName, contract: &Contract, width: usi
 pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     let mut lines = Lines { text, width };
     lines.line("on failure", &answer(&contract.on_failure, contract.delays.is_empty()));
-    lines.line("give up", &answer(&contract.give_up, true));
+    lines.line("give up", &answer(&contract.on_give_up, true));
     if !contract.delays.is_empty() {
         lines.line("waits", &waits(&contract.delays));
     }
@@ -140,7 +140,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
     if let Some(original) = &contract.original {
         let glued = |field: &str| clean(field).replace(' ', "\u{a0}");
-        let by = match original.kept_by {
+        let by = match original.counted_by {
             crate::contract::AttemptCounter::Broker => "",
             crate::contract::AttemptCounter::Worker => "headers that the worker writes: ",
         };
@@ -148,15 +148,17 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
     }
     match &contract.dead_letters {
         Some(dead_letters) => lines.line("dead-letter", &letters(dead_letters)),
-        None if contract.is_drop_meant => {
+        None if contract.is_drop_intended => {
             lines.line("dead-letter", "none, by `deadLetter: none`: failed messages are dropped")
         }
         None => lines.line("dead-letter", "none: messages that are given up are dropped"),
     }
-    if let Some(letter) = &contract.letter {
-        let names: Vec<&str> = letter.headers.iter().map(|header| header.name.as_str()).collect();
+    if let Some(dead_lettered_message) = &contract.dead_lettered_message {
+        let names: Vec<&str> = dead_lettered_message.headers.iter().map(|header| header.name.as_str()).collect();
         lines.line("headers", &names.join(", "));
-        if let Some(publish) = letter.publish.as_ref().filter(|it| Some(*it) != contract.give_up.publish.as_ref()) {
+        if let Some(publish) =
+            dead_lettered_message.publish.as_ref().filter(|it| Some(*it) != contract.on_give_up.publish.as_ref())
+        {
             lines.line(
                 "",
                 &format!(
@@ -166,7 +168,7 @@ pub(super) fn terms(text: &mut String, contract: &Contract, width: usize) {
             );
         }
     }
-    for (index, sentence) in contract.beware.iter().enumerate() {
+    for (index, sentence) in contract.warnings.iter().enumerate() {
         let label = if index == 0 { "beware" } else { "" };
         for (index, line) in folded(sentence, lines.width).iter().enumerate() {
             let label = Painted(YELLOW, format!("{:<11}", if index == 0 { label } else { "" }));

@@ -91,9 +91,9 @@ fn of_queue(text: &mut String, life: &Lifecycle, view: &View<'_>) {
         title(text, "The worker", width);
         terms(text, contract, width);
     }
-    if let Some(letter) = &life.letter {
+    if let Some(dead_lettered_message) = &life.dead_lettered_message {
         title(text, "A dead-lettered message after its last retry", width);
-        carried(text, letter, width);
+        carried(text, dead_lettered_message, width);
     }
     if let Some(replay) = &life.replay {
         title(text, "Replay", width);
@@ -180,17 +180,19 @@ fn exits(text: &mut String, ways: &[Exit], width: usize) {
     }
 }
 
-fn carried(text: &mut String, letter: &Carried, width: usize) {
-    let key =
-        letter.routing_key.as_ref().map_or_else(|| "its original routing key".to_owned(), |key| format!("key {key}"));
-    let exchange = super::contract_table::exchange(&letter.exchange);
+fn carried(text: &mut String, dead_lettered_message: &Carried, width: usize) {
+    let key = dead_lettered_message
+        .routing_key
+        .as_ref()
+        .map_or_else(|| "its original routing key".to_owned(), |key| format!("key {key}"));
+    let exchange = super::contract_table::exchange(&dead_lettered_message.exchange);
     sentence(text, "  has            ", &format!("{exchange}, {key}"), width);
-    for (index, death) in letter.x_death.iter().enumerate() {
+    for (index, death) in dead_lettered_message.x_death.iter().enumerate() {
         let label = if index == 0 { "x-death" } else { "" };
         let entry = format!("queue={} reason={} count={}", death.queue, death.reason, death.count);
         sentence(text, &format!("  {label:<w$}", w = TIMES - 2), &entry, width);
     }
-    if letter.may_have_more {
+    if dead_lettered_message.may_have_more {
         sentence(text, "                 ", "and the entries that the copies carry, up to RabbitMQ 3.13", width);
     }
 }
@@ -202,9 +204,9 @@ fn replayed(text: &mut String, replay: &Replay, width: usize) {
         with_keys(&replay.publish)
     );
     sentence(text, "  ", &how, width);
-    for beware in &replay.beware {
+    for warnings in &replay.warnings {
         let mut lines = String::new();
-        sentence(&mut lines, "  beware         ", beware, width);
+        sentence(&mut lines, "  beware         ", warnings, width);
         text.push_str(&lines.replacen("beware", &Painted(YELLOW, "beware").to_string(), 1));
     }
 }

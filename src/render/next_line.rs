@@ -57,7 +57,7 @@ mod tests {
     fn another_way_to_recreate_takes_the_place_of_the_one_that_was_said() {
         let address = Address::of(&"v".into(), &ObjectId::Queue("q".into()));
         let flag = Some("--recreate queues/v/q=migrate".to_owned());
-        let block = Block { address, text: String::new(), lift: None, flag };
+        let block = Block { address, text: String::new(), remedy: None, flag };
         let obstacles = Blockers { blocks: vec![block], hazards: Vec::new() };
         for (said, expected) in [
             ("topo apply a.yaml --recreate queues/v/q=ifEmpty", "topo plan a.yaml --recreate queues/v/q=migrate"),

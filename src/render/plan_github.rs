@@ -24,12 +24,12 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
             };
             annotate(&mut text, "notice", Some((source, None)), "topo plan", &format!("{} {verb}", change.address));
         }
-        for note in &part.unfinished {
+        for note in &part.interrupted {
             annotate(
                 &mut text,
                 "warning",
                 source(&note.address).as_ref().map(|it| (it, None)),
-                "unfinished",
+                "interrupted",
                 &note.text,
             );
         }
@@ -49,12 +49,14 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
             let change = part.changes.iter().find(|change| change.address == block.address);
             let conflict = change.and_then(|change| change.conflict.as_ref());
             let mut lines = vec![format!("{}: {}", block.address, block.text)];
-            lines.extend(conflict.and_then(|conflict| conflict.sentence.clone()));
+            lines.extend(conflict.and_then(|conflict| conflict.broker_error.clone()));
             // What helps, one line each; what to write is in the other formats.
             let ways = conflict.map_or(&[][..], |conflict| &conflict.resolutions);
-            lines.extend(ways.iter().filter(|way| way.helps != Applicability::No).map(|way| format!("- {}", way.text)));
+            lines.extend(
+                ways.iter().filter(|way| way.applicability != Applicability::No).map(|way| format!("- {}", way.text)),
+            );
             if ways.is_empty() {
-                lines.extend(block.lift.as_ref().map(|lift| format!("To resolve it: {lift}")));
+                lines.extend(block.remedy.as_ref().map(|remedy| format!("To resolve it: {remedy}")));
             }
             annotate(
                 &mut text,

@@ -34,9 +34,9 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         if view.obstacles.is_empty() { String::new() } else { format!(" · **{}**", blocked_by(view.obstacles)) };
     let _ = writeln!(out, "{}{blocked}\n", summary_line(plan));
     // First: nothing else is as it seems until that is known. The sentences have commands in backticks.
-    for note in plan.vhosts.iter().flat_map(|part| &part.unfinished) {
+    for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
         let text = inline(&note.text).replace("\\`", "`");
-        let _ = writeln!(out, "- **unfinished** `{}`: {text}\n", note.address);
+        let _ = writeln!(out, "- **interrupted** `{}`: {text}\n", note.address);
     }
     let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
     let _ = writeln!(out, "| | object | what |\n|---|---|---|");
@@ -54,8 +54,8 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
         format!("- **{}** `{}`: {}{remark}", hazard.kind, hazard.address, inline(&hazard.text))
     });
     let blocks = plan.blocks().map(|block| {
-        let lift = block.lift.as_ref().map_or_else(String::new, |lift| format!(" → {}", inline(lift)));
-        format!("- **blocked** `{}`: {}{lift}", block.address, inline(&block.text))
+        let remedy = block.remedy.as_ref().map_or_else(String::new, |remedy| format!(" → {}", inline(remedy)));
+        format!("- **blocked** `{}`: {}{remedy}", block.address, inline(&block.text))
     });
     let warnings: Vec<String> = hazards.chain(blocks).collect();
     for (index, warning) in warnings.iter().enumerate() {

@@ -37,8 +37,8 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
 }
 
 fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
-    for unfinished in &part.unfinished {
-        let _ = writeln!(text, "{} unfinished  {}", Painted(YELLOW, "  !"), unfinished.address);
+    for interrupted in &part.interrupted {
+        let _ = writeln!(text, "{} interrupted  {}", Painted(YELLOW, "  !"), interrupted.address);
     }
     let folded = Folded::of(part, view.all);
     for entry in entries(part, &folded) {

@@ -63,10 +63,10 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 }
 
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
-    for unfinished in &part.unfinished {
-        warning(text, YELLOW, "unfinished", &unfinished.address, &sentence(&unfinished.text, "", view));
+    for interrupted in &part.interrupted {
+        warning(text, YELLOW, "interrupted", &interrupted.address, &sentence(&interrupted.text, "", view));
     }
-    if !part.unfinished.is_empty() {
+    if !part.interrupted.is_empty() {
         text.push('\n');
     }
     let before = text.len();
@@ -195,12 +195,12 @@ fn summary(text: &mut String, plan: &Plan, view: &View<'_>) {
         let mut lines = sentence(&block.text, "", view);
         // A conflict has its ways out above.
         let elsewhere = plan.vhosts.iter().flat_map(|part| &part.changes).any(|change| {
-            let says = |text: &String| block.lift.as_ref().is_none_or(|lift| lift.contains(text));
+            let says = |text: &String| block.remedy.as_ref().is_none_or(|remedy| remedy.contains(text));
             let ways = change.conflict.iter().flat_map(|conflict| &conflict.resolutions);
             change.address == block.address && ways.map(|way| &way.text).any(says)
         });
         if !elsewhere {
-            lines.extend(block.lift.iter().flat_map(|lift| sentence(lift, "→ ", view)));
+            lines.extend(block.remedy.iter().flat_map(|remedy| sentence(remedy, "→ ", view)));
         }
         warning(text, RED, "blocked", &block.address, &lines);
     }
@@ -297,7 +297,8 @@ fn summary_parts(plan: &Plan) -> Vec<String> {
         (counted(conflict, 0), "in conflict"),
     ];
     for (goal, what) in [(Goal::Recreate, "to finish"), (Goal::PutBack, "to roll back")] {
-        let open = |part: &VhostPlan| part.unfinished.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
+        let open =
+            |part: &VhostPlan| part.interrupted.iter().filter(|one| part.is_migrated(&one.address, goal)).count();
         match plan.vhosts.iter().map(open).sum::<usize>() as u64 {
             0 => {}
             migrations => parts.push((count(migrations, "migration"), what)),

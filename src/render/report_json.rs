@@ -9,18 +9,18 @@ fn migrated(one: &Migrated) -> Value {
     let consumers = one.consumers.map(|it| json!({ "before": it.before, "after": it.after }));
     json!({
         "queue": one.queue,
-        "undone": one.is_undone,
-        "cutShort": one.is_cut_short,
-        "notUndone": one.not_undone,
+        "isRolledBack": one.is_rolled_back,
+        "isInterrupted": one.is_interrupted,
+        "rollbackError": one.rollback_error,
         "returned": one.returned,
         "keeps": one.keeps,
-        "maybeTwice": one.maybe_twice,
-        "overtaken": one.overtaken,
+        "possibleDuplicates": one.possible_duplicates,
+        "reordered": one.reordered,
         "behind": one.behind,
         "missing": one.missing.map(|it| json!({ "messages": it.messages, "of": it.of })),
         "fallback": one.fallback,
-        "eater": one.eater,
-        "gapMilliseconds": one.gap.map(|gap| gap.as_millis()),
+        "conflictingPolicy": one.conflicting_policy,
+        "unroutedMilliseconds": one.gap.map(|gap| gap.as_millis()),
         "consumers": consumers,
     })
 }
@@ -42,7 +42,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, re
             let failed = report.failed.iter().map(|failed| {
                 let mut value = step(&failed.step);
                 value["error"] = json!(failed.error.to_string());
-                value["perhapsDone"] = json!(failed.error.leaves_doubt());
+                value["mayBeDone"] = json!(failed.error.leaves_doubt());
                 value
             });
             let waiting = report.waiting.iter().map(|waiting| {
@@ -54,7 +54,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, re
                 "vhost": report.vhost,
                 "interrupted": report.interrupted,
                 "done": report.done.iter().map(|done| step(&done.step)).collect::<Vec<_>>(),
-                "takenBack": report.taken_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
+                "rolledBack": report.rolled_back.iter().map(|back| step(&back.step)).collect::<Vec<_>>(),
                 "failed": failed.collect::<Vec<_>>(),
                 "waiting": waiting.collect::<Vec<_>>(),
                 "migrated": report.migrated.iter().map(migrated).collect::<Vec<_>>(),

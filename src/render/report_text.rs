@@ -121,9 +121,9 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         };
         let waiting: Vec<&WaitingStep> = reports.iter().flat_map(|report| &report.waiting).collect();
         let mut migrated = reports.iter().flat_map(|report| &report.migrated).peekable();
-        if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_undone) {
-            let undone = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
-            let queues = if undone == 1 { "the queue is" } else { "the queues are" };
+        if left.is_empty() && migrated.peek().is_some() && migrated.all(|it| it.is_rolled_back) {
+            let rollbacks = reports.iter().map(|report| report.migrated.len()).sum::<usize>();
+            let queues = if rollbacks == 1 { "the queue is" } else { "the queues are" };
             let line = format!("Done: {}. Verified: {queues} as before.", count(done, "step"));
             let _ = writeln!(text, "{}", Painted(GREEN, line));
         } else if left.is_empty() && !waiting.is_empty() {
@@ -153,7 +153,7 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         for step in &report.done {
             let _ = writeln!(text, "  {} {}", Painted(GREEN, "done         "), action(&step.step.action));
         }
-        taken_back(&mut text, report);
+        rolled_back(&mut text, report);
         for step in &report.failed {
             let _ = writeln!(text, "  {} {}", Painted(RED, "failed       "), action(&step.step.action));
             let lines =
@@ -168,14 +168,14 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
         for step in &report.waiting {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "left         "), action(&step.step.action));
         }
-        for step in report.not_attempted.iter().filter(|step| !is_undone(report, step.recreate.as_ref())) {
+        for step in report.not_attempted.iter().filter(|step| !is_rolled_back(report, step.recreate.as_ref())) {
             let _ = writeln!(text, "  {} {}", Painted(DIM, "not attempted"), action(&step.action));
         }
     }
-    let undone = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_undone).count() as u64;
-    if undone > 0 && done == 0 {
+    let rollbacks = reports.iter().flat_map(|report| &report.migrated).filter(|it| it.is_rolled_back).count() as u64;
+    if rollbacks > 0 && done == 0 {
         let why = if failed == 0 { "as requested" } else { "and the errors above must be fixed first" };
-        let line = format!("Rolled back: {}, {why}. Nothing of it is left.", count(undone, "migration"));
+        let line = format!("Rolled back: {}, {why}. Nothing of it is left.", count(rollbacks, "migration"));
         let lines = wrap(&words_and_code(&line), " ", width);
         let _ = writeln!(text, "\n{}", Painted(RED, lines.join("\n")));
         let _ = writeln!(text, "To try again:\n  {again}");
@@ -189,18 +189,18 @@ pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: u
 }
 
 /// Whether something belongs to a migration that was undone.
-fn is_undone(report: &Report, recreates: Option<&ObjectId>) -> bool {
+fn is_rolled_back(report: &Report, recreates: Option<&ObjectId>) -> bool {
     recreates.is_some_and(|object| {
-        report.migrated.iter().any(|it| it.is_undone && *object == ObjectId::Queue(it.queue.clone()))
+        report.migrated.iter().any(|it| it.is_rolled_back && *object == ObjectId::Queue(it.queue.clone()))
     })
 }
 
 /// What was done and undone. A migration that was undone did more than any plan says: it is one line.
-fn taken_back(text: &mut String, report: &Report) {
+fn rolled_back(text: &mut String, report: &Report) {
     let mut of_migrations: BTreeMap<&ObjectId, u64> = BTreeMap::new();
-    for done in &report.taken_back {
+    for done in &report.rolled_back {
         match &done.step.recreate {
-            Some(object) if is_undone(report, Some(object)) => *of_migrations.entry(object).or_default() += 1,
+            Some(object) if is_rolled_back(report, Some(object)) => *of_migrations.entry(object).or_default() += 1,
             Some(_) | None => {
                 let _ = writeln!(text, "  {} {}", Painted(DIM, "rolled back  "), action(&done.step.action));
             }
@@ -215,16 +215,17 @@ fn taken_back(text: &mut String, report: &Report) {
 /// One sentence a migration: what it did, and what whoever reads the queue should know.
 fn migrations(text: &mut String, reports: &[Report], width: usize) {
     for migrated in reports.iter().flat_map(|it| &it.migrated) {
-        let Migrated { queue, is_undone, is_cut_short, not_undone, returned, maybe_twice, .. } = migrated;
-        let Migrated { overtaken, gap, consumers, keeps, .. } = migrated;
-        let verb = match (is_undone, is_cut_short) {
+        let Migrated { queue, is_rolled_back, is_interrupted, rollback_error, returned, possible_duplicates, .. } =
+            migrated;
+        let Migrated { reordered, gap, consumers, keeps, .. } = migrated;
+        let verb = match (is_rolled_back, is_interrupted) {
             (true, _) => "Rolled back: the migration of queue",
             (false, true) => "Interrupted: the migration of queue",
             (false, false) => "Migrated: queue",
         };
         let mut parts = vec![match returned {
-            Some(0) | None if *is_cut_short => "the next run resumes it, and returns its messages".to_owned(),
-            Some(some) if *is_cut_short => {
+            Some(0) | None if *is_interrupted => "the next run resumes it, and returns its messages".to_owned(),
+            Some(some) if *is_interrupted => {
                 format!("{} came back, and the next run resumes it", count(*some, "message"))
             }
             Some(returned) => format!("{} came back", count(*returned, "message")),
@@ -234,7 +235,7 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
             let rest = "messages over this limit were dropped, or dead-lettered";
             parts.push(format!("the queue holds {} at most (max-length), and {rest}", number(keeps)));
         }
-        if let Some(why) = not_undone {
+        if let Some(why) = rollback_error {
             parts.push(format!("the rollback failed: {why}"));
         }
         if let Some(gap) = gap {
@@ -249,10 +250,10 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         if let Some(reason) = &migrated.fallback {
             parts.push(format!("a shovel moved messages, because AMQP could not ({})", clean(reason)));
         }
-        if let Some(overtaken) = overtaken {
+        if let Some(reordered) = reordered {
             parts.push(format!(
                 "{} behind newer ones, which arrived as fast as topo could move them",
-                count(*overtaken, "message")
+                count(*reordered, "message")
             ));
         }
         if let Some(behind) = migrated.behind {
@@ -261,8 +262,8 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
         if let Some(lost) = lost(migrated) {
             parts.push(lost);
         }
-        if *maybe_twice > 0 {
-            parts.push(format!("{} may be delivered twice", count(*maybe_twice, "message")));
+        if *possible_duplicates > 0 {
+            parts.push(format!("{} may be delivered twice", count(*possible_duplicates, "message")));
         }
         let sentence = format!("{verb} {}: {}.", clean(queue.as_str()), parts.join("; "));
         let lines = wrap(&words_and_code(&sentence), " ", width.saturating_sub(2));
@@ -271,14 +272,14 @@ fn migrations(text: &mut String, reports: &[Report], width: usize) {
 }
 
 /// What did not come back, and why, where it is known that something did not, or may not have.
-fn lost(Migrated { missing, eater, .. }: &Migrated) -> Option<String> {
+fn lost(Migrated { missing, conflicting_policy, .. }: &Migrated) -> Option<String> {
     let missing = missing.map(|Missing { messages, of }| {
         format!("{} of {} that were moved out of it did not", number(messages), count(of, "message"))
     });
-    match (missing, eater) {
-        (Some(missing), Some(eater)) => Some(format!("{missing}: {eater}, which held them")),
+    match (missing, conflicting_policy) {
+        (Some(missing), Some(conflicting_policy)) => Some(format!("{missing}: {conflicting_policy}, which held them")),
         (Some(missing), None) => Some(format!("{missing}: they expired, or a policy removed them")),
-        (None, Some(eater)) => Some(format!("some may be missing: {eater}, which held them")),
+        (None, Some(conflicting_policy)) => Some(format!("some may be missing: {conflicting_policy}, which held them")),
         (None, None) => None,
     }
 }

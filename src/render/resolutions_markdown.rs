@@ -31,11 +31,11 @@ fn section(change: &PlannedChange, open: &str) -> String {
     for way in &conflict.resolutions {
         item(&mut text, way);
     }
-    if let Some(sentence) = &conflict.afterwards {
+    if let Some(sentence) = &conflict.error_after_recreate {
         let words = "After a recreate, an application that still declares the old settings gets";
         let _ = writeln!(text, "\n{words} “{}”.", inline(sentence));
     }
-    if let Some(sentence) = &conflict.without_type {
+    if let Some(sentence) = &conflict.typeless_declare {
         let _ = writeln!(text, "\n{}.", inline(&capital(sentence)));
     }
     text.push_str("\n</details>\n");
@@ -44,8 +44,8 @@ fn section(change: &PlannedChange, open: &str) -> String {
 
 fn item(text: &mut String, way: &Resolution) {
     let _ = writeln!(text, "- **{}**: {}", way.kind.as_str(), inline(&way.text));
-    for field in way.fields.iter().filter(|_| way.helps != Applicability::No) {
-        let not = if field.helps { "" } else { "not " };
+    for field in way.fields.iter().filter(|_| way.applicability != Applicability::No) {
+        let not = if field.applicability { "" } else { "not " };
         let _ = writeln!(text, "  - {not}{}: {}", inline(&field.field), inline(&field.why));
     }
     for warning in &way.warnings {

@@ -62,11 +62,11 @@ pub(super) fn resolutions(text: &mut String, conflict: &Conflict, width: usize, 
 /// What an application sees that goes on declaring what was live.
 pub(super) fn applications(text: &mut String, conflict: &Conflict, width: usize) {
     let mut lines = Lines { text, width };
-    if let Some(sentence) = &conflict.afterwards {
+    if let Some(sentence) = &conflict.error_after_recreate {
         lines.sentence("after", 0, "a recreate, an application that declares the old settings gets");
         lines.sentence("", 0, sentence);
     }
-    if let Some(sentence) = &conflict.without_type {
+    if let Some(sentence) = &conflict.typeless_declare {
         lines.sentence("default", 0, sentence);
     }
 }
@@ -98,20 +98,21 @@ fn by_policy(lines: &mut Lines<'_>, label: &str, way: &Resolution) {
     for field in &way.fields {
         match groups.iter_mut().find(|(_, why, _)| *why == field.why) {
             Some((_, _, names)) => names.push(&field.field),
-            None => groups.push((field.helps, &field.why, vec![&field.field])),
+            None => groups.push((field.applicability, &field.why, vec![&field.field])),
         }
     }
-    groups.sort_by_key(|(helps, _, _)| !helps);
+    groups.sort_by_key(|(applicability, _, _)| !applicability);
     if let [(_, why, _)] = groups.as_slice() {
         lines.sentence(label, 0, &format!("in place: {why}"));
         return;
     }
-    let helped = way.fields.iter().filter(|field| field.helps).count();
+    let helped = way.fields.iter().filter(|field| field.applicability).count();
     let all = way.fields.len();
-    let how_many = if way.helps == Applicability::Yes { String::new() } else { format!(" for {helped} of {all}") };
+    let how_many =
+        if way.applicability == Applicability::Yes { String::new() } else { format!(" for {helped} of {all}") };
     lines.line(label, &format!("in place{how_many}:"));
-    for (helps, why, names) in groups {
-        let not = if helps { "" } else { "not " };
+    for (applicability, why, names) in groups {
+        let not = if applicability { "" } else { "not " };
         lines.sentence("", 0, &format!("{not}{}: {why}", names.join(", ")));
     }
 }

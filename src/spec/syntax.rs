@@ -11,9 +11,9 @@ use crate::model::count::number;
 const LONGEST_KEY: usize = 1024;
 
 /// Returns the diagnostic for an error of the library.
-pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnostic {
+pub(super) fn diagnostic(text: &str, at: Location, text_of_error: String) -> Diagnostic {
     let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
-    let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
+    let has = |words: &[&str]| words.iter().any(|word| text_of_error.contains(word));
     let error = |message: &str| Diagnostic::error("syntax", message, at);
     if has(&["unknown anchor"]) {
         let at = word(text, at);
@@ -53,7 +53,7 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
             .hint("no spec needs this; topo does not expand the file");
     }
     if line.contains("${") && has(&["flow"]) {
-        return Diagnostic::error("syntax", sentence, at).hint("put \"${NAME}\" in quotes inside `{ }` and `[ ]`");
+        return Diagnostic::error("syntax", text_of_error, at).hint("put \"${NAME}\" in quotes inside `{ }` and `[ ]`");
     }
     if has(&["`%'", "`@'", "``'"]) {
         let at = word(text, at);
@@ -93,7 +93,7 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
         return Diagnostic::error("syntax", format!("this key is longer than {LONGEST_KEY} characters"), key)
             .hint("YAML limits keys to this length, and RabbitMQ limits names to 255 bytes");
     }
-    if let Some(comment) = comment_in_brackets(text, at, &sentence) {
+    if let Some(comment) = comment_in_brackets(text, at, &text_of_error) {
         let at = word(text, Location::spanning(at.file, text, comment..comment + 1));
         let meant = text.get(at.start..at.end).unwrap_or_default();
         return Diagnostic::error("syntax", "`#` starts a comment, so the bracket before it is not closed", at)
@@ -114,13 +114,13 @@ pub(super) fn diagnostic(text: &str, at: Location, sentence: String) -> Diagnost
     if has(&["block mapping, did not find expected key", "block collection, did not find expected '-'"]) {
         return error("inconsistent indentation").hint("align it with the lines around it");
     }
-    Diagnostic::error("syntax", sentence, at)
+    Diagnostic::error("syntax", text_of_error, at)
 }
 
 /// Replaces the invalid character by one of the same length, so that the rest of the file can be read. Returns `None` if
 /// that would change the meaning of the file.
-pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String> {
-    if let Some(comment) = comment_in_brackets(text, at, sentence) {
+pub(super) fn without(text: &str, at: Location, text_of_error: &str) -> Option<String> {
+    if let Some(comment) = comment_in_brackets(text, at, text_of_error) {
         let mut text = text.to_owned();
         text.replace_range(comment..=comment, "_");
         return Some(text);
@@ -128,7 +128,7 @@ pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String
     let is_start = ["unknown anchor", "scanning an anchor or alias", "unexpected character"].iter();
     let is_sign = text.get(at.start..).is_some_and(|rest| rest.starts_with(['*', '&', '%', '@', '`']));
     let is_merge = text.get(..at.start).is_some_and(|before| before.trim_end().ends_with("<<:"));
-    if !is_start.clone().any(|known| sentence.contains(known)) || !is_sign || is_merge {
+    if !is_start.clone().any(|known| text_of_error.contains(known)) || !is_sign || is_merge {
         return None;
     }
     let mut text = text.to_owned();
@@ -137,9 +137,9 @@ pub(super) fn without(text: &str, at: Location, sentence: &str) -> Option<String
 }
 
 /// Returns the position of the `#` of `{routingKey: #.x}`, if it hides the closing bracket.
-fn comment_in_brackets(text: &str, at: Location, sentence: &str) -> Option<usize> {
+fn comment_in_brackets(text: &str, at: Location, text_of_error: &str) -> Option<usize> {
     let open = ["unclosed bracket", "did not find expected ',' or", "only valid inside a block"];
-    if !open.iter().any(|known| sentence.contains(known)) {
+    if !open.iter().any(|known| text_of_error.contains(known)) {
         return None;
     }
     let is_opening = text.get(at.start..).is_some_and(|rest| rest.starts_with(['{', '[']));

@@ -52,12 +52,12 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             }
             Err(error) => error,
         };
-        let (at, sentence) = place(file, text, &error);
+        let (at, text_of_error) = place(file, text, &error);
         if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) && duplicate.is_none() {
             duplicate = Some(at);
             continue;
         }
-        let tag = tags::before_value(text, at.start).filter(|_| is_about_a_tag(&sentence));
+        let tag = tags::before_value(text, at.start).filter(|_| is_about_a_tag(&text_of_error));
         if let Some(tag) = tag {
             let diagnostic = tags::diagnostic(text, &tag, at);
             if diagnostic.primary == at {
@@ -69,10 +69,10 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
             mended = Some(text);
             continue;
         }
-        let without = syntax::without(text, at, &sentence);
+        let without = syntax::without(text, at, &text_of_error);
         // A later error on a line that was changed may be caused by the change.
         if without.is_some() || at.line != last_line {
-            diagnostics.push(syntax::diagnostic(text, at, sentence));
+            diagnostics.push(syntax::diagnostic(text, at, text_of_error));
         }
         if let (None, Some(at)) = (&without, duplicate) {
             diagnostics.push(duplicate_key(text.get(at.start..at.end).unwrap_or_default(), at));
@@ -88,8 +88,8 @@ pub(super) fn any_documents(file: usize, source: &SourceFile, diagnostics: &mut 
 }
 
 /// Whether the library rejects the value after a tag.
-fn is_about_a_tag(sentence: &str) -> bool {
-    sentence.contains("tagged scalar") || sentence.starts_with("invalid ")
+fn is_about_a_tag(text_of_error: &str) -> bool {
+    text_of_error.contains("tagged scalar") || text_of_error.starts_with("invalid ")
 }
 
 /// Converts the documents to trees, without duplicate keys.
@@ -314,8 +314,8 @@ fn location(file: usize, text: &str, location: &serde_yaml::Location) -> Locatio
 fn place(file: usize, text: &str, error: &Error) -> (Location, String) {
     let error = error.without_snippet();
     let at = error.location().map_or_else(|| Location::start_of(file), |found| location(file, text, &found));
-    let sentence = error.to_string();
-    (at, sentence.split(" at line ").next().unwrap_or_default().to_owned())
+    let text_of_error = error.to_string();
+    (at, text_of_error.split(" at line ").next().unwrap_or_default().to_owned())
 }
 
 /// Replaces the values that begin at these positions with null, because they are not the intended ones.

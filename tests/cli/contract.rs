@@ -152,13 +152,16 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert_eq!(dropped["deadLetters"]["reach"], "never");
     assert_eq!(dropped["deadLetters"]["queue"], Value::Null);
     assert_eq!(dropped["deadLetters"]["droppedKeys"], serde_json::json!(["order.created"]));
-    assert_eq!(dropped["letter"], Value::Null);
+    assert_eq!(dropped["deadLetteredMessage"], Value::Null);
     let text = "a message that is given up is dropped: exchange orders.dlx routes dead-lettered messages to no queue";
-    assert!(dropped["beware"].as_array().unwrap().contains(&text.into()), "{dropped}");
+    assert!(dropped["warnings"].as_array().unwrap().contains(&text.into()), "{dropped}");
     assert_eq!(kept["deadLetters"]["reach"], "always");
     assert_eq!(kept["deadLetters"]["queue"], "orders.dlq");
     // The key of the queue's name would be dropped: the letter goes straight to the dead-letter queue.
-    assert_eq!(kept["letter"]["publish"], serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]}));
+    assert_eq!(
+        kept["deadLetteredMessage"]["publish"],
+        serde_json::json!({"exchange": "", "routingKeys": ["orders.dlq"]})
+    );
     let story = &json(&["explain", "orders"])["stories"][0];
     assert_eq!(story["steps"].as_array().unwrap().last().unwrap()["state"]["name"], "dropped");
     assert_eq!(json(&["explain", "orders.dlq"])["stories"][0]["lettersOf"], serde_json::json!(["bills"]));

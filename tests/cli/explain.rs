@@ -145,7 +145,7 @@ fn machines_read_the_same() {
     assert_eq!(story["steps"][0]["state"]["waysIn"][0], "orders with order.#");
     assert_eq!(story["steps"][1]["state"]["name"], "attempt");
     assert_eq!(story["contract"]["deliveries"], 3);
-    assert_eq!(story["letter"]["xDeath"][0]["count"], 3);
+    assert_eq!(story["deadLetteredMessage"]["xDeath"][0]["count"], 3);
     let tier = at("80", &["orders.work.retry.1.5s", "--format", "json"]).expect_code(0).json();
     assert_eq!((&tier["stories"][0]["kind"], &tier["stories"][0]["isMade"]), (&"tier".into(), &true.into()));
 }

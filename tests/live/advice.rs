@@ -163,7 +163,7 @@ fn what_it_says_to_write_settles_the_conflict() {
     let mut kept = desired.clone();
     for case in &cases {
         let keep = way(case, "keep");
-        assert_eq!(keep["helps"], "yes", "{}: {keep:#}", case.name);
+        assert_eq!(keep["applicability"], "yes", "{}: {keep:#}", case.name);
         kept = paste(&kept, ("queues", &key(case.name)), &keep);
     }
     topo.rewrite(&kept);
@@ -179,9 +179,9 @@ fn what_it_says_to_write_settles_the_conflict() {
     let mut governed = desired;
     for case in &cases {
         let policy = way(case, "policy");
-        let helps = if case.by_policy.is_some() { "yes" } else { "no" };
-        assert_eq!(policy["helps"], helps, "{}: {policy:#}", case.name);
-        let chosen = if helps == "yes" { policy } else { way(case, "keep") };
+        let applicability = if case.by_policy.is_some() { "yes" } else { "no" };
+        assert_eq!(policy["applicability"], applicability, "{}: {policy:#}", case.name);
+        let chosen = if applicability == "yes" { policy } else { way(case, "keep") };
         governed = paste(&governed, ("queues", &key(case.name)), &chosen);
     }
     topo.rewrite(&governed);
@@ -221,7 +221,7 @@ fn a_policy_that_would_not_help_does_not() {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     for queue in ["limit", "full"] {
         let way = ways(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0];
-        assert_eq!(way["helps"], "no", "{way:#}");
+        assert_eq!(way["applicability"], "no", "{way:#}");
     }
     let policy = |definition: Value| json!({"pattern": ".*", "apply-to": "queues", "definition": definition});
     let definition = policy(json!({"max-length": 4, "overflow": "reject-publish"}));
@@ -247,9 +247,9 @@ fn a_policy_that_the_operator_outdoes_does_not_help() {
         .spec("queues:\n  more: {type: classic, maxLength: 200}\n  less: {type: classic, maxLength: 20}\n");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let way = |queue: &str| ways(&plan, &format!("queues/{}/{queue}", vhost.name()), "policy")[0].clone();
-    assert_eq!(way("more")["helps"], "no", "{plan:#}");
+    assert_eq!(way("more")["applicability"], "no", "{plan:#}");
     assert!(way("more")["text"].as_str().unwrap().contains("operator policy cap keeps max-length at 50"), "{plan:#}");
-    assert_eq!(way("less")["helps"], "yes", "{plan:#}");
+    assert_eq!(way("less")["applicability"], "yes", "{plan:#}");
     for (length, held) in [(200, 50), (20, 20)] {
         let answer = vhost.http().put(&vhost.path("policies", &["p"]), &by(length));
         assert!(answer.is_success(), "{answer:?}");
@@ -274,10 +274,10 @@ fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
         "exchanges:\n  exchange: {type: fanout}\nqueues:\n  changed: {type: classic, messageTtl: 30s}\n  typed: {type: quorum}\n  bare: {type: classic, maxLength: 5}\n",
     );
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let afterwards = |address: &str| {
+    let error_after_recreate = |address: &str| {
         let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
         let change = changes.iter().find(|change| change["address"] == address).unwrap();
-        change["conflict"]["afterwards"].as_str().unwrap().to_owned()
+        change["conflict"]["errorAfterRecreate"].as_str().unwrap().to_owned()
     };
     let mut arguments = vec![
         "apply".to_owned(),
@@ -292,7 +292,7 @@ fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
     topo.run(arguments.iter().map(String::as_str)).expect_code(0);
     for (name, declared) in [("changed", live), ("typed", live), ("bare", NONE)] {
         let said = amqp.declare_queue(name, declared).unwrap_err();
-        let mut promised = afterwards(&format!("queues/{}/{name}", vhost.name()));
+        let mut promised = error_after_recreate(&format!("queues/{}/{name}", vhost.name()));
         if name == "typed" && !node.at_least(4, 0) {
             // It declared no type: from 4.0 on the broker puts one in.
             promised = promised.replace(
@@ -303,7 +303,7 @@ fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
         assert_eq!(said, promised, "{name}");
     }
     let said = amqp.declare_exchange("exchange", "topic", NONE).unwrap_err();
-    assert_eq!(said, afterwards(&format!("exchanges/{}/exchange", vhost.name())));
+    assert_eq!(said, error_after_recreate(&format!("exchanges/{}/exchange", vhost.name())));
     // A passive declare compares nothing.
     let passive = QueueDeclareOptions { passive: true, durable: true, ..Default::default() };
     amqp.declare_queue_as("changed", passive, live).unwrap();
@@ -320,7 +320,7 @@ fn a_default_type_of_the_vhost_decides_for_those_that_say_none() {
     amqp.declare_queue("q", std::slice::from_ref(&classic)).unwrap();
     let topo = Topo::new(&vhost).spec("queues:\n  q:\n    type: classic\n    maxLength: 5\n");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let said = &plan["vhosts"][0]["changes"][0]["conflict"]["withoutType"];
+    let said = &plan["vhosts"][0]["changes"][0]["conflict"]["typelessDeclare"];
     if node.at_least(3, 10) {
         assert_eq!(said, "without x-queue-type it is quorum here: refused now, refused after a recreate");
         amqp.declare_queue("q", NONE).unwrap_err();

@@ -62,12 +62,12 @@ fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differ
     for case in cases {
         let change = change(&plan, &format!("queues/{}/{}", vhost.name(), case.name));
         let Err(said) = amqp.declare_queue_as(case.name, case.desired.0, case.desired.1) else {
-            wrong.push(format!("{}:\n  broker nothing\n  topo   {}", case.name, change["conflict"]["sentence"]));
+            wrong.push(format!("{}:\n  broker nothing\n  topo   {}", case.name, change["conflict"]["brokerError"]));
             continue;
         };
         assert_eq!(change["kind"], "conflict");
-        if change["conflict"]["sentence"] != said.as_str() || !screen.says(&said) {
-            wrong.push(format!("{}:\n  broker {said}\n  topo   {}", case.name, change["conflict"]["sentence"]));
+        if change["conflict"]["brokerError"] != said.as_str() || !screen.says(&said) {
+            wrong.push(format!("{}:\n  broker {said}\n  topo   {}", case.name, change["conflict"]["brokerError"]));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -222,9 +222,9 @@ fn the_width_of_an_integer_is_all_that_a_sentence_cannot_know() {
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     let topo = Topo::new(&vhost).spec("queues: {q: {type: classic}}");
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    let sentence = change(&plan, &format!("queues/{}/q", vhost.name()))["conflict"]["sentence"].clone();
+    let broker_error = change(&plan, &format!("queues/{}/q", vhost.name()))["conflict"]["brokerError"].clone();
     let said = amqp.declare_queue("q", NONE).unwrap_err();
-    assert_eq!(sentence, said.replace("'signedint'", "'long'"));
+    assert_eq!(broker_error, said.replace("'signedint'", "'long'"));
 }
 
 #[test]
@@ -261,9 +261,9 @@ fn the_sentences_about_exchanges_are_the_brokers() {
     let mut wrong = Vec::new();
     for (name, _, _, (kind, options, arguments)) in &cases {
         let said = amqp.declare_exchange_as(name, kind, *options, arguments).unwrap_err();
-        let sentence = &change(&plan, &format!("exchanges/{}/{name}", vhost.name()))["conflict"]["sentence"];
-        if *sentence != said.as_str() {
-            wrong.push(format!("{name}:\n  broker {said}\n  topo   {sentence}"));
+        let broker_error = &change(&plan, &format!("exchanges/{}/{name}", vhost.name()))["conflict"]["brokerError"];
+        if *broker_error != said.as_str() {
+            wrong.push(format!("{name}:\n  broker {said}\n  topo   {broker_error}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

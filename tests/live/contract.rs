@@ -260,7 +260,7 @@ fn a_letter_that_is_replayed_with_its_key_is_one_again() {
     let (contract, story) = case.contract(&vhost);
     let amqp = vhost.amqp();
     let run = Run { amqp: &amqp, contract: &contract, case: &case, lateness: &lateness };
-    let key = story["letter"]["routingKey"].as_str().unwrap();
+    let key = story["deadLetteredMessage"]["routingKey"].as_str().unwrap();
     assert_eq!(amqp.publish("work.return", key, "poison"), Outcome::Routed);
     let mut worker = Worker::of(&amqp, "work", &contract);
     let work = worker.next(SOON).expect("it comes");
@@ -286,7 +286,7 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         assert_eq!(came.len() as u64, deliveries, "{about}");
         run.in_time(&came);
         let letter = run.letter(&vhost);
-        carries(&letter, &story["letter"], &about);
+        carries(&letter, &story["deadLetteredMessage"], &about);
 
         // The same again, as the letter says that it is replayed.
         replay(&amqp, &letter, &story["replay"]);
@@ -308,7 +308,7 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         });
         run.in_time(&came);
         let letter = run.letter(&vhost);
-        for expected in contract["letter"]["headers"].as_array().unwrap() {
+        for expected in contract["deadLetteredMessage"]["headers"].as_array().unwrap() {
             let name = expected["name"].as_str().unwrap();
             let value = header(&letter.properties, name).and_then(as_text);
             let value = value.unwrap_or_else(|| panic!("{about}: {name} is missing"));

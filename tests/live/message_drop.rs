@@ -135,12 +135,12 @@ fn play(node: &Node, random: &mut Random, counts: &mut Counts) {
         let name = line.strip_prefix("  queues/").and_then(|address| address.split('/').nth(1));
         name.and_then(|name| cases.get(name)?.after.as_ref()).is_some_and(|after| after["expires"] == 1000)
     };
-    let mut undone = applied
+    let mut is_rolled_back = applied
         .stdout
         .lines()
         .skip_while(|line| !line.starts_with("Applied: "))
         .filter(|line| line.starts_with("  queues/"));
-    assert!(applied.code == Some(0) || (applied.code == Some(4) && undone.all(expired)), "{applied}");
+    assert!(applied.code == Some(0) || (applied.code == Some(4) && is_rolled_back.all(expired)), "{applied}");
     let after = settled(&vhost);
     for (name, case) in &cases {
         let held = before.get(name).copied().unwrap_or_default();

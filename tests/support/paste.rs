@@ -35,7 +35,7 @@ fn entry<'a, T: Default>(list: &'a mut Vec<(String, T)>, name: &str) -> &'a mut 
 }
 
 /// Takes `messageTtl`, or `arguments.x-message-ttl`, out of an object; whether it was there.
-fn take_out(object: &mut Vec<(String, String)>, path: &str) -> bool {
+fn remove_keys(object: &mut Vec<(String, String)>, path: &str) -> bool {
     let Some((table, name)) = path.split_once('.') else {
         let before = object.len();
         object.retain(|(key, _)| key != path);
@@ -65,13 +65,13 @@ pub(crate) fn paste(spec: &str, (section, name): (&str, &str), way: &Value) -> S
             }
         }
     }
-    for gone in way["takeOut"].as_array().into_iter().flatten().map(|path| path.as_str().unwrap()) {
+    for gone in way["removeKeys"].as_array().into_iter().flatten().map(|path| path.as_str().unwrap()) {
         if let Some(path) = gone.strip_prefix("defaults.queue.") {
             // Several objects may be told the same.
-            take_out(entry(entry(&mut sections, "defaults:"), "  queue:"), path);
+            remove_keys(entry(entry(&mut sections, "defaults:"), "  queue:"), path);
         } else {
             let object = entry(entry(&mut sections, &format!("{section}:")), &format!("  {name}:"));
-            assert!(take_out(object, gone), "{name} has no {gone}: {spec}");
+            assert!(remove_keys(object, gone), "{name} has no {gone}: {spec}");
         }
     }
     let mut text = String::new();

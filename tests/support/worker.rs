@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
     }
 
     fn is_own_counter(&self) -> bool {
-        self.contract["counter"]["keptBy"] == "worker"
+        self.contract["counter"]["countedBy"] == "worker"
     }
 
     /// Fails at it: tries again, or gives up where the worker counts and has tried often enough.
@@ -141,12 +141,12 @@ impl<'a> Worker<'a> {
     /// Gives it up.
     pub(crate) fn give_up(&self, work: Work) {
         let copy = work.delivery.properties.clone();
-        self.answer("giveUp", work, copy);
+        self.answer("onGiveUp", work, copy);
     }
 
     /// Writes a good dead letter, with every header of the contract.
     pub(crate) fn write_letter(&self, work: &Work) {
-        let letter = &self.contract["letter"];
+        let letter = &self.contract["deadLetteredMessage"];
         let mut headers = work.delivery.properties.headers().clone().unwrap_or_default();
         for header in letter["headers"].as_array().expect("headers") {
             let value = header["value"].as_str().unwrap_or("said by the worker");

@@ -104,8 +104,9 @@ impl Run<'_> {
             has_ticks: holding.queue_type() == Some(QueueType::Quorum),
         };
         let tell = |moved, left| (self.observe)(Event::Moving(step, moved, left, None));
-        if self.migrated.eater.is_none() {
-            self.migrated.eater = self.moving.eater(&self.migration, seen.profile.version).await?;
+        if self.migrated.conflicting_policy.is_none() {
+            self.migrated.conflicting_policy =
+                self.moving.conflicting_policy(&self.migration, seen.profile.version).await?;
         }
         self.moving.bring_back(&back, tell).await?;
         if *until == Level::Empty {

@@ -61,7 +61,7 @@ pub(super) struct Ended {
     /// The step that failed.
     pub(super) failed: Option<(Step, BrokerError)>,
     /// Whether the migration was rolled back.
-    pub(super) is_undone: bool,
+    pub(super) is_rolled_back: bool,
     /// The summary for the report; `None` if nothing of the migration is, or may be, on the broker.
     pub(super) migrated: Option<Migrated>,
 }
@@ -161,17 +161,17 @@ pub(super) async fn migrate(
     }
     let Run { migration: ended, moving, is_begun, is_over, done, mut migrated, .. } = run;
     let in_doubt = failed.as_ref().is_some_and(|(_, error)| error.leaves_doubt());
-    (migrated.returned, migrated.maybe_twice) = (moving.returned(), moving.maybe_twice());
-    migrated.overtaken = moving.overtaken();
+    (migrated.returned, migrated.possible_duplicates) = (moving.returned(), moving.possible_duplicates());
+    migrated.reordered = moving.reordered();
     migrated.behind = moving.behind();
     migrated.fallback = moving.fallback().map(str::to_owned);
     migrated.missing = moving.missing().filter(|_| is_over);
     // An incomplete rollback does not restore the original state.
-    migrated.is_undone = is_over && ended.goal == Goal::PutBack;
-    migrated.is_cut_short = !is_over;
-    let is_undone = migrated.is_undone && migration.goal == Goal::Recreate;
+    migrated.is_rolled_back = is_over && ended.goal == Goal::PutBack;
+    migrated.is_interrupted = !is_over;
+    let is_rolled_back = migrated.is_rolled_back && migration.goal == Goal::Recreate;
     let is_told = is_over || is_begun || in_doubt || !done.is_empty();
-    Ended { done, failed, is_undone, migrated: is_told.then_some(migrated) }
+    Ended { done, failed, is_rolled_back, migrated: is_told.then_some(migrated) }
 }
 
 /// Whether the plan begins it: one that goes on with what another run began makes no holding queue any more.
@@ -231,7 +231,7 @@ impl Run<'_> {
                 StepFailure::GiveUp(error) | StepFailure::Stop(error) => {
                     // Why it was to be undone is the failure; why that failed, too, is told beside it.
                     if gave_up.is_some() {
-                        self.migrated.not_undone = Some(error.to_string());
+                        self.migrated.rollback_error = Some(error.to_string());
                     }
                     return Some(gave_up.unwrap_or((step, error)));
                 }

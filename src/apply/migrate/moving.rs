@@ -52,9 +52,9 @@ pub(super) struct Moving<'a> {
     from_drained: Option<u64>,
     /// Whether they came back into a queue that was not empty.
     is_behind: bool,
-    maybe_twice: u64,
+    possible_duplicates: u64,
     /// How many were held when new ones were let through before them.
-    overtaken: Option<u64>,
+    reordered: Option<u64>,
     /// How many a transport may have under way: less where messages are large.
     prefetch: u16,
     /// Whether the old queue has run empty before.
@@ -95,8 +95,8 @@ impl<'a> Moving<'a> {
             returned: Some(0),
             from_drained: Some(0),
             is_behind: false,
-            maybe_twice: 0,
-            overtaken: None,
+            possible_duplicates: 0,
+            reordered: None,
             prefetch: Order::PREFETCH,
             has_settled: false,
             fallback: None,
@@ -121,12 +121,12 @@ impl<'a> Moving<'a> {
     }
 
     /// How many were held when new ones were let through before them, because those came as fast as they were moved.
-    pub(super) fn overtaken(&self) -> Option<u64> {
-        self.overtaken
+    pub(super) fn reordered(&self) -> Option<u64> {
+        self.reordered
     }
 
-    pub(super) fn maybe_twice(&self) -> u64 {
-        self.maybe_twice
+    pub(super) fn possible_duplicates(&self) -> u64 {
+        self.possible_duplicates
     }
 
     /// Starts to move, unless that is what is done already.
@@ -187,7 +187,7 @@ impl<'a> Moving<'a> {
             // Some more, perhaps.
             self.from_drained = None;
         }
-        self.maybe_twice += last.maybe_twice + broken_off;
+        self.possible_duplicates += last.possible_duplicates + broken_off;
     }
 
     /// Waits until the transport has noticed that the source is gone: only then it no longer holds the old queue.

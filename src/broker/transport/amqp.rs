@@ -47,7 +47,7 @@ impl AmqpTransport {
             moved: Some(0),
             last_moved: None,
             in_flight: 0,
-            maybe_twice: 0,
+            possible_duplicates: 0,
             state: State::Moving,
         });
         let (stop, stopped) = watch::channel(false);
@@ -124,7 +124,7 @@ impl Job {
             self.progress.send_modify(|progress| progress.in_flight = 0);
             let is_settled = session.close(&self.order.source).await;
             let left = if is_settled { left } else { doubtful };
-            self.progress.send_modify(|progress| progress.maybe_twice += left as u64);
+            self.progress.send_modify(|progress| progress.possible_duplicates += left as u64);
             match over {
                 Over::Stopped => break State::Stopped,
                 Over::Fault(fault) => break State::Failed(fault),

@@ -37,7 +37,7 @@ pub struct Progress {
     /// How many are taken and not acknowledged yet.
     pub in_flight: usize,
     /// How many may be at their target and at their source, because a connection was lost before they were acknowledged.
-    pub maybe_twice: u64,
+    pub possible_duplicates: u64,
     /// What it is doing.
     pub state: State,
 }

@@ -248,7 +248,7 @@ impl Session {
                 Outcome::Confirmed => self.acknowledge(job, tag, false, 1).await?,
                 Outcome::Returned { reason } => lost_way = Some(reason),
                 Outcome::Unknown { reason } => {
-                    job.progress.send_modify(|progress| progress.maybe_twice += 1);
+                    job.progress.send_modify(|progress| progress.possible_duplicates += 1);
                     lost_way = Some(reason);
                 }
                 Outcome::Rejected(delivery) => rejected.push(delivery),

@@ -270,7 +270,7 @@ impl ShovelMove {
         let last = self.transport.status(&self.name).await?;
         self.transport.remove(&self.name).await?;
         let moved = last.and_then(|status| status.forwarded);
-        Ok(Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state: State::Stopped })
+        Ok(Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state: State::Stopped })
     }
 
     /// An old status of a shovel of that name says nothing of this one.
@@ -300,5 +300,5 @@ fn progress(status: Option<Status>) -> Progress {
         Some(Status { blocked_status: Some(blocked), .. }) if blocked == "blocked" => State::Blocked,
         Some(_) => State::Moving,
     };
-    Progress { moved, last_moved: None, in_flight: 0, maybe_twice: 0, state }
+    Progress { moved, last_moved: None, in_flight: 0, possible_duplicates: 0, state }
 }

@@ -41,7 +41,7 @@ pub struct Lifecycle {
     /// What workers must know; null for streams.
     pub contract: Option<Contract>,
     /// What a dead letter carries whose retries are used up; null where there are none.
-    pub letter: Option<Carried>,
+    pub dead_lettered_message: Option<Carried>,
     /// How a dead letter is given to the queue again.
     pub replay: Option<Replay>,
 }
@@ -171,7 +171,7 @@ pub struct Replay {
     /// Headers that the copy must not have.
     pub without_headers: Vec<String>,
     /// What not to do, in sentences.
-    pub beware: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A tier of a queue.

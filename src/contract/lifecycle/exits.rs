@@ -41,13 +41,13 @@ impl Describer<'_, '_> {
             many => format!("the next attempt; from attempt {many}, {last}"),
         };
         add("failed", method(&contract.on_failure), failed);
-        if contract.give_up != contract.on_failure {
+        if contract.on_give_up != contract.on_failure {
             let end = self.place_of_the_dead();
-            let to = match (&contract.give_up.publish, end) {
+            let to = match (&contract.on_give_up.publish, end) {
                 (Some(_), Some(end)) => format!("{end}, with no new entry of x-death: it is published"),
                 (Some(_) | None, _) => self.end("rejected"),
             };
-            add("given up", method(&contract.give_up), to);
+            add("given up", method(&contract.on_give_up), to);
         }
         if is_counted_by_queue {
             let (counted, uncounted) = self.back(contract);

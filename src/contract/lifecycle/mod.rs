@@ -2,9 +2,9 @@
 //! the origin of each setting; the headers of a dead-lettered message, and its replay. Computed from the spec and its
 //! expansion, without a broker.
 
+mod dead_lettered_message;
 mod document;
 mod exits;
-mod letter;
 mod settings;
 mod steps;
 #[cfg(test)]
@@ -56,7 +56,7 @@ impl Describer<'_, '_> {
             steps: self.steps(),
             exits: self.exits(),
             settings: self.settings(),
-            letter: self.letter(),
+            dead_lettered_message: self.dead_lettered_message(),
             replay: self.replay(),
             contract: self.contract,
         }

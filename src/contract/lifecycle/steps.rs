@@ -106,7 +106,7 @@ impl Describer<'_, '_> {
     fn after_attempt(&self, contract: &Contract, number: u32) -> String {
         let is_last = number == contract.deliveries;
         let is_counted_by_worker = matches!(self.in_force.retry, Some(Retry::Republish(_)));
-        let answer = if is_last && is_counted_by_worker { &contract.give_up } else { &contract.on_failure };
+        let answer = if is_last && is_counted_by_worker { &contract.on_give_up } else { &contract.on_failure };
         let said = said(answer, number);
         let limit = match self.in_force.retry {
             Some(Retry::Redeliver(_) | Retry::Delayed(_)) if is_last => ", the delivery limit is reached",

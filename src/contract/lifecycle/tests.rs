@@ -77,7 +77,7 @@ fn every_way_out_leads_where_the_broker_takes_it() {
     let bare = life("type: classic, expires: 1h", (4, 3));
     assert_eq!((way(&bare, "failed"), way(&bare, "expired")), ("dropped", "dropped"));
     assert_eq!(way(&bare, "queue deleted"), "lost with the queue; not dead-lettered");
-    assert_eq!((bare.letter, bare.replay), (None, None));
+    assert_eq!((bare.dead_lettered_message, bare.replay), (None, None));
     // Quorum queues: no limit before 4.0, and basic.nack is not counted from 4.3 on.
     let quorum = |version| life("type: quorum, deadLetter: dead", version);
     assert_eq!(way(&quorum((3, 13)), "requeued"), "delivered again at once, no retry, however often");

@@ -3,22 +3,26 @@
 use crate::diff::fields;
 use crate::model::{Object, Queue, VhostName};
 use crate::plan::context::PlanContext;
-use crate::plan::verdict::{is_refused_again, rank, sentence};
+use crate::plan::verdict::{broker_error, is_refused_again, rank};
 
 /// The broker's sentence for an application that still declares what was live, after a recreate; `None` where the broker
 /// takes that, too. A passive declare is not compared.
-pub(in crate::plan) fn afterwards(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
+pub(in crate::plan) fn error_after_recreate(
+    context: &PlanContext<'_>,
+    before: &Object,
+    after: &Object,
+) -> Option<String> {
     let vhost: &VhostName = &context.current.vhost;
     let reversed = fields(after, before);
     let profile = context.profile;
     let refused = |field: &&_| is_refused_again(field, after, before, profile);
     let first = reversed.iter().filter(refused).min_by_key(|field| rank(&field.field, after, profile))?;
-    Some(sentence(vhost, before, first, context.profile))
+    Some(broker_error(vhost, before, first, context.profile))
 }
 
 /// What an application sees that declares the queue without `x-queue-type`, where that is not what the spec's words
 /// already say: the broker puts its default in.
-pub(in crate::plan) fn without_type(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
+pub(in crate::plan) fn typeless_declare(context: &PlanContext<'_>, before: &Object, after: &Object) -> Option<String> {
     let (Object::Queue(_, live), Object::Queue(_, desired)) = (before, after) else { return None };
     let default = context.profile.default_queue_type.as_deref();
     let asked = |queue: &Queue| match default {

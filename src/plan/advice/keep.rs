@@ -20,7 +20,7 @@ pub(super) struct Said {
     /// Keys, and their values as YAML.
     pub(super) keys: Vec<(String, String)>,
     /// Keys that must not be there.
-    pub(super) take_out: Vec<String>,
+    pub(super) remove_keys: Vec<String>,
     /// Defaults of the document that must not be there.
     pub(super) defaults: Vec<Default>,
     /// Exchanges that the values name.
@@ -37,7 +37,7 @@ impl Said {
 
     /// All that must not be there, as paths of keys: of the object, or of the document.
     pub(super) fn all_to_take_out(&self) -> Vec<String> {
-        self.take_out.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
+        self.remove_keys.iter().cloned().chain(self.defaults.iter().map(|default| default.path.clone())).collect()
     }
 
     fn key(&mut self, key: &str, yaml: Option<String>, field: &str) {
@@ -61,12 +61,12 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     let mut parts: Vec<String> = said.keys.iter().map(|(key, yaml)| format!("{key}: {yaml}")).collect();
-    if !said.take_out.is_empty() {
-        parts.push(format!("remove {}", said.take_out.join(", ")));
+    if !said.remove_keys.is_empty() {
+        parts.push(format!("remove {}", said.remove_keys.join(", ")));
     }
     parts.extend(said.defaults.iter().map(Default::sentence));
     let unsayable = format!("a spec cannot represent the current {}", said.unsayable.join(", "));
-    let (helps, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
+    let (applicability, text) = match (parts.is_empty(), said.unsayable.is_empty()) {
         (_, true) if said.is_laborious() => {
             (Applicability::Partly, format!("keep the current settings: {}", parts.join(", ")))
         }
@@ -78,14 +78,14 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     };
     let fields = said.unsayable.iter().map(|field| FieldAdvice {
         field: field.clone(),
-        helps: false,
+        applicability: false,
         why: "a spec cannot represent its current value".to_owned(),
     });
     Resolution {
         fields: fields.collect(),
         yaml: fragment.text(),
-        take_out: said.all_to_take_out(),
-        ..Resolution::new(ResolutionKind::Keep, helps, text)
+        remove_keys: said.all_to_take_out(),
+        ..Resolution::new(ResolutionKind::Keep, applicability, text)
     }
 }
 
@@ -126,13 +126,13 @@ fn live_queue(subject: &Subject<'_>, queue: &Queue, fields: &[&FieldVerdict]) ->
             ("auto_delete", _) => said.key("autoDelete", Some(queue.auto_delete.to_string()), name),
             ("x-dead-letter-exchange" | "x-dead-letter-routing-key", Some(known)) => {
                 let is_said = said.keys.iter().any(|(key, _)| key == DEAD_LETTER)
-                    || said.take_out.contains(&DEAD_LETTER.to_owned());
+                    || said.remove_keys.contains(&DEAD_LETTER.to_owned());
                 if !is_said {
                     dead_letter(subject, &mut said, queue, takes(known), name);
                 }
             }
             (_, Some(known)) => match &field.before {
-                None => places::take_out(subject, &mut said, known, takes(known)),
+                None => places::remove_keys(subject, &mut said, known, takes(known)),
                 Some(value) => {
                     let yaml = yaml::known(known, value).filter(|_| takes(known));
                     if yaml.is_some() {
@@ -162,7 +162,7 @@ fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: 
                 said.keys.push((DEAD_LETTER.to_owned(), "none".to_owned()));
             } else if !is_moved {
                 // The policy says it already, as it does in an export.
-                said.take_out.push(DEAD_LETTER.to_owned());
+                said.remove_keys.push(DEAD_LETTER.to_owned());
             }
             return;
         }
@@ -177,7 +177,7 @@ fn dead_letter(subject: &Subject<'_>, said: &mut Said, queue: &Queue, is_taken: 
         // A default that the live type does not take goes with the desired type.
         (None, None) if places::is_default(subject, "x-dead-letter-exchange") => {}
         (None, None) if places::move_dead_letter(subject, said) => {}
-        (None, None) => said.take_out.push(DEAD_LETTER.to_owned()),
+        (None, None) => said.remove_keys.push(DEAD_LETTER.to_owned()),
         (Some(_), _) if !is_taken => said.unsayable.push(field.to_owned()),
         (exchange, key) => {
             let named = exchange_named(exchange);
@@ -254,7 +254,7 @@ fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments
             "internal" => said.key("internal", Some(exchange.internal.to_string()), name),
             "alternate-exchange" => match &field.before {
                 None if places::move_out_of_arguments(subject, &mut said, name) => {}
-                None => said.take_out.push("alternateExchange".to_owned()),
+                None => said.remove_keys.push("alternateExchange".to_owned()),
                 value => {
                     let named =
                         exchange_named(value.as_ref()).filter(|name| (1..=LONGEST_NAME).contains(&name.as_str().len()));
@@ -277,10 +277,10 @@ fn live_exchange(subject: &Subject<'_>, exchange: &Exchange, desired: &Arguments
     }
     // All of them, because they stand in one table.
     if is_argument_changed {
-        said.take_out.retain(|key| !key.starts_with("arguments."));
+        said.remove_keys.retain(|key| !key.starts_with("arguments."));
     }
     if is_argument_changed && arguments.is_empty() {
-        said.take_out.push("arguments".to_owned());
+        said.remove_keys.push("arguments".to_owned());
     } else if is_argument_changed {
         let table = arguments.iter().map(|(name, value)| (name.as_str(), yaml::value(value)));
         said.keys.push(("arguments".to_owned(), yaml::flow(table)));

@@ -10,7 +10,7 @@ mod retries;
 mod takeover;
 pub(super) mod yaml;
 
-pub(super) use applications::{afterwards, without_type};
+pub(super) use applications::{error_after_recreate, typeless_declare};
 
 use super::Verdict;
 use super::context::PlanContext;
@@ -87,10 +87,10 @@ impl<'a> Subject<'a> {
         for exchange in &said.exchanges {
             self.refer(fragment, exchange);
         }
-        if !said.take_out.is_empty() {
+        if !said.remove_keys.is_empty() {
             let name = self.before.id();
             let name = yaml::scalar(name.name().unwrap_or_default());
-            fragment.remark(format!("remove from {} {name}: {}", self.before.id().kind(), said.take_out.join(", ")));
+            fragment.remark(format!("remove from {} {name}: {}", self.before.id().kind(), said.remove_keys.join(", ")));
         }
         for default in &said.defaults {
             fragment.remark(format!("remove {default}"));

@@ -68,7 +68,7 @@ pub(super) fn has_default(subject: &Subject<'_>, argument: &str) -> bool {
 }
 
 /// An argument of a queue is not to be said, wherever it is. A default goes by itself where the live type does not take it.
-pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static KnownArgument, is_taken: bool) {
+pub(super) fn remove_keys(subject: &Subject<'_>, said: &mut Said, known: &'static KnownArgument, is_taken: bool) {
     let source = subject.planned.source.as_ref();
     for place in places(source, known.name) {
         let default = |path: String, line: usize| Default {
@@ -77,8 +77,8 @@ pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static K
             others: others(subject, known, *place),
         };
         match place {
-            SetIn::Key => said.take_out.push(known.key.to_owned()),
-            SetIn::Arguments => said.take_out.push(format!("arguments.{}", known.name)),
+            SetIn::Key => said.remove_keys.push(known.key.to_owned()),
+            SetIn::Arguments => said.remove_keys.push(format!("arguments.{}", known.name)),
             SetIn::Defaults(_) | SetIn::DefaultArguments(_) if !is_taken => {}
             SetIn::Defaults(line) => said.defaults.push(default(format!("defaults.queue.{}", known.key), *line)),
             SetIn::DefaultArguments(line) => {
@@ -92,8 +92,8 @@ pub(super) fn take_out(subject: &Subject<'_>, said: &mut Said, known: &'static K
 pub(super) fn move_out_of_arguments(subject: &Subject<'_>, said: &mut Said, argument: &str) -> bool {
     let is_there = places(subject.planned.source.as_ref(), argument).contains(&SetIn::Arguments);
     let path = format!("arguments.{argument}");
-    if is_there && !said.take_out.contains(&path) {
-        said.take_out.push(path);
+    if is_there && !said.remove_keys.contains(&path) {
+        said.remove_keys.push(path);
     }
     is_there
 }

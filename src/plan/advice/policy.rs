@@ -28,7 +28,7 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     let (by, not): (Vec<_>, Vec<_>) = decisions.iter().partition(|decision| decision.setting.is_some());
     let fields = decisions.iter().map(|decision| FieldAdvice {
         field: decision.field.field.clone(),
-        helps: decision.setting.is_some(),
+        applicability: decision.setting.is_some(),
         why: decision.why.clone(),
     });
     let fields: Vec<FieldAdvice> = fields.collect();
@@ -52,16 +52,16 @@ pub(super) fn way(subject: &Subject<'_>) -> Resolution {
     let mut fragment = Fragment::default();
     subject.write(&mut fragment, &said);
     write_policy(subject, &mut fragment, &takeover, &by);
-    let helps = if not.is_empty() && !said.is_laborious() { Applicability::Yes } else { Applicability::Partly };
+    let applicability = if not.is_empty() && !said.is_laborious() { Applicability::Yes } else { Applicability::Partly };
     let mut warnings = takeover.warnings(by.iter().filter_map(|decision| decision.setting.as_ref()));
     warnings.extend(by.iter().filter_map(|decision| decision.setting.as_ref()).filter_map(|it| risk(subject, it)));
     Resolution {
         fields,
         yaml: fragment.text(),
-        take_out: said.all_to_take_out(),
+        remove_keys: said.all_to_take_out(),
         warnings,
         applications: Some("applications that declare the current settings continue to work".to_owned()),
-        ..Resolution::new(ResolutionKind::Policy, helps, text)
+        ..Resolution::new(ResolutionKind::Policy, applicability, text)
     }
 }
 

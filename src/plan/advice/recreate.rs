@@ -10,17 +10,17 @@ use crate::plan::resolution::{Applicability, Resolution, ResolutionKind};
 /// The ways that end the live object.
 pub(super) fn ways(context: &PlanContext<'_>, planned: &PlannedChange) -> Vec<Resolution> {
     let address = &planned.address;
-    let recreate = |words: &str, how: &str, helps: Applicability| {
+    let recreate = |words: &str, how: &str, applicability: Applicability| {
         let flag = format!("--recreate {address}={how}");
         Resolution {
             flag: Some(flag.clone()),
-            ..Resolution::new(ResolutionKind::Recreate, helps, format!("{words} {flag}"))
+            ..Resolution::new(ResolutionKind::Recreate, applicability, format!("{words} {flag}"))
         }
     };
     let Some(Object::Queue(name, queue)) = &planned.before else {
         return vec![recreate("recreate it with all its bindings:", "discard", Applicability::Yes)];
     };
-    if migrate::is_unfinished(context.current, name) {
+    if migrate::is_interrupted(context.current, name) {
         return vec![recreate("finish the interrupted migration:", "migrate", Applicability::Yes)];
     }
     let messages = planned.live.as_ref().and_then(|live| live.messages);

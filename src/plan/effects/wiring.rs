@@ -29,8 +29,8 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
                  be merged with this policy, which wires the dead-lettering of the queue",
                 wired.queue_name
             );
-            let lift = "use `wiring: arguments` for that queue, or a simpler pattern for that policy";
-            builder.block(&address, text, Some(lift.to_owned()));
+            let remedy = "use `wiring: arguments` for that queue, or a simpler pattern for that policy";
+            builder.block(&address, text, Some(remedy.to_owned()));
             continue;
         }
         if let Some(why) = unwired(sides, &wired, &queue) {
@@ -38,8 +38,8 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
                 "dead-lettered messages of queue {} would not go where the spec sends them: {why}",
                 wired.queue_name
             );
-            let lift = "give this policy precedence over all others, or use `wiring: arguments` for that queue";
-            builder.block(&address, text, Some(lift.to_owned()));
+            let remedy = "give this policy precedence over all others, or use `wiring: arguments` for that queue";
+            builder.block(&address, text, Some(remedy.to_owned()));
         }
         if is_changed && let Some(text) = displaces(sides, &displaced, &wired) {
             builder.note(&address, text);

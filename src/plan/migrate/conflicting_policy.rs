@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 impl Migration {
     /// The policy that takes messages from what holds them, of the users' policies and the operator policies that the vhost
     /// has now, in words.
-    pub fn eater(
+    pub fn conflicting_policy(
         &self,
         policies: &BTreeMap<PolicyName, Policy>,
         operator_policies: &BTreeMap<PolicyName, Policy>,

@@ -32,7 +32,7 @@ pub(super) fn obstacle(context: &PlanContext<'_>, name: &QueueName) -> Option<Mi
         };
         Some(MigrationBlocker {
             text: format!("exchange {source} is of type {}: {why}", exchange.kind),
-            lift: Some(format!(
+            remedy: Some(format!(
                 "remove the binding from {source} during the migration, or wait until the queue is empty (ifEmpty)"
             )),
         })

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can
 /// write what looks like one, so only one of the right name is believed.
-pub(super) fn unfinished(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
+pub(super) fn interrupted(live: &Topology) -> impl Iterator<Item = (QueueName, &Queue)> {
     live.queues.iter().filter_map(|(name, holding)| {
         let queue = migrated(&holding.arguments)?;
         (MigrationNames::of(&queue).hold == name.as_str()).then_some((queue, holding))
@@ -22,7 +22,7 @@ pub(super) fn unfinished(live: &Topology) -> impl Iterator<Item = (QueueName, &Q
 
 /// All queues from which the transports of migrations that were cut short take messages.
 pub fn left_behind(live: &Topology) -> Vec<QueueName> {
-    let queues = unfinished(live).flat_map(|(name, _)| moved_from(&name));
+    let queues = interrupted(live).flat_map(|(name, _)| moved_from(&name));
     queues.filter(|queue| live.queues.contains_key(queue)).collect()
 }
 
@@ -36,35 +36,35 @@ fn out_of_reach(builder: &mut PlanBuilder, context: &PlanContext<'_>, name: &Que
     for queue in moved_from(name).into_iter().filter(|queue| context.activity.out_of_reach.contains(queue)) {
         let text =
             format!("a shovel of the interrupted run still moves messages of {queue}, and this user may not delete it");
-        let lift =
+        let remedy =
             format!("apply as a user with the tag policymaker, or ask such a user to delete shovel {}", shovel(&queue));
-        builder.block(address, text, Some(lift));
+        builder.block(address, text, Some(remedy));
     }
 }
 
 /// What moves no message cannot bring any back.
 fn immovable(builder: &mut PlanBuilder, context: &PlanContext<'_>, address: &Address) {
-    if let Some(MigrationBlocker { text, lift }) = immovable_by(&context.activity.transports) {
-        builder.block(address, text, lift);
+    if let Some(MigrationBlocker { text, remedy }) = immovable_by(&context.activity.transports) {
+        builder.block(address, text, remedy);
     }
 }
 
 /// Blocks a migration whose holding objects differ from what topo declares.
 fn expected(builder: &mut PlanBuilder, context: &PlanContext<'_>, migration: &Migration) {
-    if let Some(MigrationBlocker { text, lift }) = forged(migration, context) {
+    if let Some(MigrationBlocker { text, remedy }) = forged(migration, context) {
         let address = context.address(&ObjectId::Queue(migration.queue.clone()));
-        builder.block(&address, text, lift);
+        builder.block(&address, text, remedy);
     }
 }
 
 /// Whether a migration of that queue was cut short.
-pub(in crate::plan) fn is_unfinished(live: &Topology, queue: &QueueName) -> bool {
-    unfinished(live).any(|(name, _)| name == *queue)
+pub(in crate::plan) fn is_interrupted(live: &Topology, queue: &QueueName) -> bool {
+    interrupted(live).any(|(name, _)| name == *queue)
 }
 
 /// Whether any migration was cut short.
-pub(in crate::plan) fn is_any_unfinished(live: &Topology) -> bool {
-    unfinished(live).next().is_some()
+pub(in crate::plan) fn is_any_interrupted(live: &Topology) -> bool {
+    interrupted(live).next().is_some()
 }
 
 /// Drops the migrations of queues that `--target` leaves out.
@@ -79,7 +79,7 @@ pub(in crate::plan) fn keep_planned(builder: &mut PlanBuilder) {
 
 /// Says of each what is the matter, and plans what is left to do where the spec says what the queue shall be.
 pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
-    for (name, holding) in unfinished(context.current) {
+    for (name, holding) in interrupted(context.current) {
         let id = ObjectId::Queue(name.clone());
         let address = context.address(&id);
         let is_planned = builder.migrations.iter().any(|migration| migration.queue == name);
@@ -130,8 +130,8 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
         if is_deleted {
             // What is held beside it, and all that still comes to the tap, would be left there for ever.
             let text = format!("a migration of it was interrupted; {}, and this plan deletes it", held(context, &name));
-            let lift = format!("finish it first with the spec that started it{way_back}");
-            builder.block(&address, text, Some(lift));
+            let remedy = format!("finish it first with the spec that started it{way_back}");
+            builder.block(&address, text, Some(remedy));
         }
         let text = match &context.activity.applying {
             Some(holder) => format!(
@@ -144,7 +144,7 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
                 nothing = nothing_leads_to_it(context, &name)
             ),
         };
-        builder.unfinished.push(Note { address, text });
+        builder.interrupted.push(Note { address, text });
         if let (Some(desired), true, false) = (desired, goes_on, is_planned) {
             let mut holding = holding.clone();
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
@@ -213,7 +213,7 @@ fn held(context: &PlanContext<'_>, name: &QueueName) -> String {
 pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Options) {
     for address in &options.abort {
         let found =
-            unfinished(context.current).find(|(name, _)| context.address(&ObjectId::Queue(name.clone())) == *address);
+            interrupted(context.current).find(|(name, _)| context.address(&ObjectId::Queue(name.clone())) == *address);
         let Some((name, holding)) = found else {
             if is_here(context, address) {
                 builder.block(
@@ -226,18 +226,18 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
         };
         let before = old(holding);
         let live = context.current.queues.get(&name);
-        let lift = Some("finish it: run topo apply with the spec that started it".to_owned());
+        let remedy = Some("finish it: run topo apply with the spec that started it".to_owned());
         match live {
             None => builder.block(
                 address,
                 "the old queue is already deleted: its migration cannot be rolled back".to_owned(),
-                lift,
+                remedy,
             ),
             Some(live) if before.as_ref() != Some(live) => {
                 builder.block(
                     address,
                     "the new queue already exists: its migration cannot be rolled back".to_owned(),
-                    lift,
+                    remedy,
                 );
             }
             Some(live) => {
@@ -249,7 +249,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                     held(context, &name),
                     nothing_leads_to_it(context, &name)
                 );
-                builder.unfinished.push(Note { address: address.clone(), text });
+                builder.interrupted.push(Note { address: address.clone(), text });
                 let (desired, holding) = (live.clone(), holding.clone());
                 let migration = Migration { queue: name, desired, goal: Goal::PutBack, holding, shield: None };
                 expected(builder, context, &migration);

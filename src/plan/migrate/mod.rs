@@ -27,7 +27,7 @@ mod unexpected;
 
 pub(super) use hazards::hazards;
 pub use interrupted::left_behind;
-pub(super) use interrupted::{abort, finish, is_any_unfinished, is_unfinished, keep_planned};
+pub(super) use interrupted::{abort, finish, is_any_interrupted, is_interrupted, keep_planned};
 pub(super) use names::{MigrationBlocker, migration};
 pub use next_actions::NextAction;
 pub use original_state::before_migrations;

@@ -30,7 +30,7 @@ const EATS: [&str; 9] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::plan) struct MigrationBlocker {
     pub(in crate::plan) text: String,
-    pub(in crate::plan) lift: Option<String>,
+    pub(in crate::plan) remedy: Option<String>,
 }
 
 /// The migration of a live queue to what is desired.
@@ -49,7 +49,7 @@ pub(in crate::plan) fn migration(
                 "`migrate` cannot move the messages of a {}: reading does not remove them",
                 shown_type(old, desired)
             ),
-            lift: Some(
+            remedy: Some(
                 "give the new queue another name, and move the consumers when they have read the old one".to_owned(),
             ),
         });
@@ -58,7 +58,7 @@ pub(in crate::plan) fn migration(
         if !is_ours {
             return Err(MigrationBlocker {
                 text: format!("{id} exists, and no migration created it: `migrate` needs that name"),
-                lift: Some(format!("delete {id} if it is not used")),
+                remedy: Some(format!("delete {id} if it is not used")),
             });
         }
     }
@@ -76,7 +76,7 @@ pub(in crate::plan) fn migration(
                 "{} could not be bound again: its arguments have AMQP types that the management API cannot represent",
                 ObjectId::Binding(binding.clone())
             ),
-            lift: Some(
+            remedy: Some(
                 "let topo bind it over AMQP: give topo access to the AMQP port (--amqp-url), and use --transport amqp"
                     .to_owned(),
             ),
@@ -90,7 +90,7 @@ pub(in crate::plan) fn migration(
                 "the vhost is limited to {limit} queues, and `migrate` temporarily needs 3 more, with the \
                            lock"
             ),
-            lift: Some("raise max-queues of the vhost, or delete queues".to_owned()),
+            remedy: Some("raise max-queues of the vhost, or delete queues".to_owned()),
         });
     }
     // By then, policies are as they are desired, and those that go are not gone yet.
@@ -140,17 +140,17 @@ pub(super) fn forged(migration: &Migration, context: &PlanContext<'_>) -> Option
     let Unexpected { object, difference } = migration.unexpected(context.current)?;
     let text =
         format!("{object} would hold messages of the migration, but it differs from what topo declares: {difference}");
-    let lift = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
-    Some(MigrationBlocker { text, lift: Some(lift) })
+    let remedy = format!("find out who declared {object}; move its messages elsewhere, delete it, and plan again");
+    Some(MigrationBlocker { text, remedy: Some(remedy) })
 }
 
 /// Why no message can be moved, if that is so.
 pub(super) fn immovable_by(transports: &Transports) -> Option<MigrationBlocker> {
     let Transports::None { reasons } = transports else { return None };
-    let lift = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
+    let remedy = "give topo access to the AMQP port (--amqp-url), or enable rabbitmq_shovel and \
                 rabbitmq_shovel_management";
     let text = format!("topo cannot move its messages: {}", reasons.join("; "));
-    Some(MigrationBlocker { text, lift: Some(lift.to_owned()) })
+    Some(MigrationBlocker { text, remedy: Some(remedy.to_owned()) })
 }
 
 /// A binding that would have to be made again, and that HTTP cannot make.
@@ -218,7 +218,7 @@ fn shield(
                      it",
                     named.name
                 ),
-                lift: Some(
+                remedy: Some(
                     "ask the operator to exclude names with `.topo.`, or wait until the queue is empty (ifEmpty)"
                         .to_owned(),
                 ),

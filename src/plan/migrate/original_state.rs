@@ -1,7 +1,7 @@
 //! Reconstructs the state before an interrupted migration: the bindings of its tap belonged to the queue, and the
 //! objects that topo created for it did not exist.
 
-use super::interrupted::unfinished;
+use super::interrupted::interrupted;
 use super::{BEFORE, Migration};
 use crate::model::naming::MigrationNames;
 use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, Queue, QueueName, Topology};
@@ -10,7 +10,7 @@ use crate::model::{ArgumentValue, Binding, Destination, ExchangeName, Queue, Que
 /// neither is there. `None` where none was cut short.
 pub fn before_migrations(live: &Topology) -> Option<Topology> {
     let mut before: Option<Topology> = None;
-    for (queue, holding) in unfinished(live) {
+    for (queue, holding) in interrupted(live) {
         let before = before.get_or_insert_with(|| live.clone());
         take_away(before, &queue);
         if let (false, Some(old)) = (live.queues.contains_key(&queue), old(holding)) {
@@ -50,6 +50,6 @@ impl Migration {
     /// The old queue as it was when the migration began, where one did: what holds its messages says so, also to a run
     /// that finds it gone.
     pub fn old(&self, live: &Topology) -> Option<Queue> {
-        unfinished(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old(holding))
+        interrupted(live).find(|(name, _)| *name == self.queue).and_then(|(_, holding)| old(holding))
     }
 }

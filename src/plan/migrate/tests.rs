@@ -134,8 +134,8 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
         let halfway = done(live(), &todo[..stop]);
         let back = remaining(&migration.put_back(), &halfway);
         for cut in 0..=back.len() {
-            let cut_short = done(halfway.clone(), &back[..cut]);
-            let rest = remaining(&migration, &cut_short);
+            let is_interrupted = done(halfway.clone(), &back[..cut]);
+            let rest = remaining(&migration, &is_interrupted);
             // What was at the front is in the queue again: all of it must be before any of it leaves.
             let moves: Vec<String> = rest
                 .iter()
@@ -144,11 +144,16 @@ fn a_way_back_that_is_cut_short_can_be_turned_round() {
                 })
                 .collect();
             let has_moved = back[..cut].iter().any(|one| matches!(&one.action, Action::MoveMessages { .. }));
-            let holds = cut_short.queues.contains_key(&QueueName::new(&drained));
-            if has_moved && holds && cut_short.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back")) {
+            let holds = is_interrupted.queues.contains_key(&QueueName::new(&drained));
+            if has_moved && holds && is_interrupted.bindings.iter().any(|it| it.source.as_str().ends_with(".topo.back"))
+            {
                 assert_eq!(moves[0], drained, "{stop} {cut}");
             }
-            assert_eq!(done(cut_short, &rest), with_queue(migration.desired.clone()), "stopped before {stop}, {cut}");
+            assert_eq!(
+                done(is_interrupted, &rest),
+                with_queue(migration.desired.clone()),
+                "stopped before {stop}, {cut}"
+            );
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn steps(builder: &mut PlanBuilder, context: &PlanContext<'_>, option
             layout.push(Action::DeclareQueue { name: name.clone(), queue: queue.clone() }, None);
         }
     });
-    layout.unfinished(builder, options);
+    layout.interrupted(builder, options);
     // The way of dead letters first: a message can be rejected as soon as a queue is bound, or wired to it.
     let switches = retries::switches(builder);
     let ends = retries::ends(builder, context);

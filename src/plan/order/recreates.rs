@@ -13,8 +13,8 @@ use std::fmt::Write;
 
 impl Layout<'_> {
     /// Finishes recreates that a killed run left: what their keeps remember is restored, then the keeps go.
-    pub(super) fn unfinished(&mut self, builder: &mut PlanBuilder, options: &Options) {
-        for (name, Kept { id, bindings, topic_permissions }) in keeps::unfinished(self.context, options) {
+    pub(super) fn interrupted(&mut self, builder: &mut PlanBuilder, options: &Options) {
+        for (name, Kept { id, bindings, topic_permissions }) in keeps::interrupted(self.context, options) {
             let address = self.context.address(&id);
             let missing = bindings.iter().filter(|binding| !self.bound.contains(*binding)).count();
             let are = if missing == 1 { "is" } else { "are" };

@@ -118,7 +118,7 @@ fn taken_apart(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
             "the dead-lettered messages of {id} go to exchange {exchange}, which belongs to retired retries: they \
              would be dropped"
         );
-        let lift = format!("set another dead-letter exchange for {id}, or keep the retries");
-        builder.block(&context.address(&id), text, Some(lift));
+        let remedy = format!("set another dead-letter exchange for {id}, or keep the retries");
+        builder.block(&context.address(&id), text, Some(remedy));
     }
 }

@@ -10,12 +10,12 @@
 //! topo itself always says the type, so that for its own declares it would change nothing but a conflict of types, which
 //! would be *taken* and change nothing.
 
+mod broker_error;
 mod erlang;
 mod exchange;
 mod queue;
-mod sentence;
 
-pub use sentence::{sentence, unknown_type};
+pub use broker_error::{broker_error, unknown_type};
 
 use crate::diff::{Field, FieldChange};
 use crate::model::Object;
@@ -179,7 +179,7 @@ mod tests {
     fn the_sentence_is_the_brokers() {
         let (before, after) = (queue(&[("x-message-ttl", 60_000.into())]), queue(&[("x-message-ttl", 30_000.into())]));
         let profile = BrokerProfile::of("3.10.8".parse().unwrap());
-        let text = sentence(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &profile);
+        let text = broker_error(&VhostName::from("t1"), &after, &fields(&before, &after)[0], &profile);
         assert_eq!(
             text,
             "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost 't1': received '30000' but current is '60000'"

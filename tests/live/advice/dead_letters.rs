@@ -101,7 +101,7 @@ fn pasted_advice_leaves_the_dead_letters_as_they_are() {
         let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         for name in LIVE {
             let keep = ways(&plan, &format!("queues/{}/{name}", vhost.name()), "keep")[0].clone();
-            assert_eq!(keep["helps"], "yes", "{name}: {keep:#}");
+            assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
             kept = paste(&kept, ("queues", name), &keep);
         }
         println!("{set:?}\n{kept}");

@@ -114,7 +114,7 @@ fn what_is_said_elsewhere_is_changed_there() {
     let mut kept = desired.clone();
     for (name, ..) in &in_conflict {
         let keep = way(&address(&vhost, name), "keep");
-        assert_eq!(keep["helps"], "yes", "{name}: {keep:#}");
+        assert_eq!(keep["applicability"], "yes", "{name}: {keep:#}");
         kept = paste(&kept, ("queues", name), &keep);
     }
     for name in ["changed", "added"] {
@@ -134,7 +134,7 @@ fn what_is_said_elsewhere_is_changed_there() {
     let mut governed = desired;
     for (name, _, _, by_policy) in &in_conflict {
         let policy = way(&address(&vhost, name), "policy");
-        assert_eq!(policy["helps"], if by_policy.is_some() { "yes" } else { "no" }, "{name}: {policy:#}");
+        assert_eq!(policy["applicability"], if by_policy.is_some() { "yes" } else { "no" }, "{name}: {policy:#}");
         let chosen = if by_policy.is_some() { policy } else { way(&address(&vhost, name), "keep") };
         governed = paste(&governed, ("queues", name), &chosen);
     }
@@ -171,12 +171,12 @@ fn a_default_that_many_have_is_half_a_way() {
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
     let address = address(&vhost, "lacks");
     let keep = ways(&plan, &address, "keep")[0];
-    assert_eq!(keep["helps"], "partly", "{keep:#}");
-    assert_eq!(keep["takeOut"], json!(["defaults.queue.messageTtl"]));
+    assert_eq!(keep["applicability"], "partly", "{keep:#}");
+    assert_eq!(keep["removeKeys"], json!(["defaults.queue.messageTtl"]));
     let text = keep["text"].as_str().unwrap();
     assert!(
         text.contains("remove defaults.queue.messageTtl (topology.yaml:3), and set it in the other objects"),
         "{text}"
     );
-    assert_eq!(ways(&plan, &address, "policy")[0]["helps"], "partly");
+    assert_eq!(ways(&plan, &address, "policy")[0]["applicability"], "partly");
 }

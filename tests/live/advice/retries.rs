@@ -59,7 +59,7 @@ fn the_retries_that_are_live_can_be_kept() {
         let address = conflict["address"].as_str().unwrap();
         let name = address.rsplit('/').next().unwrap();
         let keep = ways(&plan, address, "keep")[0];
-        assert_eq!(keep["helps"], "yes", "{address}: {keep:#}");
+        assert_eq!(keep["applicability"], "yes", "{address}: {keep:#}");
         kept = paste(&kept, ("queues", name), keep);
     }
     // From `none` to `republish` nothing of the queue changes.

@@ -30,7 +30,7 @@ pub(super) struct Predicted {
     /// Of the fields that differ.
     pub(super) fields: Vec<(String, Verdict)>,
     /// The sentence of a refused redeclare.
-    pub(super) sentence: Option<String>,
+    pub(super) broker_error: Option<String>,
     /// What a fresh declare would be refused for first.
     pub(super) refused: Option<String>,
 }
@@ -127,8 +127,8 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
     } else {
         Verdict::Equal
     };
-    let sentence = change.and_then(|change| change.conflict).and_then(|conflict| conflict.sentence);
-    Predicted { verdict, fields, sentence, refused }
+    let broker_error = change.and_then(|change| change.conflict).and_then(|conflict| conflict.broker_error);
+    Predicted { verdict, fields, broker_error, refused }
 }
 
 fn only(topology: &Topology, name: &QueueName, queue: Option<topo::model::Queue>) -> Topology {
@@ -178,7 +178,7 @@ pub(super) fn fresh_agrees(predicted: Option<&str>, fresh: &Said) -> Result<(), 
 }
 
 fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), Wrong> {
-    let named = predicted.sentence.as_deref().and_then(subject);
+    let named = predicted.broker_error.as_deref().and_then(subject);
     match (again, named) {
         (Said::Accepted(201), _) => wrong("redeclare", "the live queue was gone".to_owned()),
         (Said::Accepted(_), None) => Ok(()),
@@ -195,10 +195,10 @@ fn again_agrees(live: &Live, predicted: &Predicted, again: &Said) -> Result<(), 
 
 /// Word for word, where the widths of the live integers are known.
 pub(super) fn sentence_agrees(live: &Live, predicted: &Predicted, text: &str) -> Result<(), Wrong> {
-    let sentence = predicted.sentence.as_deref().unwrap_or_default();
+    let broker_error = predicted.broker_error.as_deref().unwrap_or_default();
     let bare = |text: &str| text.trim_start_matches("PRECONDITION_FAILED - ").to_owned();
-    if live.widths.is_none() && bare(sentence) != bare(text) {
-        return wrong("sentence", format!("\n  broker {text}\n  topo   {sentence}"));
+    if live.widths.is_none() && bare(broker_error) != bare(text) {
+        return wrong("sentence", format!("\n  broker {text}\n  topo   {broker_error}"));
     }
     Ok(())
 }

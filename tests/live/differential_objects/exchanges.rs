@@ -196,16 +196,16 @@ impl Exchanges {
         {
             return wrong("not invalid, and a fresh one is refused for it");
         }
-        if has("conflict") && planned.sentence.is_none() {
+        if has("conflict") && planned.broker_error.is_none() {
             return wrong("a conflict without a sentence");
         }
-        if planned.sentence.is_some() || said == "null_not_allowed" {
+        if planned.broker_error.is_some() || said == "null_not_allowed" {
             // From 4.0 on, 500: a sentence with a letter beyond Latin cannot be written (`rabbit_mgmt_util:direct_request`).
             if answer.status != 400 && !(answer.status == 500 && format!("{case:?}").contains('ü')) {
                 return wrong("a conflict that is none");
             }
-            if let Some(sentence) = planned.sentence.as_ref().filter(|_| answer.status == 400)
-                && *sentence != format!("PRECONDITION_FAILED - {said}")
+            if let Some(broker_error) = planned.broker_error.as_ref().filter(|_| answer.status == 400)
+                && *broker_error != format!("PRECONDITION_FAILED - {said}")
                 && said != "null_not_allowed"
                 // Lists and tables are printed as terms of Erlang.
                 && !["{", "["].iter().any(|open| case.desired["arguments"]["alternate-exchange"].to_string().starts_with(open))
@@ -239,7 +239,7 @@ impl Exchanges {
 struct Planned {
     blocked: bool,
     verdicts: Vec<(String, String)>,
-    sentence: Option<String>,
+    broker_error: Option<String>,
     profile: topo::rabbitmq::BrokerProfile,
 }
 
@@ -288,7 +288,7 @@ impl Kind for Exchanges {
             let said = Planned {
                 blocked: planned.blocks.iter().any(|block| block.address.as_str() == address),
                 verdicts,
-                sentence: change.and_then(|change| change.conflict.as_ref()?.sentence.clone()),
+                broker_error: change.and_then(|change| change.conflict.as_ref()?.broker_error.clone()),
                 profile: snapshot.profile.clone(),
             };
             self.judge(road, name, case, &said)

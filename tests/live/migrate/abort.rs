@@ -16,7 +16,7 @@ const HOLD: &str = "q.topo.hold";
 /// How often it was undone, how often it was too late, and how often nothing had begun.
 #[derive(Default)]
 struct Tally {
-    undone: AtomicUsize,
+    is_rolled_back: AtomicUsize,
     too_late: AtomicUsize,
     not_begun: AtomicUsize,
 }
@@ -39,7 +39,7 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     let is_old = !stage.vhost.queue(Q).is_null() && !stage.is_new();
     if has_begun {
         let plan = stage.topo.run(["plan", "--format", "json"]);
-        let text = plan.json()["vhosts"][0]["unfinished"][0]["text"].to_string();
+        let text = plan.json()["vhosts"][0]["interrupted"][0]["text"].to_string();
         assert!(text.contains("was interrupted"), "{plan}");
         assert_eq!(text.contains("--abort"), is_old, "{text}");
     }
@@ -49,7 +49,7 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     if has_begun && is_old {
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_as_before(&context);
-        tally.undone.fetch_add(1, Ordering::Relaxed);
+        tally.is_rolled_back.fetch_add(1, Ordering::Relaxed);
         expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
         return;
     }
@@ -88,9 +88,10 @@ fn aborted_everywhere(conversion: Conversion, transport: &str, stride: usize) {
     let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
     let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
     at_once(4, points, |point| aborted_at(conversion, transport, point, &tally));
-    let [undone, too_late, not_begun] = [tally.undone, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
-    println!("{} by {transport}: {undone} undone, {too_late} too late, {not_begun} not begun", conversion.name);
-    assert!(undone > 0 && too_late > 0, "{undone} {too_late}");
+    let [is_rolled_back, too_late, not_begun] =
+        [tally.is_rolled_back, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
+    println!("{} by {transport}: {is_rolled_back} undone, {too_late} too late, {not_begun} not begun", conversion.name);
+    assert!(is_rolled_back > 0 && too_late > 0, "{is_rolled_back} {too_late}");
 }
 
 #[test]

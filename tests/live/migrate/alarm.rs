@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::stage::{TRANSPORTS, Q, Stage, TTL, declare_old, expect_each_once, is_long, twice};
+use super::stage::{Q, Stage, TRANSPORTS, TTL, declare_old, expect_each_once, is_long, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::stage::{TRANSPORTS, Q, QUORUM, Stage, declare_old, is_long, since, there_are_quorums, twice};
+use super::stage::{Q, QUORUM, Stage, TRANSPORTS, declare_old, is_long, since, there_are_quorums, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 

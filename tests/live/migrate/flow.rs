@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stage::{
-    Conversion, DEAD_LETTERS, LIMIT, TRANSPORTS, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once,
+    Conversion, DEAD_LETTERS, LIMIT, PRIORITY, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, expect_each_once,
     is_long, since, there_are_quorums,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};

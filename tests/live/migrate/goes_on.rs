@@ -97,16 +97,16 @@ fn without_a_queue(hint: &str) -> Stage<'static> {
 fn what_was_cut_short_stands_first_in_a_plan() {
     let stage = without_a_queue("first");
     stage.topo.rewrite(&TTL.spec().replace("queues:\n", "queues:\n  a-new-one: {type: classic}\n"));
-    for (format, unfinished, new) in [
-        ("text", "! unfinished           queues/", "+ queue a-new-one"),
-        ("markdown", "- **unfinished** `queues/", "| + | queue a-new-one | create |"),
+    for (format, interrupted, new) in [
+        ("text", "! interrupted          queues/", "+ queue a-new-one"),
+        ("markdown", "- **interrupted** `queues/", "| + | queue a-new-one | create |"),
     ] {
         let plan = stage
             .topo
             .run(["plan", "--format", format])
             .expect_text("a migration of queue q was interrupted; 200 messages");
         let at = |text: &str| plan.stdout.find(text).unwrap_or_else(|| panic!("no {text}: {plan}"));
-        assert!(at(unfinished) < at(new), "{plan}");
+        assert!(at(interrupted) < at(new), "{plan}");
     }
     let output = stage.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
     assert_eq!(twice(emptied(&stage.vhost, Q), 200, &output), 0, "{output}");

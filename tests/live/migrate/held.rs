@@ -6,7 +6,7 @@ use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
 use super::stage::{
-    Conversion, DEAD_LETTERS, TRANSPORTS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums,
+    Conversion, DEAD_LETTERS, Q, QUORUM, Stage, TRANSPORTS, TTL, at_once, expect_each_once, there_are_quorums,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};

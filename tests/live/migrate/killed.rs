@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::stage::{
-    Conversion, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
+    Conversion, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::{AmqpRoad, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};

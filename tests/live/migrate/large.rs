@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::stage::{TRANSPORTS, Q, Stage, TTL, at_once, is_long};
+use super::stage::{Q, Stage, TRANSPORTS, TTL, at_once, is_long};
 use crate::support::until;
 
 /// Of one message.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, TRANSPORTS, Q, QUORUM, Stage, TTL, at_once, expect_each_once, there_are_quorums};
+use super::stage::{Conversion, Q, QUORUM, Stage, TRANSPORTS, TTL, at_once, expect_each_once, there_are_quorums};
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, expect_each_once, since};
+use super::stage::{Conversion, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, deletes, puts, text};
 
@@ -15,9 +15,11 @@ fn put(stage: &Stage, kind: &str, name: &str, body: &Value) {
 
 #[test]
 fn a_policy_does_not_eat_what_is_held() {
-    let eaters = [json!({"max-length": 3}), json!({"message-ttl": 1}), json!({"expires": 300})];
-    let cases = eaters.into_iter().flat_map(|eater| TRANSPORTS.map(|transport| (eater.clone(), transport)));
-    at_once(4, cases, |(eater, transport)| {
+    let conflicting_policies = [json!({"max-length": 3}), json!({"message-ttl": 1}), json!({"expires": 300})];
+    let cases = conflicting_policies
+        .into_iter()
+        .flat_map(|conflicting_policy| TRANSPORTS.map(|transport| (conflicting_policy.clone(), transport)));
+    at_once(4, cases, |(conflicting_policy, transport)| {
         let stage = Stage::new("eater", TTL);
         put(
             &stage,
@@ -29,13 +31,13 @@ fn a_policy_does_not_eat_what_is_held() {
             &stage,
             "policies",
             "eater",
-            &json!({"pattern": ".*", "definition": eater, "priority": 3, "apply-to": "queues"}),
+            &json!({"pattern": ".*", "definition": conflicting_policy, "priority": 3, "apply-to": "queues"}),
         );
         let stage = stage.remembered();
         let mut publisher = Publisher::new(&stage.vhost);
         publisher.fill(100);
         let output = stage.migrate(transport, &[]);
-        let context = format!("{eater} by {transport}\n{output}");
+        let context = format!("{conflicting_policy} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         stage.expect_migrated(&context);
         expect_each_once(emptied(&stage.vhost, Q), 100, &context);
@@ -47,8 +49,8 @@ fn a_policy_does_not_eat_what_is_held() {
 fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
     let of_the_queue = json!({"pattern": "^q$", "definition": {"max-length": 100_000}});
     let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
-    let eater = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
-    let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(eater), true)];
+    let conflicting_policy = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
+    let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(conflicting_policy), true)];
     at_once(4, cases, |(policy, is_shielded)| {
         let stage = Stage::new("shield", TTL);
         if let Some(body) = &policy {

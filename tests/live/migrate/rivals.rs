@@ -10,7 +10,7 @@ use lapin::types::FieldTable;
 
 use super::super::ownership::objects;
 use super::stage::{
-    Conversion, DEAD_LETTERS, TRANSPORTS, Q, QUORUM, Stage, TO_QUORUM, TTL, at_once, declare_old, expect_each_once,
+    Conversion, DEAD_LETTERS, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, declare_old, expect_each_once,
     is_long, there_are_quorums, twice,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::stage::{TRANSPORTS, Q, Stage, TTL, at_once, said_twice, twice};
+use super::stage::{Q, Stage, TRANSPORTS, TTL, at_once, said_twice, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Fault, Topo, writes};
 

@@ -55,8 +55,9 @@ fn headers(publication: &Publication) -> AMQPProperties {
 
 /// Fails at a delivery: the number of earlier failures decides the key, and whether to give up.
 fn fail(channel: &Channel, contract: &Value, delivery: Delivery, before: u64) {
-    let is_over = contract["counter"]["keptBy"] == "worker" && before >= contract["maxRetries"].as_u64().unwrap_or(0);
-    let answer = &contract[if is_over { "giveUp" } else { "onFailure" }];
+    let is_over =
+        contract["counter"]["countedBy"] == "worker" && before >= contract["maxRetries"].as_u64().unwrap_or(0);
+    let answer = &contract[if is_over { "onGiveUp" } else { "onFailure" }];
     block_on(async {
         if let Some(keys) = answer["publish"]["routingKeys"].as_array() {
             let place = usize::try_from(before).expect("few retries").min(keys.len() - 1);
@@ -159,7 +160,8 @@ fn get(channel: &Channel, queue: &str) -> Option<Delivery> {
 
 /// Where a contract tells a worker to publish and acknowledge, the message arrives.
 fn letters(amqp: &Amqp, queue: &str, contract: &Value, wrong: &mut Vec<String>) {
-    let publishes = [("letter", &contract["letter"]["publish"]), ("giveUp", &contract["giveUp"]["publish"])];
+    let publishes =
+        [("letter", &contract["deadLetteredMessage"]["publish"]), ("onGiveUp", &contract["onGiveUp"]["publish"])];
     for (what, publish) in publishes {
         // Others may have bound an exchange of the broker.
         let Some(exchange) = publish["exchange"].as_str().filter(|it| !it.starts_with("amq.")) else { continue };

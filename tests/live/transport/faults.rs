@@ -154,7 +154,7 @@ fn a_queue_that_is_deleted_meanwhile_is_an_event() {
         vhost.http().delete(&vhost.path("queues", &[&stage.old])).expect_status(204);
         let last = block_on(moving.over());
         assert!(matches!(last.state, State::Failed(Fault::SourceGone { .. })), "{last:?}");
-        assert_eq!((last.moved, last.maybe_twice), (Some(100), 0));
+        assert_eq!((last.moved, last.possible_duplicates), (Some(100), 0));
         take(&stage.amqp, &stage.new, 100);
     }
 }
@@ -239,7 +239,7 @@ fn messages_of_other_users() {
         let State::Failed(Fault::ForeignUser { user_id, reason }) = &last.state else { panic!("{last:?}") };
         assert_eq!(*user_id, author.name);
         assert!(reason.contains("user_id property set to"), "{reason}");
-        assert_eq!((last.moved, last.maybe_twice), (Some(5), 0));
+        assert_eq!((last.moved, last.possible_duplicates), (Some(5), 0));
         assert!(numbers(&take(&stage.amqp, &stage.new, 5)).into_iter().eq(0..5));
         drop(moving);
         let transport =

@@ -139,7 +139,7 @@ fn order_is_kept_over_5000_messages() {
             until("all of them", || (stage.amqp.ready(&stage.new) >= 5500).then_some(()));
             let last = block_on(moving.stop()).unwrap();
             assert_eq!(last.moved.unwrap_or(5500), 5500);
-            assert_eq!((last.maybe_twice, last.in_flight, last.state), (0, 0, State::Stopped));
+            assert_eq!((last.possible_duplicates, last.in_flight, last.state), (0, 0, State::Stopped));
             let taken = numbers(&take(&stage.amqp, &stage.new, 5500));
             assert!(taken.into_iter().eq(0..5500), "{by:?} {types:?}");
             assert_eq!(stage.amqp.ready(&stage.old), 0);
@@ -165,7 +165,7 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
     until("the first", || (moving.progress().moved > Some(100)).then_some(()));
     let last = block_on(moving.stop());
     let moved = last.moved.unwrap();
-    assert_eq!((last.maybe_twice, last.state), (0, State::Stopped));
+    assert_eq!((last.possible_duplicates, last.state), (0, State::Stopped));
     let moved = usize::try_from(moved).unwrap();
     in_order(&numbers(&take(&stage.amqp, &stage.new, moved)), 0, &format!("{types:?}, at the target"));
     rest_is_there(&stage, types, moved);
@@ -211,7 +211,7 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
                 futures_util::future::join(moving.stop(), goes_on).await.0
             })
         });
-        assert_eq!((last.maybe_twice, last.state), (0, State::Stopped), "{types:?}");
+        assert_eq!((last.possible_duplicates, last.state), (0, State::Stopped), "{types:?}");
         let moved = usize::try_from(last.moved.unwrap()).unwrap();
         // It has waited for those that it could have had.
         assert!((2000..20_000).contains(&moved), "{types:?}: {moved}");

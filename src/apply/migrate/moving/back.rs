@@ -75,7 +75,7 @@ impl Moving<'_> {
                 return Ok(());
             }
             if back.until == Level::NearlyEmpty && self.is_outrun(back, &pace).await {
-                self.overtaken = live.messages;
+                self.reordered = live.messages;
                 return Ok(());
             }
             if let Some(reason) = self.why_stuck(back, &pace, (&live, refused.as_ref(), is_rejected)).await? {

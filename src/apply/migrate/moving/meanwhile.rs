@@ -9,14 +9,14 @@ use tokio::try_join;
 
 impl Moving<'_> {
     /// Describes the policy that drops held messages, if any.
-    pub(in super::super) async fn eater(
+    pub(in super::super) async fn conflicting_policy(
         &self,
         migration: &Migration,
         version: BrokerVersion,
     ) -> Result<Option<String>, BrokerError> {
         let (broker, vhost) = (self.broker.broker(), self.broker.vhost());
         let (policies, operator) = try_join!(broker.policies(vhost), broker.operator_policies(vhost))?;
-        Ok(migration.eater(&policies, &operator, version))
+        Ok(migration.conflicting_policy(&policies, &operator, version))
     }
 
     /// Fails if there is one: as long as the old queue is there, all can be put back into it.
@@ -25,10 +25,11 @@ impl Moving<'_> {
         migration: &Migration,
         version: BrokerVersion,
     ) -> Result<(), BrokerError> {
-        match self.eater(migration, version).await? {
+        match self.conflicting_policy(migration, version).await? {
             None => Ok(()),
-            Some(eater) => {
-                let reason = format!("{eater}, where its messages are held; this has changed since the plan");
+            Some(conflicting_policy) => {
+                let reason =
+                    format!("{conflicting_policy}, where its messages are held; this has changed since the plan");
                 Err(BrokerError::NotMoved { queue: migration.queue.clone(), reason })
             }
         }

@@ -8,7 +8,7 @@ use crate::model::{ArgumentValue, Object, VhostName};
 use crate::rabbitmq::BrokerProfile;
 
 /// The sentence that an application gets which declares the object as `after` says: the broker's own, word for word.
-pub fn sentence(vhost: &VhostName, object: &Object, change: &FieldChange, profile: &BrokerProfile) -> String {
+pub fn broker_error(vhost: &VhostName, object: &Object, change: &FieldChange, profile: &BrokerProfile) -> String {
     let (kind, name) = match object {
         Object::Queue(name, _) => ("queue", name.as_str()),
         Object::Exchange(name, _) => ("exchange", name.as_str()),

@@ -11,7 +11,7 @@ const MOST_KEYS: usize = 3;
 const NO_RETRY: &str = "requeue=true, or a crash, is not a retry";
 
 /// The sentences, most important first; without full stops.
-pub(super) fn beware(it: &InForce<'_, '_>) -> Vec<String> {
+pub(super) fn warnings(it: &InForce<'_, '_>) -> Vec<String> {
     let mut sentences = Vec::new();
     match it.retry {
         Some(Retry::Ladder(_)) => {
@@ -90,7 +90,7 @@ fn dropped(it: &InForce<'_, '_>, to: Option<&DeadLetters>) -> String {
     what.extend((is_limited && !it.when_full().refuses()).then_some("the oldest one of a full queue"));
     let why = match to {
         Some(to) => format!("{} routes dead-lettered messages to no queue", exchange(to)),
-        None if it.is_drop_meant() => "`deadLetter: none` is set".to_owned(),
+        None if it.is_drop_intended() => "`deadLetter: none` is set".to_owned(),
         None => "there is no dead-letter exchange".to_owned(),
     };
     let (last, before) = what.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));

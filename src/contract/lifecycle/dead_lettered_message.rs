@@ -8,7 +8,7 @@ use crate::expand::Retry;
 use crate::model::{ExchangeName, naming};
 
 impl Describer<'_, '_> {
-    pub(super) fn letter(&self) -> Option<Carried> {
+    pub(super) fn dead_lettered_message(&self) -> Option<Carried> {
         let dead_letters = self.in_force.arriving()?;
         let queue = self.in_force.name;
         let death = |queue: &crate::model::QueueName, reason, count| Death { queue: queue.clone(), reason, count };
@@ -47,19 +47,19 @@ impl Describer<'_, '_> {
         let queue = self.in_force.name;
         let mut without: Vec<String> = vec!["x-death".to_owned()];
         without.extend(contract.counter.as_ref().and_then(|counter| counter.header.clone()));
-        let mut beware = Vec::new();
+        let mut warnings = Vec::new();
         if let Some(Retry::Ladder(ladder)) = self.in_force.retry {
             let last = naming::retry_key(queue, ladder.tiers.last());
-            beware.push(format!("with its current key, {last}, its first failure dead-letters it again"));
+            warnings.push(format!("with its current key, {last}, its first failure dead-letters it again"));
         }
         if let Some(Retry::Republish(_)) = self.in_force.retry {
-            beware.push("with its x-retry-count, its first failure dead-letters it again".to_owned());
+            warnings.push("with its x-retry-count, its first failure dead-letters it again".to_owned());
         }
-        beware.push(
+        warnings.push(
             "its original exchange and key route it to every queue that is bound there, not only to this one"
                 .to_owned(),
         );
         let publish = Publish { exchange: ExchangeName::new(""), routing_keys: vec![queue.to_string()] };
-        Some(Replay { publish, without_headers: without, beware })
+        Some(Replay { publish, without_headers: without, warnings })
     }
 }
