@@ -116,6 +116,8 @@ fn stays_inside(path: &Path) -> Result<(), Failure> {
     if path.starts_with("/dev") {
         return Ok(());
     }
+    // `link/` and `link/.` name the target, so the link itself would not be seen.
+    let path: PathBuf = path.components().collect();
     let components = if path.is_absolute() { 1 } else { usize::MAX };
     for link in path.ancestors().take(components).filter(|link| link.file_name().is_some()) {
         let folder = link.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -310,6 +310,9 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
     // A folder by that name, on the way or at the end.
     link("/proc", "topology");
     topo.run(["validate"]).expect_code(65).expect_error("topology is a symbolic link");
+    for name in ["topology/", "./topology/", "topology/."] {
+        topo.run(["validate", name]).expect_code(65).expect_error("topology is a symbolic link");
+    }
     topo.run(["validate", "topology/self/environ"]).expect_code(65).expect_error("topology is a symbolic link");
     // Links that stay inside, as mounted configuration maps have them, and pipes of the shell.
     link("../a.yaml", "specs/below/link.yaml");

@@ -4,7 +4,7 @@ use crate::broker::Snapshot;
 use crate::model::count::number;
 use crate::model::{ArgumentValue, Queue, QueueName};
 use crate::plan::QueueActivity;
-use crate::rabbitmq::{Effective, Governed, Policies, effective};
+use crate::rabbitmq::{Effective, Governed, Policies, WhenFull, effective};
 
 /// The length limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,7 @@ impl Limit {
         let policy = policies.governing(name.as_str(), governed).likely();
         let holds = effective(queue, policy, operator.governing(name.as_str(), governed).likely(), &seen.profile);
         let value = |key: &str| holds.get(key).map(|Effective { value, .. }| value);
-        let is_rejecting =
-            value("overflow").and_then(ArgumentValue::as_text).is_some_and(|it| it.starts_with("reject"));
+        let is_rejecting = WhenFull::of(value("overflow"), queue.queue_type()).refuses();
         let messages = value("max-length").and_then(ArgumentValue::as_integer);
         Self { messages: messages.and_then(|limit| u64::try_from(limit).ok()), is_rejecting }
     }
