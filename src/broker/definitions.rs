@@ -16,6 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The lists of permissions of users in vhosts, and what an entry is called.
+const PERMISSIONS: [(&str, &str); 2] = [("permissions", "permission"), ("topic_permissions", "topic permission")];
+
 /// Why a file is not one.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionsError {
@@ -85,8 +88,12 @@ impl<'a> File<'a> {
 
     /// The vhosts that entries of the lists name.
     fn named_vhosts(&self) -> impl Iterator<Item = String> {
-        let lists = [QUEUES.key, EXCHANGES.key, BINDINGS.key, POLICIES.key];
-        lists.into_iter().flat_map(|key| self.entries(key)).filter_map(Part::vhost)
+        let lists = [QUEUES, EXCHANGES, BINDINGS, POLICIES, PARAMETERS].map(|list| list.key);
+        lists
+            .into_iter()
+            .chain(PERMISSIONS.map(|(key, _)| key))
+            .flat_map(|key| self.entries(key))
+            .filter_map(Part::vhost)
     }
 
     /// The entries of one vhost; an entry that names none is of an export of that vhost.
@@ -155,7 +162,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
     only_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut beside);
     let parameters = file.of_vhost(&PARAMETERS, vhost, version)?;
-    for (key, thing) in [("permissions", "permission"), ("topic_permissions", "topic permission")] {
+    for (key, thing) in PERMISSIONS {
         let is_of_it = |entry: &Part<'_>| entry.vhost().is_none_or(|name| name == vhost.as_str());
         let users: Vec<String> = file.entries(key).filter(is_of_it).map(|entry| entry.name("user")).collect();
         if !users.is_empty() {
@@ -325,6 +332,21 @@ mod tests {
         let snapshot = read(FILE, &"/".into(), None).unwrap();
         assert_eq!(snapshot.topology.queues.len(), 1);
         assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
+    }
+
+    #[test]
+    fn a_vhost_that_only_parameters_or_permissions_name_is_read() {
+        let entries = r#""permissions":[{"user":"u","vhost":"p","configure":"","write":"","read":""}],
+            "topic_permissions":[{"user":"u","vhost":"t","exchange":"e","write":"","read":""}],
+            "parameters":[{"component":"shovel","vhost":"s","name":"n","value":{}}],"policies""#;
+        let file = FILE.replace("\"policies\"", entries);
+        let names: Vec<String> = vhosts(&file).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["/", "p", "s", "shop", "t"]);
+        for (vhost, thing, name) in [("p", "permission", "u"), ("t", "topic permission", "u"), ("s", "shovel", "n")] {
+            let snapshot = read(&file, &vhost.into(), None).unwrap();
+            assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
+            assert_eq!(snapshot.beside, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
+        }
     }
 
     #[test]

@@ -266,6 +266,25 @@ fn objects_of_a_vhost_that_the_file_does_not_list_are_exported() {
 }
 
 #[test]
+fn vhosts_that_only_parameters_or_permissions_name_are_exported() {
+    let file = json!({
+        "vhosts": [{"name": "shop"}],
+        "permissions": [{"user": "worker", "vhost": "p", "configure": "", "write": "", "read": ".*"}],
+        "topic_permissions": [{"user": "worker", "vhost": "t", "exchange": "e", "write": "", "read": ".*"}],
+        "parameters": [{"component": "shovel", "vhost": "s", "name": "move", "value": {}}],
+    });
+    let topo = Topo::offline().file("definitions.json", &file.to_string());
+    let output = topo.run(FROM).expect_code(0);
+    for (vhost, left_out) in
+        [("p", "1 permission: worker"), ("s", "1 shovel: move"), ("t", "1 topic permission: worker")]
+    {
+        let spec = format!("#   {left_out}\nversion: 1\nvhost: {vhost}\n");
+        assert!(output.stdout.contains(&spec) && output.stderr.contains(&format!("vhost {vhost}: ")), "{output}");
+        topo.run(with(&["--vhost", vhost])).expect_code(0).expect_text(left_out);
+    }
+}
+
+#[test]
 fn retry_queue_that_queues_share_is_no_retry_of_one() {
     let queue = |name: &str| object(json!({"name": name}), json!({}));
     let wait = object(json!({"name": "wait"}), json!({"x-message-ttl": 5000, "x-dead-letter-exchange": "ev"}));

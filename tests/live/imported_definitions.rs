@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::export::round::{exported, plans_to_nothing};
-use crate::support::{Node, Options, Topo, Vhost};
+use crate::support::{Node, Options, Topo, Vhost, until};
 
 /// Imports objects into a vhost, exactly as they are given.
 fn import(vhost: &Vhost<'_>, mut definitions: Value) {
@@ -86,6 +86,48 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
                     .expect_text("(line 1)")
                     .expect_text(object["name"].as_str().unwrap());
             }
+        }
+    }
+}
+
+/// The broker imports objects of a vhost that exists, also if the file does not list it.
+#[test]
+fn objects_of_a_vhost_that_the_file_does_not_list_are_imported_and_exported() {
+    let node = Node::shared();
+    let vhost = node.vhost("unlisted");
+    let name = vhost.name();
+    let file = json!({
+        "vhosts": [],
+        "queues": [{"name": "work", "vhost": name, "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic"}}],
+        "exchanges": [{"name": "events", "vhost": name, "type": "topic", "durable": true, "auto_delete": false, "internal": false, "arguments": {}}],
+        "bindings": [{"source": "events", "vhost": name, "destination": "work", "destination_type": "queue", "routing_key": "a", "arguments": {}}],
+        "policies": [{"name": "p", "vhost": name, "pattern": "^work$", "apply-to": "queues", "priority": 1, "definition": {"max-length": 9}}],
+        "parameters": [{"component": "operator_policy", "vhost": name, "name": "cap",
+            "value": {"pattern": "^work$", "apply-to": "queues", "priority": 1, "definition": {"max-length": 5}}}],
+        "permissions": [{"user": "guest", "vhost": name, "configure": "^$", "write": "^$", "read": ".*"}],
+        "topic_permissions": [{"user": "guest", "vhost": name, "exchange": "amq.topic", "write": "^$", "read": ".*"}],
+    });
+    vhost.http().post("/api/definitions", &file).expect_status(204);
+    until("the policies to govern", || {
+        (vhost.queue("work")["effective_policy_definition"]["max-length"] == 5).then_some(())
+    });
+    let live = exported(&vhost);
+    let topo = Topo::new(&vhost).file("definitions.json", &file.to_string());
+    let from_file = ["export", "--definitions", "definitions.json", "--broker-version", node.version()];
+    let read = topo.run(from_file).expect_code(0);
+    assert_eq!(without_comments(&live), without_comments(&read.stdout), "{read}");
+    plans_to_nothing(&vhost, &read.stdout);
+
+    let only_beside = json!({"vhosts": [], "parameters": file["parameters"], "permissions": file["permissions"], "topic_permissions": file["topic_permissions"]});
+    let other = node.vhost("beside");
+    let only_beside = only_beside.to_string().replace(name, other.name());
+    other.http().send_text("POST", "/api/definitions", &only_beside).expect_status(204);
+    let topo = Topo::new(&other).file("definitions.json", &only_beside);
+    let [from_file, from_broker] = [&from_file[..], &["export", "--vhost", other.name()]]
+        .map(|words| topo.run(words.iter().copied()).expect_code(0));
+    for output in [from_file, from_broker] {
+        for left_out in ["operator policy: cap", "permission: guest", "topic permission: guest"] {
+            assert!(output.stderr.contains(left_out), "{output}");
         }
     }
 }
