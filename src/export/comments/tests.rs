@@ -172,6 +172,27 @@ queues:
 }
 
 #[test]
+fn the_default_exchange_returns_to_one_queue() {
+    let queues = "
+exchanges: {e: {type: fanout}, retry: {type: fanout}}
+queues:
+  a: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: retry}}
+  b: {type: classic, bindings: [{exchange: e}], deadLetter: {exchange: retry}}
+  wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: '', routingKey: a}}
+";
+    let shared = "a manual retry that queues share: messages that `a`, `b` reject wait here 5s, and then";
+    assert_eq!(waits(queues), [format!("{shared} all go to queue `a`")]);
+    let queues = "
+exchanges: {retry: {type: fanout}}
+queues:
+  a: {type: classic, deadLetter: {exchange: retry}}
+  b: {type: classic, deadLetter: {exchange: retry}}
+  wait: {type: classic, messageTtl: 5s, bindings: [{exchange: retry}], deadLetter: {exchange: ''}}
+";
+    assert_eq!(waits(queues), [format!("{shared} go to the queue that their routing key names")]);
+}
+
+#[test]
 fn work_that_goes_out_of_date_does_not_wait() {
     let queues = "
 exchanges: {e: {type: fanout}, old: {type: direct}}

@@ -10,8 +10,9 @@ use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, ObjectId, Queue, QueueName, QueueType,
     Topology,
 };
-use crate::rabbitmq::dead_lettering;
 use crate::rabbitmq::routing::DeadLettering;
+use crate::rabbitmq::{Routing, dead_lettering};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The exchange of a dead-letter queue, and how it leads there.
@@ -37,13 +38,91 @@ impl DeadLetterQueue {
     }
 }
 
-/// What is known of an exchange that dead letters are sent to.
+/// A sender of dead letters.
+enum Sender {
+    /// Retries, after the last one.
+    Retries,
+    /// A queue. If all its messages expire, they may be work that was delayed.
+    Queue { name: QueueName, has_ttl: bool },
+    /// The queues that a policy matches.
+    Policy { pattern: String, has_ttl: bool },
+}
+
+impl Sender {
+    /// Whether its messages were rejected, and did not wait to be processed later by that queue. A retry queue may have no
+    /// TTL: then publishers set one for each message, and only names tell it from a work queue.
+    fn rejects_to(&self, queue: &QueueName) -> bool {
+        match self {
+            Self::Retries => true,
+            Self::Queue { name, has_ttl } => {
+                !has_ttl && !is_called_waiting(name.as_str()) && !is_named_after(name, queue)
+            }
+            Self::Policy { pattern, has_ttl } => !has_ttl && !is_called_waiting(pattern),
+        }
+    }
+}
+
+/// An exchange that dead letters are sent to.
 #[derive(Default)]
 struct Sink {
-    /// Where all that goes there has waited, it may be work that was to be done later.
-    is_certain: bool,
+    /// The queues and policies that name it.
+    senders: Vec<Sender>,
     /// The keys that dead letters get on their way there.
     keys: BTreeSet<String>,
+}
+
+/// Finds queues that are processed, although messages are dead-lettered to them.
+struct Work<'a> {
+    live: &'a Live<'a>,
+    /// By queue, the exchanges that it is bound to.
+    sources: BTreeMap<&'a QueueName, BTreeSet<&'a ExchangeName>>,
+    /// Built when the first queue is looked at that a policy may dead-letter.
+    routing: OnceCell<Routing<'a>>,
+    none: BTreeSet<ObjectId>,
+}
+
+impl<'a> Work<'a> {
+    fn new(live: &'a Live<'a>, kept: &'a Topology) -> Self {
+        let mut sources: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for binding in &kept.bindings {
+            if let Destination::Queue(name) = &binding.destination {
+                sources.entry(name).or_default().insert(&binding.source);
+            }
+        }
+        Self { live, sources, routing: OnceCell::new(), none: BTreeSet::new() }
+    }
+
+    /// Whether an exchange that no dead letters are sent to is bound to the queue. Nothing but its name then tells that
+    /// it is a dead-letter queue.
+    fn is_bound_elsewhere(&self, queue: &QueueName, sinks: &BTreeMap<ExchangeName, Sink>) -> bool {
+        self.sources.get(queue).into_iter().flatten().any(|source| !sinks.contains_key(*source))
+    }
+
+    /// Whether its own dead letters return to a queue that dead-letters to it: such a pair is a manual retry.
+    fn returns(&'a self, queue: &QueueName, sink: &Sink) -> bool {
+        let policies = self.live.topology.policies.values();
+        if policies.filter_map(|policy| dead_lettering(&policy.definition, "")).next().is_none() {
+            return false;
+        }
+        let Live { topology, operator_policies, profile, .. } = self.live;
+        let routing = self.routing.get_or_init(|| Routing::new(topology, *operator_policies, &self.none, profile));
+        let leads_to = |on: &DeadLettering, to: &QueueName| match on.exchange.as_str() {
+            "" => on.routing_key.as_deref().is_none_or(|key| key == to.as_str()),
+            _ => routing.bindings_to(&Destination::Queue(to.clone())).iter().any(|it| it.source == on.exchange),
+        };
+        routing.dead_lettering(queue).iter().flatten().any(|on| {
+            sink.senders.iter().any(|sender| match sender {
+                Sender::Queue { name, .. } => leads_to(on, name),
+                Sender::Retries | Sender::Policy { .. } => false,
+            })
+        })
+    }
+}
+
+/// Whether the name of a queue continues that of another one, as in `orders.5s` and `orders`.
+fn is_named_after(name: &QueueName, other: &QueueName) -> bool {
+    let rest = name.as_str().strip_prefix(other.as_str());
+    rest.is_some_and(|rest| rest.starts_with(['.', '-', '_', ':', '/']))
 }
 
 /// Adds every exchange that dead letters are sent to, with the one queue behind it; or with several that it tells apart by
@@ -53,17 +132,17 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
     for binding in &kept.bindings {
         leading.entry(&binding.source).or_default().push(binding);
     }
-    let (sinks, for_more) = (sinks(recognized, live), for_more(kept));
-    for (exchange_name, Sink { is_certain, keys }) in sinks {
+    let (sinks, for_more, work) = (sinks(recognized, live), for_more(kept), Work::new(live, kept));
+    for (exchange_name, sink) in &sinks {
         let id = ObjectId::Exchange(exchange_name.clone());
-        let Some(exchange) = kept.exchanges.get(&exchange_name).filter(|_| !recognized.made.contains_key(&id)) else {
+        let Some(exchange) = kept.exchanges.get(exchange_name).filter(|_| !recognized.made.contains_key(&id)) else {
             continue;
         };
         if !can_be_generated(exchange) {
             continue;
         }
         let to_queues: Vec<(&QueueName, &Binding)> = leading
-            .get(&exchange_name)
+            .get(exchange_name)
             .into_iter()
             .flatten()
             .filter(|binding| {
@@ -77,21 +156,28 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
         let chosen: Vec<_> = match &to_queues[..] {
             [only] => vec![only],
             several => {
-                let told_apart = told_apart(&exchange.kind, &keys, several);
+                let told_apart = told_apart(&exchange.kind, &sink.keys, several);
                 // Where no keys tell, only a name can.
                 let is_its_own = |(name, _): &&(&QueueName, &Binding)| {
-                    dead_letter_exchange(name) == exchange_name || name.as_str() == exchange_name.as_str()
+                    dead_letter_exchange(name) == *exchange_name || name.as_str() == exchange_name.as_str()
                 };
                 let its_own = || several.iter().find(is_its_own).into_iter().collect();
                 if told_apart.len() > 1 { told_apart } else { its_own() }
             }
         };
         for (name, binding) in chosen {
-            if !is_certain && !is_called_so(exchange_name.as_str()) && !is_called_so(name.as_str()) {
+            let is_generated = dead_letter_exchange(name) == *exchange_name;
+            if work.is_bound_elsewhere(name, &sinks) && !is_generated && !is_called_so(name.as_str()) {
+                continue;
+            }
+            if !sink.senders.iter().any(|sender| sender.rejects_to(name))
+                && !is_called_so(exchange_name.as_str())
+                && !is_called_so(name.as_str())
+            {
                 continue;
             }
             // What also takes what was published is seen best as what it is, if its name does not say otherwise.
-            if for_more.contains(&exchange_name) && dead_letter_exchange(name) != exchange_name {
+            if for_more.contains(exchange_name) && !is_generated {
                 continue;
             }
             let Some(queue) = kept.queues.get(*name) else { continue };
@@ -99,7 +185,7 @@ pub(super) fn find(recognized: &mut Recognized, live: &Live<'_>, kept: &Topology
                 || given_up.dead_letter_queues.contains(*name)
                 || recognized.tiered.contains_key(*name)
                 || recognized.made.contains_key(&ObjectId::Queue((*name).clone()));
-            if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") {
+            if is_taken || queue.arguments.contains_key("x-dead-letter-exchange") || work.returns(name, sink) {
                 continue;
             }
             let Some(has_own_limit) = own_limit(queue, live) else { continue };
@@ -142,14 +228,13 @@ fn told_apart<'a>(
 fn sinks(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, Sink> {
     let Live { topology, .. } = live;
     let lasting = topology.queues.iter().filter(|(name, queue)| why_queue(live, name, queue).is_none());
-    // A retry queue may have no TTL of its own: then publishers set one for each message.
     let by_queues = lasting.filter_map(|(name, queue)| {
-        let is_certain = !queue.arguments.contains_key("x-message-ttl") && !is_called_waiting(name.as_str());
-        dead_lettering(&queue.arguments, "x-").map(|it| (it, is_certain))
+        let has_ttl = queue.arguments.contains_key("x-message-ttl");
+        dead_lettering(&queue.arguments, "x-").map(|it| (it, Sender::Queue { name: name.clone(), has_ttl }))
     });
     let by_policies = topology.policies.values().filter_map(|policy| {
-        let is_certain = !policy.definition.contains_key("message-ttl") && !is_called_waiting(&policy.pattern);
-        dead_lettering(&policy.definition, "").map(|it| (it, is_certain))
+        let (pattern, has_ttl) = (policy.pattern.clone(), policy.definition.contains_key("message-ttl"));
+        dead_lettering(&policy.definition, "").map(|it| (it, Sender::Policy { pattern, has_ttl }))
     });
     let ends = recognized.tiered.values().filter_map(|tiered| tiered.end.clone());
     // Also those of queues that were not asked for.
@@ -160,13 +245,11 @@ fn sinks(recognized: &Recognized, live: &Live<'_>) -> BTreeMap<ExchangeName, Sin
         Destination::Queue(_) => None,
     });
     let mut sinks: BTreeMap<ExchangeName, Sink> = BTreeMap::new();
-    let certain = ends.chain(ends_of_retries).map(|it| (it, true));
-    for (DeadLettering { exchange, routing_key }, is_certain) in by_queues.chain(by_policies).chain(certain) {
-        if !exchange.is_predeclared() {
-            let sink = sinks.entry(exchange).or_default();
-            sink.is_certain |= is_certain;
-            sink.keys.extend(routing_key);
-        }
+    let retries = ends.chain(ends_of_retries).map(|it| (it, Sender::Retries));
+    for (DeadLettering { exchange, routing_key }, sender) in by_queues.chain(by_policies).chain(retries) {
+        let sink = sinks.entry(exchange).or_default();
+        sink.senders.push(sender);
+        sink.keys.extend(routing_key);
     }
     sinks
 }

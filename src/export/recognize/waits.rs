@@ -67,10 +67,9 @@ pub(in crate::export) fn notes(recognized: &Recognized, live: &Live<'_>, kept: &
         }
         let text = match back_to {
             Some(_) if is_shared => format!(
-                "a manual retry that queues share: messages that {} wait here {wait}, and then go to {}, which routes \
-                 them to every queue with a matching binding",
+                "a manual retry that queues share: messages that {} wait here {wait}, and then {}",
                 rejecting(comes),
-                shown(&it.on)
+                returning(&it.on)
             ),
             Some(target) => format!(
                 "a manual retry: messages that `{target}` rejects wait here {wait} and go back, without limit unless \
@@ -237,6 +236,15 @@ pub(in crate::export) fn listed(names: &[String]) -> String {
     match names.len().checked_sub(MOST_NAMES) {
         Some(more) if more > 0 => format!("{} and {more} more", names[..MOST_NAMES].join(", ")),
         Some(_) | None => names.join(", "),
+    }
+}
+
+/// Where the messages of several queues go together. The default exchange routes by the name of a queue.
+fn returning(letters: &DeadLettering) -> String {
+    match (letters.exchange.as_str(), &letters.routing_key) {
+        ("", Some(key)) => format!("all go to queue `{key}`"),
+        ("", None) => "go to the queue that their routing key names".to_owned(),
+        (_, _) => format!("go to {}, which routes them to every queue with a matching binding", shown(letters)),
     }
 }
 
