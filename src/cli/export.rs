@@ -8,7 +8,7 @@ use super::export_files::Place;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
-use super::{connection, definitions_file, output, suggest};
+use super::{connection, definitions_file, locking, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
@@ -44,7 +44,8 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
-        let one = export(&of(snapshot), &globs).map_err(|error| {
+        let applying = locking::applying(&snapshot.topology);
+        let one = export(&of(snapshot, applying.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())
                 .hint("this is a bug in topo: please report it, with the definitions of the vhost")
@@ -105,13 +106,14 @@ fn stray_failure(stray: &str) -> Failure {
     }
 }
 
-fn of(snapshot: &Snapshot) -> Live<'_> {
+fn of<'a>(snapshot: &'a Snapshot, applying: Option<&'a str>) -> Live<'a> {
     Live {
         topology: &snapshot.topology,
         untouchable: &snapshot.untouchable,
         operator_policies: &snapshot.operator_policies,
         properties_keys: &snapshot.properties_keys,
         beside: &snapshot.beside,
+        applying,
         has_passing: snapshot.has_passing,
         profile: &snapshot.profile,
     }
@@ -224,8 +226,9 @@ fn summary(vhost: &VhostName, export: &Export) -> String {
     for line in export.left_out.lines() {
         text.push_str(&format!("  not in the spec: {}\n", clean(&line)));
     }
-    for note in &export.interrupted {
-        text.push_str(&format!("{} a plan would resume a migration: {}\n", Painted(YELLOW, "info:"), clean(note)));
+    for migration in &export.interrupted {
+        let what = if migration.applying.is_some() { "" } else { "a plan would resume a migration: " };
+        text.push_str(&format!("{} {what}{}\n", Painted(YELLOW, "info:"), clean(&migration.text)));
     }
     text
 }

@@ -7,7 +7,7 @@ use super::yaml::Text;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
-use crate::plan::{Activity, Desired, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost};
+use crate::plan::{Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost};
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,9 +82,9 @@ pub(super) fn wrongs(read: &Read, live: &Live<'_>, kept: &Topology, recognized: 
     wrongs
 }
 
-/// The migrations that a plan of it would go on with, in words.
-pub(super) fn interrupted(read: &Read, live: &Live<'_>) -> Vec<String> {
-    plan_of(read, live).interrupted.into_iter().map(|note| note.text).collect()
+/// The migrations that a plan of it would go on with, or that another apply works on.
+pub(super) fn interrupted(read: &Read, live: &Live<'_>) -> Vec<InterruptedMigration> {
+    plan_of(read, live).interrupted
 }
 
 /// Whether nothing differs but a type that is not said, and classic.
@@ -101,7 +101,7 @@ fn plan_of(read: &Read, live: &Live<'_>) -> VhostPlan {
         current: live.topology,
         desired: &desired,
         // What is in the queues is no matter where nothing changes.
-        activity: &Activity::default(),
+        activity: &Activity { applying: live.applying.map(str::to_owned), ..Activity::default() },
         properties_keys: live.properties_keys,
         untouchable: live.untouchable,
         operator_policies: live.operator_policies,

@@ -24,7 +24,7 @@ mod yaml;
 pub use left_out::{LeftOut, Why, counted};
 
 use crate::model::{Binding, Glob, ObjectId, Policy, PolicyName, Topology};
-use crate::plan::before_migrations;
+use crate::plan::{InterruptedMigration, before_migrations};
 use crate::rabbitmq::BrokerProfile;
 use check::Wrong;
 use document::{Comments, Document};
@@ -45,6 +45,8 @@ pub struct Live<'a> {
     pub properties_keys: &'a BTreeMap<Binding, Vec<String>>,
     /// What else the vhost has, by what it is (`shovel`), with the names.
     pub beside: &'a BTreeMap<String, Vec<String>>,
+    /// The holder of its lock: another apply that runs now.
+    pub applying: Option<&'a str>,
     /// Whether queues that come and go are in it: no definitions file has them.
     pub has_passing: bool,
     /// How the broker behaves.
@@ -58,8 +60,8 @@ pub struct Export {
     pub text: String,
     /// What is not in it.
     pub left_out: LeftOut,
-    /// Migrations that were begun and not finished, in words: these alone a plan would go on with.
-    pub interrupted: Vec<String>,
+    /// Migrations that were begun and not finished.
+    pub interrupted: Vec<InterruptedMigration>,
     /// What is in it.
     pub topology: Topology,
 }

@@ -48,6 +48,7 @@ fn export_of(topology: &Topology, profile: &BrokerProfile, globs: &[&str], has_p
         operator_policies: &BTreeMap::new(),
         properties_keys: &topology.bindings.iter().map(|binding| (binding.clone(), vec!["k".to_owned()])).collect(),
         beside: &BTreeMap::new(),
+        applying: None,
         has_passing,
         profile,
     };

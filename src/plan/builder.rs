@@ -1,6 +1,6 @@
 //! Collects the parts of a plan before its steps are ordered.
 
-use super::document::{Block, ChangeKind, Note, PlannedChange, Unmanaged};
+use super::document::{Block, ChangeKind, Note, PlannedChange, InterruptedMigration, Unmanaged};
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::Migration;
 use crate::model::{Address, Binding, Object};
@@ -15,7 +15,7 @@ pub(super) struct PlanBuilder {
     pub(super) blocks: Vec<Block>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) migrations: Vec<Migration>,
-    pub(super) interrupted: Vec<Note>,
+    pub(super) interrupted: Vec<InterruptedMigration>,
 }
 
 impl PlanBuilder {

@@ -111,7 +111,7 @@ pub struct VhostPlan {
     pub hazards: Vec<Hazard>,
     /// Migrations that were begun and not finished, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub interrupted: Vec<Note>,
+    pub interrupted: Vec<InterruptedMigration>,
     /// The migrations among the steps.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub migrations: Vec<Migration>,
@@ -306,6 +306,25 @@ pub struct Note {
     pub address: Address,
     /// In one sentence.
     pub text: String,
+}
+
+/// A migration that was begun and not finished.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct InterruptedMigration {
+    /// The queue.
+    pub address: Address,
+    /// What is left to do, in one sentence.
+    pub text: String,
+    /// The holder of the vhost's lock, if another apply runs now: it may be the one that migrates.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub applying: Option<String>,
+}
+
+impl InterruptedMigration {
+    /// What a plan calls it: no other apply runs that could be its own.
+    pub fn label(&self) -> &'static str {
+        if self.applying.is_some() { "migrating" } else { "interrupted" }
+    }
 }
 
 /// Something that no allowance lifts.

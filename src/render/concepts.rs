@@ -229,7 +229,7 @@ deletes the lock, and `--lock-timeout` waits for it.",
     ),
     concept(
         "migrate",
-        &["migrated", "migration", "swap"],
+        &["migrated", "migrating", "migration", "swap"],
         "A way to recreate a queue without losing its messages, while publishers and consumers work: hold what is
 published, drain the old queue, declare the new one, and return all messages, oldest first. The next apply finishes an
 interrupted migration.",

@@ -29,7 +29,7 @@ pub fn plan(plan: &Plan, obstacles: &Blockers, summary: &str) -> String {
                 &mut text,
                 "warning",
                 source(&note.address).as_ref().map(|it| (it, None)),
-                "interrupted",
+                note.label(),
                 &note.text,
             );
         }

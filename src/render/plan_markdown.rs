@@ -36,7 +36,7 @@ pub fn plan(plan: &Plan, view: &View<'_>, text: &str) -> String {
     // First: nothing else is as it seems until that is known. The sentences have commands in backticks.
     for note in plan.vhosts.iter().flat_map(|part| &part.interrupted) {
         let text = inline(&note.text).replace("\\`", "`");
-        let _ = writeln!(out, "- **interrupted** `{}`: {text}\n", note.address);
+        let _ = writeln!(out, "- **{}** `{}`: {text}\n", note.label(), note.address);
     }
     let rows: Vec<String> = plan.vhosts.iter().flat_map(|part| part.changes.iter().map(row)).collect();
     let _ = writeln!(out, "| | object | what |\n|---|---|---|");

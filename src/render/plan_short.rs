@@ -37,8 +37,10 @@ pub fn plan(plan: &Plan, view: &View<'_>) -> String {
 }
 
 fn lines(text: &mut String, part: &VhostPlan, view: &View<'_>) {
-    for interrupted in &part.interrupted {
-        let _ = writeln!(text, "{} interrupted  {}", Painted(YELLOW, "  !"), interrupted.address);
+    for migration in &part.interrupted {
+        let holder = migration.applying.as_deref().map(|holder| format!("  lock: {}", clean(holder)));
+        let (label, holder) = (migration.label(), holder.unwrap_or_default());
+        let _ = writeln!(text, "{} {label}  {}{holder}", Painted(YELLOW, "  !"), migration.address);
     }
     let folded = Folded::of(part, view.all);
     for entry in entries(part, &folded) {

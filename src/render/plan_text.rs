@@ -64,7 +64,7 @@ fn header(text: &mut String, plan: &Plan, part: &VhostPlan, view: &View<'_>) {
 
 fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
     for interrupted in &part.interrupted {
-        warning(text, YELLOW, "interrupted", &interrupted.address, &sentence(&interrupted.text, "", view));
+        warning(text, YELLOW, interrupted.label(), &interrupted.address, &sentence(&interrupted.text, "", view));
     }
     if !part.interrupted.is_empty() {
         text.push('\n');

@@ -8,7 +8,7 @@ use crate::model::naming::{MigrationNames, shovel};
 use crate::model::{Address, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::context::PlanContext;
-use crate::plan::document::{ChangeKind, Note, Options, PlannedChange};
+use crate::plan::document::{ChangeKind, Options, PlannedChange, InterruptedMigration};
 use std::collections::BTreeSet;
 
 /// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can
@@ -136,7 +136,7 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
         let text = match &context.activity.applying {
             Some(holder) => format!(
                 "a migration of {id} is in progress: {holder} holds the lock of the vhost. Wait until that apply \
-                 ends, then plan again. If its process was killed, the lock expires within a minute"
+                 ends, then run the command again. If its process was killed, the lock expires within a minute"
             ),
             None => format!(
                 "a migration of {id} was interrupted; {held}: {text}{nothing}",
@@ -144,7 +144,7 @@ pub(in crate::plan) fn finish(builder: &mut PlanBuilder, context: &PlanContext<'
                 nothing = nothing_leads_to_it(context, &name)
             ),
         };
-        builder.interrupted.push(Note { address, text });
+        builder.interrupted.push(InterruptedMigration { address, text, applying: context.activity.applying.clone() });
         if let (Some(desired), true, false) = (desired, goes_on, is_planned) {
             let mut holding = holding.clone();
             holding.arguments.retain(|name, _| name != MIGRATES && name != BEFORE);
@@ -249,7 +249,7 @@ pub(in crate::plan) fn abort(builder: &mut PlanBuilder, context: &PlanContext<'_
                     held(context, &name),
                     nothing_leads_to_it(context, &name)
                 );
-                builder.interrupted.push(Note { address: address.clone(), text });
+                builder.interrupted.push(InterruptedMigration { address: address.clone(), text, applying: None });
                 let (desired, holding) = (live.clone(), holding.clone());
                 let migration = Migration { queue: name, desired, goal: Goal::PutBack, holding, shield: None };
                 expected(builder, context, &migration);

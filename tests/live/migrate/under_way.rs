@@ -22,6 +22,15 @@ fn a_plan_beside_a_running_migration_names_the_holder_of_the_lock() {
             plan.expect_text(&format!("pid {}, since ", running.pid())).expect_text("Wait until that apply ends");
         plan.expect_no_text("was interrupted").expect_no_text("--abort");
     }
+    let holder = format!("pid {}, since ", running.pid());
+    let short = other.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--short"]);
+    let line = short.stdout.lines().find(|line| line.contains("migrating")).unwrap_or_default().to_owned();
+    assert!(line.contains("/q  lock: ") && line.contains(&holder), "{line}");
+    let export = other.run(["export", "--vhost", "{vhost}"]).expect_code(0);
+    let export = export.expect_text("a migration of queue q is in progress: ").expect_text(&holder);
+    let export = export.expect_text("Wait until that apply ends");
+    let errors = &export.stderr;
+    assert!(!["was interrupted", "--abort", "would resume"].iter().any(|words| errors.contains(words)), "{errors}");
     gate.open();
     stage.expect_migrated(&running.wait().expect_code(0));
     other.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
