@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::shell::quoted;
 use crate::model::{Address, ObjectId, QueueName};
 use crate::plan::rights::{Lacking, Needs, User, added, lacking};
-use crate::plan::{Note, Plan, VhostPlan};
+use crate::plan::{Info, Plan, VhostPlan};
 use percent_encoding::percent_decode_str;
 
 /// The maximum number of names that are shown for each permission.
@@ -35,7 +35,7 @@ pub(super) async fn note(access: &Access, plan: &mut Plan, lock: &str) -> Vec<Mi
         };
         let missing = missing(part, &user, &lacking(part, &lock, &user, permission.as_ref()));
         let address = Address::of(&part.vhost, &ObjectId::Vhost);
-        part.notes.extend(missing.iter().map(|missing| Note { address: address.clone(), text: missing.sentence() }));
+        part.infos.extend(missing.iter().map(|missing| Info { address: address.clone(), text: missing.sentence() }));
         all.extend(missing);
     }
     all

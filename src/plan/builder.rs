@@ -1,6 +1,6 @@
 //! Collects the parts of a plan before its steps are ordered.
 
-use super::document::{Block, ChangeKind, Note, PlannedChange, InterruptedMigration, Unmanaged};
+use super::document::{Block, ChangeKind, Info, PlannedChange, InterruptedMigration, Unmanaged};
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::Migration;
 use crate::model::{Address, Binding, Object};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) struct PlanBuilder {
     pub(super) changes: Vec<PlannedChange>,
     pub(super) unmanaged: Vec<Unmanaged>,
-    pub(super) notes: Vec<Note>,
+    pub(super) infos: Vec<Info>,
     pub(super) blocks: Vec<Block>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) migrations: Vec<Migration>,
@@ -28,8 +28,8 @@ impl PlanBuilder {
         self.blocks.push(Block { address: address.clone(), text, remedy, flag: None });
     }
 
-    pub(super) fn note(&mut self, address: &Address, text: String) {
-        self.notes.push(Note { address: address.clone(), text });
+    pub(super) fn info(&mut self, address: &Address, text: String) {
+        self.infos.push(Info { address: address.clone(), text });
     }
 
     /// The bindings that are taken away by themselves, not with the object at one of their ends.

@@ -29,7 +29,7 @@ pub(super) fn refuse_invalid(builder: &mut PlanBuilder, context: &PlanContext<'_
                 "{key} belongs to a plugin: the broker refuses the policy where the plugin is not \
                                 enabled"
             );
-            builder.note(&planned.address, text);
+            builder.info(&planned.address, text);
         }
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn alter(
             shown(field.before.as_ref()),
             shown(field.after.as_ref())
         );
-        builder.note(&address, text);
+        builder.info(&address, text);
     }
     if judged.iter().all(|(_, verdict)| *verdict == Verdict::Unknown) {
         return;
@@ -83,7 +83,7 @@ pub(super) fn alter(
         .collect();
     if judged.iter().all(|(_, verdict)| matches!(verdict, Verdict::InPlace | Verdict::Unknown)) {
         if judged.iter().any(|(field, _)| field.field == Field::DefaultQueueType) {
-            builder.note(
+            builder.info(
                 &address,
                 "applications that declare existing queues without x-queue-type are refused once the default type changes"
                     .to_owned(),

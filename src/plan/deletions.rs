@@ -41,7 +41,7 @@ pub(super) fn plan(
                     Some("delete it from one of them".to_owned()),
                 ),
                 DeleteReason::Unmanaged | DeleteReason::Retired => {
-                    builder.note(&address, format!("{id} is unmanaged, but protected: topo keeps it"))
+                    builder.info(&address, format!("{id} is unmanaged, but protected: topo keeps it"))
                 }
             }
             continue;
@@ -56,7 +56,7 @@ pub(super) fn plan(
             match reason {
                 DeleteReason::Removed => builder.block(&address, text, Some(remedy.to_owned())),
                 DeleteReason::Unmanaged | DeleteReason::Retired => {
-                    builder.note(&address, format!("{text}: topo keeps it; {remedy}"))
+                    builder.info(&address, format!("{text}: topo keeps it; {remedy}"))
                 }
             }
             continue;

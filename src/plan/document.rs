@@ -104,7 +104,7 @@ pub struct VhostPlan {
     /// What is live, owned and not declared, and stays because `--prune` was not said.
     pub unmanaged: Vec<Unmanaged>,
     /// Worth knowing, and no obstacle.
-    pub notes: Vec<Note>,
+    pub infos: Vec<Info>,
     /// What only an edit or another flag lifts; no `--allow` does.
     pub blocks: Vec<Block>,
     /// What can be lost or disturbed, gravest first.
@@ -301,7 +301,7 @@ pub struct Unmanaged {
 
 /// Something worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Note {
+pub struct Info {
     /// What it is about.
     pub address: Address,
     /// In one sentence.

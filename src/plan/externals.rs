@@ -24,12 +24,12 @@ pub(super) fn missing(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                 let remedy = "remove its bindings from the spec, or ask its owner to create it first".to_owned();
                 builder.block(&address, format!("{text}, but the spec binds it"), Some(remedy));
             } else {
-                builder.note(&address, format!("{text}: the broker drops the messages that are sent to it"));
+                builder.info(&address, format!("{text}: the broker drops the messages that are sent to it"));
             }
             continue;
         }
         match named_already(builder, context, id) {
-            Some(by) => builder.note(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
+            Some(by) => builder.info(&address, format!("{id} does not exist: the broker drops what {by} sends there")),
             None => builder.block(
                 &address,
                 format!("{id} is marked `external: true`, and it does not exist"),

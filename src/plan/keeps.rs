@@ -92,7 +92,7 @@ pub(super) fn orphans(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                  bindings",
                 bindings.len()
             );
-            builder.note(&context.address(&id), text);
+            builder.info(&context.address(&id), text);
         }
     }
 }

@@ -43,7 +43,7 @@ pub use action::{Action, Guard, Level};
 pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports};
 pub use context::PlanContext;
 pub use document::{
-    Block, ChangeKind, Conflict, Desired, FieldVerdict, InterruptedMigration, KeptBindings, Note, Options, Plan, PlannedChange, Source, Step,
+    Block, ChangeKind, Conflict, Desired, FieldVerdict, InterruptedMigration, KeptBindings, Info, Options, Plan, PlannedChange, Source, Step,
     Summary, Target, Unmanaged, VhostPlan,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};

@@ -62,7 +62,7 @@ pub(super) fn note(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
         })
         .collect();
     for (address, text) in notes {
-        builder.note(&address, text);
+        builder.info(&address, text);
     }
 }
 

@@ -61,7 +61,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
     if options.abort.is_empty() {
         simulate::check(&mut builder, context, options, &steps);
     }
-    let PlanBuilder { changes, unmanaged, notes, blocks, mut hazards, migrations, interrupted } = builder;
+    let PlanBuilder { changes, unmanaged, infos, blocks, mut hazards, migrations, interrupted } = builder;
     // Of one kind, the order in which they were met stays.
     hazards.sort_by_key(|hazard| hazard.kind.gravity());
     let topology = &desired.topology;
@@ -69,7 +69,7 @@ pub fn plan_vhost(context: &PlanContext<'_>, options: &Options) -> VhostPlan {
         vhost: current.vhost.clone(),
         changes,
         unmanaged,
-        notes,
+        infos,
         blocks,
         hazards,
         interrupted,
@@ -174,7 +174,7 @@ fn lacking(builder: &mut PlanBuilder, context: &PlanContext<'_>) {
                 "it was created without {}, which topo would set today; it stays unchanged",
                 lacking.join(" and ")
             );
-            builder.note(&context.address(&ObjectId::Queue(name.clone())), text);
+            builder.info(&context.address(&ObjectId::Queue(name.clone())), text);
         }
     }
 }

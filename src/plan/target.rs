@@ -58,11 +58,11 @@ pub(super) fn restrict(builder: &mut PlanBuilder, context: &PlanContext<'_>, opt
     let desired = |address: &Address| addresses.contains(address) || matches(address);
     builder.blocks.retain(|block| desired(&block.address));
     builder.hazards.retain(|hazard| desired(&hazard.address));
-    builder.notes.retain(|note| desired(&note.address));
+    builder.infos.retain(|info| desired(&info.address));
     builder.unmanaged.retain(|unmanaged| desired(&unmanaged.address));
     if !dropped.is_empty() {
         let address = context.address(&ObjectId::Vhost);
-        builder.note(&address, format!("--target excludes {} of the changes", dropped.len()));
+        builder.info(&address, format!("--target excludes {} of the changes", dropped.len()));
     }
 }
 

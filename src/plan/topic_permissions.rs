@@ -93,7 +93,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
                 }
                 let those = described(&permissions);
                 if is_declared {
-                    builder.note(&address, format!("{those} on it: restored before its bindings"));
+                    builder.info(&address, format!("{those} on it: restored before its bindings"));
                 } else {
                     let text =
                         format!("{those} on it: deleted with it; if it is declared again, any routing key may be used");

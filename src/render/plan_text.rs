@@ -88,10 +88,10 @@ fn body(text: &mut String, part: &VhostPlan, view: &View<'_>, is_full: bool) {
         }
         text.push('\n');
     }
-    if !part.notes.is_empty() {
-        for note in &part.notes {
+    if !part.infos.is_empty() {
+        for fact in &part.infos {
             // Two blanks behind the address.
-            info(text, &format!("{}  {}", note.address, clean(&note.text)), view);
+            info(text, &format!("{}  {}", fact.address, clean(&fact.text)), view);
         }
         text.push('\n');
     }

@@ -49,7 +49,7 @@ fn item(text: &mut String, way: &Resolution) {
         let _ = writeln!(text, "  - {not}{}: {}", inline(&field.field), inline(&field.why));
     }
     for warning in &way.warnings {
-        let _ = writeln!(text, "  - note: {}", inline(warning));
+        let _ = writeln!(text, "  - info: {}", inline(warning));
     }
     if let Some(yaml) = &way.yaml {
         let fence = fence(yaml);

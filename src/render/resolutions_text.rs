@@ -85,7 +85,7 @@ fn in_detail(lines: &mut Lines<'_>, label: &str, way: &Resolution, yaml: &str) {
         lines.line("", &format!("  {}", clean(line)));
     }
     for warning in &way.warnings {
-        lines.sentence("", 0, &format!("note: {warning}"));
+        lines.sentence("", 0, &format!("info: {warning}"));
     }
     if let Some(applications) = &way.applications {
         lines.sentence("", 0, applications);

@@ -2,7 +2,7 @@
 //! settings, and the messages that the broker would drop.
 
 mod generated;
-mod notes;
+mod infos;
 mod retried;
 mod value_hazard;
 mod wiring;
@@ -59,12 +59,12 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, opti
         })
         .filter_map(|change| Some((change.id()?, change.clone())))
         .collect();
-    notes::foreign(builder, &sides, &changes);
+    infos::foreign(builder, &sides, &changes);
     generated::hazards(builder, &sides, &changes);
     retried::hazards(builder, &sides, options);
     wiring::check(builder, &sides, options);
     if !touched.is_empty() {
-        notes::touched(builder, &sides, &touched);
+        infos::touched(builder, &sides, &touched);
     }
     for (name, queue) in &context.current.queues {
         let id = ObjectId::Queue(name.clone());

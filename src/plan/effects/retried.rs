@@ -24,7 +24,7 @@ pub(super) fn hazards(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Op
             if is_touched {
                 builder.hazard(HazardKind::MessageDrop, &address, text, None);
             } else {
-                builder.note(&address, text);
+                builder.info(&address, text);
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn check(builder: &mut PlanBuilder, sides: &Sides<'_>, options: &Opti
             builder.block(&address, text, Some(remedy.to_owned()));
         }
         if is_changed && let Some(text) = displaces(sides, &displaced, &wired) {
-            builder.note(&address, text);
+            builder.info(&address, text);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Layout<'_> {
             if !lost.is_empty() {
                 let _ = write!(text, ", and {}", topic_permissions::described(&lost));
             }
-            builder.note(&address, text);
+            builder.info(&address, text);
             let is_hidden = self.context.activity.topic_permissions == TopicPermissions::Hidden;
             if is_hidden && !topic_permissions.is_empty() {
                 let count = count(topic_permissions.len() as u64, "topic permission");

@@ -66,7 +66,7 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
         let Some(object) = context.current.object(id) else { continue };
         let address = context.address(id);
         if id.name().is_some_and(|name| context.desired.scope.protects(name)) {
-            builder.note(
+            builder.info(
                 &address,
                 format!("{id} is no longer needed for the retries of {queue}, but it is protected: topo keeps it"),
             );
@@ -88,7 +88,7 @@ fn retire_family(builder: &mut PlanBuilder, context: &PlanContext<'_>, queue: &Q
         if let ObjectId::Queue(name) = id
             && let Some(text) = what_waits(name, live)
         {
-            builder.note(&address, text);
+            builder.info(&address, text);
         }
         let mut planned = context.change(ChangeKind::Delete, Some(object), None);
         planned.live = live.cloned();

@@ -122,7 +122,7 @@ pub(super) fn predict(snapshot: &Snapshot, name: &str, definition: &Definition) 
         [Verdict::Invalid, Verdict::Conflict, Verdict::Drift, Verdict::InPlace].into_iter().find(|found| has(*found))
     {
         found
-    } else if plan.notes.iter().any(|note| note.text.contains("RabbitMQ does not know it")) {
+    } else if plan.infos.iter().any(|info| info.text.contains("RabbitMQ does not know it")) {
         Verdict::Unknown
     } else {
         Verdict::Equal

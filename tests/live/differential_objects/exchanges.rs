@@ -277,7 +277,7 @@ impl Kind for Exchanges {
         let judge = |(name, case): (&String, &Case)| {
             let address = format!("exchanges/{}/{name}", road.vhost.name());
             let change = planned.changes.iter().find(|change| change.address.as_str() == address);
-            let noted = planned.notes.iter().any(|note| note.address.as_str() == address);
+            let noted = planned.infos.iter().any(|info| info.address.as_str() == address);
             let mut verdicts: Vec<(String, String)> = Vec::new();
             if let Some(change) = change.filter(|change| change.kind != ChangeKind::Create) {
                 let shown = change.fields.iter().map(|field| (field.field.clone(), field.verdict.to_string()));

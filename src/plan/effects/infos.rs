@@ -23,7 +23,7 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
             "topo cannot evaluate pattern {:?}; the objects that it governs are not known",
             unreadable.policy.pattern
         );
-        builder.note(&address(unreadable.name), text);
+        builder.info(&address(unreadable.name), text);
     }
     // By policy: whether it governs a queue, and what goes before it.
     let mut matching: BTreeMap<&PolicyName, (bool, Option<&PolicyName>)> = BTreeMap::new();
@@ -55,12 +55,12 @@ pub(super) fn touched(builder: &mut PlanBuilder, sides: &Sides<'_>, touched: &BT
     for (name, (governs, winner)) in matching {
         if let Some(winner) = winner.filter(|_| !governs) {
             let text = format!("it governs no queue: policy {winner} has precedence wherever it matches");
-            builder.note(&address(name), text);
+            builder.info(&address(name), text);
         }
     }
     for ((policy, key, kind), names) in skipped {
         let text = format!("it does not apply to {}: {kind} queues do not support {key} in a policy", some(&names));
-        builder.note(&address(policy), text);
+        builder.info(&address(policy), text);
     }
 }
 
@@ -99,10 +99,10 @@ pub(super) fn foreign(builder: &mut PlanBuilder, sides: &Sides<'_>, changes: &BT
         let (names, settings) = (some(&names), settings.join(", "));
         if is_operators {
             let text = format!("operator policy {name} governs {names}, created by this plan: {settings}");
-            builder.note(&context.address(&ObjectId::Vhost), text);
+            builder.info(&context.address(&ObjectId::Vhost), text);
         } else {
             let text = format!("this policy is not in the spec, but governs {names}, created by this plan: {settings}");
-            builder.note(&context.address(&ObjectId::Policy(name.clone())), text);
+            builder.info(&context.address(&ObjectId::Policy(name.clone())), text);
         }
     }
 }
