@@ -17,7 +17,9 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// Simulates the routing of a vhost.
     pub(crate) fn new(spec: &'a Spec, expansion: &'a Expansion, profile: &'a BrokerProfile) -> Self {
-        let routing = Routing::new(&expansion.topology, [], &expansion.scope.external, profile);
+        let scope = &expansion.scope;
+        let routing = Routing::new(&expansion.topology, [], &scope.external, profile)
+            .with_bound_by_others(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &expansion.scope.families);
         Self { spec, expansion, profile, routing, arrivals }
     }

@@ -50,7 +50,7 @@ impl Context<'_> {
     }
 
     fn described(&self, written: &QueueSpec, to: DeadLettering, fate: Fate) -> DeadLetters {
-        let Fate { reach, queues, mut possible, lost } = fate;
+        let Fate { reach, queues, possible, lost } = fate;
         let named = match written.dead_letter.as_ref().map(|it| &it.value) {
             Some(DeadLetter::Queue { name, .. }) => Some(name),
             Some(DeadLetter::Nowhere | DeadLetter::Exchange { .. }) | None => None,
@@ -65,7 +65,6 @@ impl Context<'_> {
             None if queues.len() == 1 && possible.is_empty() => queues.first().cloned(),
             None => None,
         };
-        possible.extend(queue.clone().filter(|name| !queues.contains(name)));
         let dropped_keys = lost.into_iter().take(MOST_KEYS).map(|keys| match keys {
             Keys::One(key) | Keys::Like(key) => key,
         });

@@ -25,7 +25,8 @@ impl Expander<'_> {
             let exchange = exchange_of(name, written);
             let at = written.exchange_name.as_ref().map_or(written.queue.at, |it| it.at);
             if written.queue.is_external {
-                self.scope.external.insert(ObjectId::Exchange(exchange));
+                self.scope.external.insert(ObjectId::Exchange(exchange.clone()));
+                self.scope.external_dead_letter_queues.insert(name.clone(), exchange);
                 continue;
             }
             let generated = Exchange {

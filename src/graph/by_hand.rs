@@ -27,7 +27,8 @@ pub(super) fn tell_apart(raw: &mut Raw, now: &BTreeSet<ObjectId>, before: &BTree
 pub(super) fn queues(desired: &Desired, profile: &BrokerProfile) -> BTreeSet<ObjectId> {
     let topology = &desired.topology;
     let no_operator: BTreeMap<PolicyName, _> = BTreeMap::new();
-    let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile);
+    let routing = Routing::new(topology, &no_operator, &desired.scope.external, profile)
+        .with_bound_by_others(&desired.scope.external_dead_letter_queues);
     let made = fold::members(desired);
     let age = |name: &QueueName, queue: &Queue| {
         let governing = routing.policies().governing(name.as_str(), Governed::from(queue)).likely();

@@ -144,7 +144,9 @@ struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     fn of(desired: &'a Desired, profile: &'a BrokerProfile) -> Self {
-        let routing = Routing::new(&desired.topology, [], &desired.scope.external, profile);
+        let scope = &desired.scope;
+        let routing = Routing::new(&desired.topology, [], &scope.external, profile)
+            .with_bound_by_others(&scope.external_dead_letter_queues);
         let arrivals = Arrivals::new(&routing, &desired.scope.families);
         let queues = desired.topology.queues.keys();
         Self {
@@ -266,6 +268,10 @@ impl<'a> Drawing<'a> {
             let label = label::of_binding(binding, kind.or(predeclared(&binding.source)));
             let source = ObjectId::Exchange(binding.source.clone());
             self.link(&source, &binding.destination.id(), ArrowKind::Binding, label);
+        }
+        for (queue, exchange) in &self.desired.scope.external_dead_letter_queues {
+            let (source, queue) = (ObjectId::Exchange(exchange.clone()), ObjectId::Queue(queue.clone()));
+            self.link(&source, &queue, ArrowKind::Binding, None);
         }
     }
 

@@ -5,7 +5,7 @@ use super::place::{self, Place};
 use super::ruled::{self, Ruled};
 use super::rules;
 use crate::expand::Expansion;
-use crate::model::{Binding, Destination, Object, ObjectId, Queue, QueueName, QueueType, Topology};
+use crate::model::{Binding, Destination, ExchangeName, Object, ObjectId, Queue, QueueName, QueueType, Topology};
 use crate::rabbitmq::routing::{Arrivals, DeadLettering, Keys};
 use crate::rabbitmq::{BrokerProfile, Ends, Refusal, Routing, refusals};
 use crate::spec::{PolicySpec, Spec};
@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 static NOTHING: BTreeSet<ObjectId> = BTreeSet::new();
+static BOUND_BY_NONE: BTreeMap<QueueName, ExchangeName> = BTreeMap::new();
 
 /// The spec of one vhost, its expansion, and the broker profile.
 pub struct Subject<'a> {
@@ -76,13 +77,14 @@ impl<'a> Subject<'a> {
             | ObjectId::Policy(_)
             | ObjectId::Binding(_) => live.object(id).is_some(),
         };
-        let (topology, external) = match self.live {
+        let others = &self.expansion.scope.external_dead_letter_queues;
+        let (topology, external, others) = match self.live {
             // The bindings of existing external objects are known; missing ones stay unknown.
-            Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING),
-            Some(live) => (live, external),
-            None => (&self.expansion.topology, external),
+            Some(live) if external.iter().all(|id| is_live(live, id)) => (live, &NOTHING, &BOUND_BY_NONE),
+            Some(live) => (live, external, others),
+            None => (&self.expansion.topology, external, others),
         };
-        self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile))
+        self.routing.get_or_init(|| Routing::new(topology, [], external, self.profile).with_bound_by_others(others))
     }
 
     /// Returns the topology of the spec, and that of the broker if it is known.

@@ -1,6 +1,6 @@
 //! What a spec answers for: the objects that topo may report, change and delete.
 
-use super::{Family, ObjectId, QueueName};
+use super::{ExchangeName, Family, ObjectId, QueueName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ pub struct Scope {
     /// External objects that may be missing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub optional_externals: BTreeSet<ObjectId>,
+    /// External dead-letter queues, and the exchange to which the spec declares each as bound. The key is not known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub external_dead_letter_queues: BTreeMap<QueueName, ExchangeName>,
     /// What to do when an object cannot change in place; absent means [`OnConflict::Refuse`].
     #[serde(default)]
     pub on_conflict: Vec<(ObjectId, OnConflict)>,

@@ -174,6 +174,41 @@ fn contract_explain_and_graph_show_no_arrival_where_the_broker_drops() {
     assert_eq!(nodes[place("orders")]["notes"], serde_json::json!(["dead-lettered messages are unroutable"]));
 }
 
+/// The spec declares an external dead-letter queue as bound to its exchange: to one of others, and to its own one.
+const BOUND_BY_OTHERS: &str = "\
+version: 1
+vhost: shop
+exchanges: {own: {type: direct}}
+queues:
+  mail: {type: classic, deadLetter: {exchange: corp.dlx}}
+  work: {type: classic, deadLetter: {exchange: own}}
+deadLetterQueues:
+  corp.dead: {external: true, exchange: {name: corp.dlx}}
+  own.dead: {external: true, exchange: {name: own}}
+";
+
+#[test]
+fn external_dead_letter_queues_are_possible_in_contract_explain_and_graph() {
+    let topo = Topo::offline().spec(BOUND_BY_OTHERS);
+    let json = |line: &[&str]| topo.run(line.iter().copied().chain(["--format", "json"])).expect_code(0).json();
+    let contracts = json(&["contract"]);
+    let graph = &json(&["graph"])["vhosts"][0];
+    let nodes = graph["nodes"].as_array().unwrap();
+    let place = |name: &str| nodes.iter().position(|node| node["name"] == name).unwrap();
+    for (queue, exchange, dead) in [("mail", "corp.dlx", "corp.dead"), ("work", "own", "own.dead")] {
+        let contract = &contracts["vhosts"]["shop"]["queues"][queue]["deadLetters"];
+        let story = &json(&["explain", queue])["stories"][0]["contract"]["deadLetters"];
+        for claim in [contract, story, &nodes[place(queue)]["deadLetters"]] {
+            assert_eq!((&claim["reach"], &claim["possibleQueues"]), (&"maybe".into(), &serde_json::json!([dead])));
+        }
+        let leads = |from: &str, to: &str| {
+            let ends = (Value::from(place(from)), Value::from(place(to)));
+            graph["arrows"].as_array().unwrap().iter().any(|it| it["from"] == ends.0 && it["to"] == ends.1)
+        };
+        assert!(leads(queue, exchange) && leads(exchange, dead), "{graph}");
+    }
+}
+
 #[test]
 fn a_policy_cannot_replace_the_keys_of_a_ladder() {
     let spec = "queues: {work: {type: classic, deadLetter: dead, retry: {delays: [5s]}}}\n\

@@ -42,7 +42,7 @@ pub(super) struct Hop {
 impl Hop {
     /// Whether it is sent anywhere, by its own bindings.
     pub(super) fn is_sent(&self) -> Certainty {
-        if self.takes_one && !self.own.is_empty() {
+        if self.takes_one {
             return Certainty::Always;
         }
         let sent = self.own.iter().map(|(_, certainty)| *certainty).max().unwrap_or(Certainty::Never);
@@ -97,7 +97,7 @@ impl<'a> Routing<'a> {
         if kind == Kind::Default {
             return Some(self.default_exchange(&message.keys));
         }
-        let own: Vec<_> = self
+        let mut own: Vec<_> = self
             .candidates(name, kind, &message.keys)
             .into_iter()
             .map(|binding| (binding.destination.clone(), self.is_taken(kind, binding, message)))
@@ -108,8 +108,10 @@ impl<'a> Routing<'a> {
             Kind::Headers => Unclear::Headers(name.clone()),
             Kind::OneOf | Kind::Unknown => Unclear::Type(name.clone()),
         });
-        let takes_one = kind == Kind::OneOf;
-        let is_open = self.is_open(name) || kind == Kind::Unknown;
+        let takes_one = kind == Kind::OneOf && !own.is_empty();
+        let others = self.bound_by_others.get(name).into_iter().flatten();
+        own.extend(others.map(|queue| (Destination::Queue((*queue).clone()), Certainty::Perhaps)));
+        let is_open = self.is_open(name) || kind == Kind::Unknown || self.bound_by_others.contains_key(name);
         let unclear = unclear.or_else(|| is_open.then(|| Unclear::Foreign(name.clone())));
         Some(Hop { own, alternates: self.alternates(name), takes_one, unclear, is_open })
     }

@@ -78,6 +78,8 @@ pub struct Routing<'a> {
     operator_policies: Policies<'a>,
     by_source: BTreeMap<&'a ExchangeName, Outgoing<'a>>,
     by_destination: BTreeMap<&'a Destination, Vec<&'a Binding>>,
+    /// Queues that others have bound to an exchange, with a key that is not known.
+    bound_by_others: BTreeMap<&'a ExchangeName, BTreeSet<&'a QueueName>>,
     /// Those of all queues, made when the first is asked for: whoever follows messages asks again and again.
     dead_letterings: OnceCell<BTreeMap<&'a QueueName, Vec<Option<DeadLettering>>>>,
 }
@@ -105,8 +107,17 @@ impl<'a> Routing<'a> {
             operator_policies: Policies::new(operator_policies, profile.version),
             by_source,
             by_destination,
+            bound_by_others: BTreeMap::new(),
             dead_letterings: OnceCell::new(),
         }
+    }
+
+    /// With queues that others have bound to an exchange.
+    pub fn with_bound_by_others(mut self, queues: &'a BTreeMap<QueueName, ExchangeName>) -> Self {
+        for (queue, exchange) in queues {
+            self.bound_by_others.entry(exchange).or_default().insert(queue);
+        }
+        self
     }
 
     /// All that is there.

@@ -1,15 +1,28 @@
-//! Random specs: exchanges of every type, alternates, bindings between exchanges, dead letters in every notation, retries.
+//! Random specs: exchanges of every type, alternates, bindings between exchanges, dead letters in every notation, retries,
+//! streams, external objects; and unmanaged bindings on the broker.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Node, Random};
+use crate::support::{Amqp, NONE, Node, Random, text};
 
 const EXCHANGES: [&str; 4] = ["e1", "e2", "e3", "e4"];
 const QUEUES: [&str; 5] = ["work", "order.a", "mail", "b", "log"];
 const DEAD: [&str; 2] = ["dead", "order.dead"];
 const WORDS: [&str; 4] = ["order", "a", "b", "x"];
+/// A stream, where its messages keep the headers of a death: 3.10.8 stores none of them.
+const STREAM: &str = "journal";
+/// An external exchange.
+const EXTERNAL: &str = "ext";
+/// External queues: an ordinary one, and a dead-letter queue that the spec declares as bound to the external exchange.
+const EXTERNAL_QUEUES: [&str; 2] = ["outside", "outside.dead"];
+/// A queue that no spec declares.
+const UNMANAGED: &str = "stray";
+/// Queues that only others bind, so that no spec declares how messages come there.
+pub(super) const BOUND_BY_OTHERS: [&str; 2] = [EXTERNAL_QUEUES[0], UNMANAGED];
+/// The length limit of some queues. It is larger than the number of messages that the workers leave in a queue.
+pub(super) const MOST: usize = 100;
 
 /// One message.
 #[derive(Clone, Debug)]
@@ -29,6 +42,12 @@ pub(super) struct Case {
     names: Vec<String>,
     /// Queues that only dead-lettered messages come to.
     pub(super) closed: Vec<String>,
+    /// The type of the external exchange.
+    external: &'static str,
+    /// Bindings to queues that exist on the broker only: source, queue, key.
+    unmanaged: Vec<(&'static str, &'static str, String)>,
+    /// Whether the spec declares the stream.
+    has_stream: bool,
 }
 
 fn pattern(random: &mut Random) -> String {
@@ -75,13 +94,23 @@ impl Case {
             publications: Vec::new(),
             names: Vec::new(),
             closed: Vec::new(),
+            external: *random.pick(&["direct", "fanout", "topic"]),
+            unmanaged: Vec::new(),
+            has_stream: node.at_least(4, 0) && random.chance(50),
         };
         case.exchanges(random);
+        case.surroundings(random);
         case.dead_letter_queues(random);
         for name in QUEUES {
             let queue = case.queue(name, random, node);
             case.queues.insert(name.to_owned(), queue);
         }
+        if case.has_stream {
+            let stream = case.stream(random);
+            case.queues.insert(STREAM.to_owned(), stream);
+        }
+        case.queues.insert(EXTERNAL_QUEUES[0].to_owned(), json!({"external": true}));
+        case.dead.insert(EXTERNAL_QUEUES[1].to_owned(), json!({"external": true, "exchange": {"name": EXTERNAL}}));
         // Each closed queue has a queue whose dead letters surely come to it.
         for (closed, source) in case.closed.iter().zip(["b", "log"]) {
             if let Some(source) = case.queues.get_mut(source) {
@@ -98,13 +127,54 @@ impl Case {
                 case.publications.push(Publication { exchange, key, headers: BTreeMap::new() });
             }
         }
-        case.names = case.queues.keys().chain(case.dead.keys()).cloned().collect();
+        let all = case.queues.keys().chain(case.dead.keys());
+        case.names =
+            all.filter(|name| DEAD.contains(&name.as_str()) || QUEUES.contains(&name.as_str())).cloned().collect();
         case
     }
 
-    /// The names of all queues that the spec declares.
+    /// The names of all queues that the spec declares, without streams.
     pub(super) fn queues(&self) -> &[String] {
         &self.names
+    }
+
+    /// The stream that the spec declares.
+    pub(super) fn stream_name(&self) -> Option<&'static str> {
+        self.has_stream.then_some(STREAM)
+    }
+
+    /// The queues that a worker reads: those of the spec, the external and the unmanaged ones.
+    pub(super) fn read(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).chain(EXTERNAL_QUEUES).chain([UNMANAGED])
+    }
+
+    /// Whether the broker holds more bindings of an exchange than the spec declares.
+    pub(super) fn is_open(exchange: &str) -> bool {
+        exchange == EXTERNAL || exchange.starts_with("amq.")
+    }
+
+    /// Whether a queue has a length limit, and whether it then dead-letters new messages instead of the oldest.
+    pub(super) fn limit(&self, queue: &str) -> Option<bool> {
+        let written = self.queues.get(queue)?;
+        (!written["maxLength"].is_null()).then(|| written["overflow"] == "reject-publish-dlx")
+    }
+
+    /// Whether the messages of a queue expire on that version: the `expiration` of a message has no effect on older quorum
+    /// queues.
+    pub(super) fn expires(&self, queue: &str, node: &Node) -> bool {
+        let written = self.queues.get(queue).or_else(|| self.dead.get(queue)).expect("a queue of the spec");
+        written["type"] == "classic" || node.at_least(3, 10)
+    }
+
+    /// Declares what the spec expects on the broker, and what it does not know.
+    pub(super) fn declare_surroundings(&self, amqp: &Amqp) {
+        amqp.declare_exchange(EXTERNAL, self.external, NONE).expect("a new exchange");
+        for queue in EXTERNAL_QUEUES.into_iter().chain([UNMANAGED]) {
+            amqp.declare_queue(queue, &[("x-queue-type", text("classic"))]).expect("a new queue");
+        }
+        for (source, queue, key) in &self.unmanaged {
+            amqp.bind_queue(source, queue, key, NONE);
+        }
     }
 
     /// The spec as text: JSON is YAML.
@@ -124,7 +194,7 @@ impl Case {
             let kind = *random.pick(&["direct", "direct", "fanout", "topic", "topic", "headers"]);
             let mut exchange = json!({"type": kind});
             if random.chance(25) {
-                let alternate = *random.pick(&["e1", "e2", "e3", "e4", "amq.fanout"]);
+                let alternate = *random.pick(&["e1", "e2", "e3", "e4", "amq.fanout", EXTERNAL]);
                 exchange["alternateExchange"] = alternate.into();
             }
             if random.chance(10) {
@@ -141,7 +211,50 @@ impl Case {
         }
     }
 
+    fn surroundings(&mut self, random: &mut Random) {
+        let mut exchange = json!({"external": true});
+        if random.chance(20) {
+            let (binding, publication) = self.binding(*random.pick(&EXCHANGES), random);
+            exchange["bindings"] = json!([binding]);
+            if self.exchanges[&publication.exchange]["internal"] != true {
+                self.publications.push(publication);
+            }
+        }
+        self.exchanges.insert(EXTERNAL.to_owned(), exchange);
+        for (source, queue, percent) in [
+            (EXTERNAL, EXTERNAL_QUEUES[0], 50),
+            (EXTERNAL, EXTERNAL_QUEUES[1], 100),
+            (EXTERNAL, UNMANAGED, 30),
+            ("amq.topic", UNMANAGED, 50),
+            ("amq.fanout", UNMANAGED, 30),
+        ] {
+            if random.chance(percent) {
+                let is_topic = source == "amq.topic" || source == EXTERNAL && self.external == "topic";
+                let key = if is_topic { pattern(random) } else { any_key(random) };
+                self.unmanaged.push((source, queue, key));
+            }
+        }
+    }
+
+    /// A stream keeps every message; it has no dead letters.
+    fn stream(&mut self, random: &mut Random) -> Value {
+        let mut bindings = Vec::new();
+        for _ in 0..=random.below(2) {
+            let (binding, publication) = self.binding(*random.pick(&EXCHANGES), random);
+            if !bindings.contains(&binding) {
+                bindings.push(binding);
+            }
+            if self.exchanges[&publication.exchange]["internal"] != true {
+                self.publications.push(publication);
+            }
+        }
+        json!({"type": "stream", "maxLengthBytes": "1GiB", "bindings": bindings})
+    }
+
     fn kind(&self, exchange: &str) -> &str {
+        if exchange == EXTERNAL {
+            return self.external;
+        }
         self.exchanges[exchange]["type"].as_str().expect("a type")
     }
 
@@ -201,10 +314,12 @@ impl Case {
 
     /// Where the messages of a queue go that die: in every notation.
     fn dead_letter(random: &mut Random) -> Value {
-        let exchanges = ["e1", "e2", "e3", "e4", "e1", "e2", "dead.x", "order.dead.x", "amq.topic"];
+        let exchanges =
+            ["e1", "e2", "e3", "e4", "e1", "e2", "e3", "e4", "dead.x", "order.dead.x", "amq.topic", EXTERNAL];
         let mut said = match random.below(10) {
             0..=4 => json!({"exchange": *random.pick(&exchanges)}),
-            5 => json!({"exchange": "", "routingKey": *random.pick(&["work", "mail", "dead", "gone"])}),
+            5 => json!({"exchange": "", "routingKey": *random.pick(&["work", "mail", "dead", "gone", "outside"])}),
+            6 if random.chance(50) => json!({"queue": EXTERNAL_QUEUES[1]}),
             _ => json!({"queue": *random.pick(&DEAD)}),
         };
         if said["exchange"] != "" && said.get("exchange").is_some() && random.chance(35) {
@@ -226,15 +341,24 @@ impl Case {
             if sources.is_empty() {
                 break;
             }
-            let source = *random.pick(sources);
+            let source = if number > 0 && random.chance(10) { EXTERNAL } else { *random.pick(sources) };
             let (binding, publication) = self.binding(source, random);
             if bindings.contains(&binding) {
                 continue;
             }
-            bindings.push(binding);
             if self.exchanges[source]["internal"] != true {
-                self.publications.push(publication);
+                self.publications.push(publication.clone());
+                // Other keys of the same pattern may lead elsewhere after a death.
+                let pattern = binding["routingKey"].as_str().filter(|_| self.kind(source) == "topic");
+                for _ in 0..3 {
+                    let key = match pattern {
+                        Some(pattern) => key_like(pattern, random),
+                        None => any_key(random),
+                    };
+                    self.publications.push(Publication { key, ..publication.clone() });
+                }
             }
+            bindings.push(binding);
         }
         if bindings.is_empty() {
             let (exchange, key) = (String::new(), name.to_owned());
@@ -261,6 +385,11 @@ impl Case {
         if kind == "quorum" && node.at_least(3, 10) && random.chance(15) {
             queue["deadLetterStrategy"] = "at-least-once".into();
             queue["overflow"] = "reject-publish".into();
+        } else if random.chance(40) {
+            queue["maxLength"] = MOST.into();
+            if kind == "classic" && random.chance(40) {
+                queue["overflow"] = "reject-publish-dlx".into();
+            }
         }
         queue
     }
