@@ -12,15 +12,17 @@
 //! it: a DELETE cannot say whose lock it means, and that of the second would hit what the first has put in its place.
 
 mod inspect;
+mod process;
 
 pub use inspect::HeldLock;
+pub use process::Process;
 
 use super::connection::Broker;
 use super::error::BrokerError;
 use super::perform::{Performed, gone_is_done};
 use super::wire::{ClusterNode, LockQueue};
 use crate::model::printable::clean;
-use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, Topology, VhostName};
+use crate::model::{ArgumentValue, Arguments, BrokerVersion, Queue, QueueName, VhostName};
 use crate::plan::Action;
 use crate::plan::request::{Request, path, request};
 use std::fmt;
@@ -69,11 +71,6 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
-}
-
-/// The words of the holder of a lock in this vhost, whatever the lock is called.
-pub fn holder_in(topology: &Topology) -> Option<&str> {
-    topology.queues.values().find_map(|queue| queue.arguments.get(HOLDER)?.as_text())
 }
 
 /// A broker with a vhost that is locked for us. [Release](Self::release) it; dropped, it is free when the lease ran out.

@@ -3,6 +3,7 @@
 //! [`request`] is pure and feeds both what is shown and what is sent. Nothing here decides what to do; nothing here
 //! reads files or the environment, or prints.
 
+mod access;
 pub mod base_url;
 pub mod connect_problem;
 pub mod connection;
@@ -30,11 +31,12 @@ mod ticks;
 mod topic_permissions;
 mod wire;
 
+pub use access::{Access, TransportKind};
 pub use base_url::{BaseUrl, NotABaseUrl, UrlWithLogin};
 pub use connect_problem::ConnectProblem;
 pub use connection::Broker;
 pub use error::BrokerError;
-pub use lock::{HeldLock, Holder, LockedBroker};
+pub use lock::{HeldLock, Holder, LockedBroker, Process};
 pub use options::{ClientCertificate, ConnectionOptions, Retries};
 pub use perform::Performed;
 pub use read::QueueState;

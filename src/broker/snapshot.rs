@@ -6,8 +6,10 @@ use crate::model::{
     Binding, Destination, Exchange, ExchangeName, ObjectId, Policy, PolicyName, Queue, QueueName, Topology, Vhost,
     VhostName,
 };
+use crate::plan::{Activity, Desired, PlanContext};
 use crate::rabbitmq::BrokerProfile;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One vhost as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +53,19 @@ pub(super) struct Lists {
 }
 
 impl Snapshot {
+    /// Returns the context in which the planner compares this vhost with the desired topology.
+    pub fn context<'a>(&'a self, desired: &'a Arc<Desired>, activity: &'a Activity) -> PlanContext<'a> {
+        PlanContext {
+            current: &self.topology,
+            desired,
+            activity,
+            properties_keys: &self.properties_keys,
+            untouchable: &self.untouchable,
+            operator_policies: &self.operator_policies,
+            profile: &self.profile,
+        }
+    }
+
     /// Of a vhost that is not there.
     pub(super) fn missing(vhost: VhostName, cluster: &Cluster) -> Self {
         Self {

@@ -1,33 +1,26 @@
-//! `topo apply`: plans, asks for confirmation, locks, plans again, executes, verifies and reports.
+//! `topo apply`: plans, asks for confirmation, runs the plan and prints the report.
 
-use super::access::Access;
 use super::arguments::{ApplyArguments, Global, ReportFormat};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::locking::{self, Locks};
 use super::plan::{Layout, shown};
 use super::planning::Planned;
 use super::printing_arguments::PlanFormat;
 use super::progress::Progress;
+use super::run_display::RunDisplay;
+use super::run_failure::{self, expected, fresh};
 use super::shell;
 use super::sources::Sources;
-use super::stale::{expected, fresh};
 use super::{backup, confirm, connection, findings, input, interruption, outcome, output, planning, rights};
-use crate::apply::{ApplyResources, CONCURRENCY, Interrupt, Progress as Event, Report, apply};
-use crate::broker::transport::Transport;
+use crate::apply::{self, Backup, Interrupt, Outcome, Report, RunEvent, RunOptions, RunRequest, Status};
+use crate::broker::Access;
 use crate::model::printable::clean_json;
-use crate::model::{Address, ObjectId, VhostName};
-use crate::plan::{Allowance, ApprovedPlan, Desired, Options, Plan, PlannedChange, VhostPlan, gate, obstacles};
+use crate::model::{Address, QueueName, VhostName};
+use crate::plan::{Allowance, Desired, Options, Plan, obstacles};
 use crate::render::{next_line, report_json, report_text};
-use futures_util::stream::{self, StreamExt};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// The number of vhosts that are changed concurrently: a vhost with few objects waits most of the time.
-const VHOSTS_AT_ONCE: usize = 4;
 
 /// The changes to apply, and the plan that was shown.
 struct Intent {
@@ -47,7 +40,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
         return Err(no_terminal(arguments));
     }
     let progress = Progress::new(global);
-    let access = Access::new(&arguments.connection, arguments.planning.intervals.intervals())?;
+    let access = connection::connect(&arguments.connection, arguments.planning.intervals.intervals())?;
     let allowed = planning::allowances(&arguments.planning.allow);
     let mut intent = intent(arguments, saved, &access, global).await?;
     let missing_rights = rights::note(&access, &mut intent.seen, &arguments.lock_name).await;
@@ -67,13 +60,13 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
             failure = failure.hint(format!("to apply nevertheless: {command}"));
         }
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, "blocked")?;
+            print_json(&[], Some(&[]), &intent.seen, Status::Blocked.as_str())?;
         }
         return Err(failure);
     }
     if let Some(failure) = intent.too_bad.take() {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, outcome::word(Exit::Failed))?;
+            print_json(&[], Some(&[]), &intent.seen, Status::Failed.as_str())?;
         }
         return Err(failure);
     }
@@ -85,7 +78,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
     if let Some(failure) = rights::refusal(missing_rights).filter(|_| !arguments.ignore_missing_rights) {
         if arguments.format == ReportFormat::Json {
-            print_json(&[], Some(&[]), &intent.seen, outcome::word(Exit::Failed))?;
+            print_json(&[], Some(&[]), &intent.seen, Status::Failed.as_str())?;
         }
         return Err(failure);
     }
@@ -94,7 +87,7 @@ pub(super) async fn run(arguments: &ApplyArguments, global: &Global) -> Result<E
     }
     let interrupt = Interrupt::default();
     tokio::select! {
-        ended = locked_run(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
+        ended = run_plan(arguments, &access, &intent, &allowed, &interrupt, progress) => ended,
         () = interruption::insisted(&interrupt) => {
             Err(Failure::failed("stopped at once: steps in progress may or may not have completed, and no other steps were started")
                 .exit(Exit::Partial)
@@ -181,7 +174,7 @@ fn no_terminal(arguments: &ApplyArguments) -> Failure {
 /// Returns the flags of apply that suggested commands need too.
 fn own_flags(arguments: &ApplyArguments) -> String {
     let rights = if arguments.ignore_missing_rights { " --ignore-missing-rights" } else { "" };
-    format!("{}{rights}", locking::name_flag(&arguments.lock_name))
+    format!("{}{rights}", connection::lock_flag(&arguments.lock_name))
 }
 
 /// Returns the command that continues after this run.
@@ -191,8 +184,8 @@ fn again(arguments: &ApplyArguments, specs: &str) -> String {
     format!("topo apply{spec}{connection}{planning}{lint}{}", own_flags(arguments))
 }
 
-/// Runs under the lock. From here on, the broker is changed.
-async fn locked_run(
+/// Runs the plan. From here on, the broker is changed. The report is printed while the locks are still held.
+async fn run_plan(
     arguments: &ApplyArguments,
     access: &Access,
     intent: &Intent,
@@ -200,175 +193,52 @@ async fn locked_run(
     interrupt: &Interrupt,
     progress: Progress,
 ) -> Result<Exit, Failure> {
-    let mut locks = Locks::default();
-    let result = match locking::lock(arguments, &access.broker, &intent.seen, interrupt, &mut locks, progress).await {
-        Ok(()) => carry_out(arguments, access, intent, allowed, interrupt, progress, &locks).await,
-        Err(failure) => Err(locks.explain(failure)),
+    let write_backup = |backup: &Backup| backup::write(arguments, progress.is_quiet(), backup);
+    let options = RunOptions {
+        lock_queue: QueueName::new(arguments.lock_name.as_str()),
+        lock_timeout: arguments.lock_timeout,
+        drain_timeout: arguments.drain_timeout,
     };
-    locks.release().await;
-    result
-}
-
-/// Plans again under the lock, checks the hazards, executes the plan, and verifies the result.
-async fn carry_out(
-    arguments: &ApplyArguments,
-    access: &Access,
-    intent: &Intent,
-    allowed: &[Allowance],
-    interrupt: &Interrupt,
-    progress: Progress,
-    locks: &Locks,
-) -> Result<Exit, Failure> {
-    let approved = approve(access, intent, allowed, progress).await.map_err(|failure| locks.explain(failure))?;
-    backup::write(arguments, progress.is_quiet(), &access.broker, approved.plan())
-        .await
-        .map_err(|failure| locks.explain(failure))?;
-    let transports = access.transports_of(approved.plan()).await.map_err(|failure| locks.explain(failure))?;
-    let mut reports = execute(&approved, locks, interrupt, (&transports, arguments.drain_timeout), progress).await;
-    locks.complete(&mut reports);
-    let complete = reports.iter().all(Report::is_complete);
-    // Includes a signal that arrived after the last step.
-    for report in reports.iter_mut().filter(|_| complete && interrupt.is_requested()) {
-        report.interrupted = true;
-    }
-    let left = if complete { left(access, intent, &reports, &progress).await } else { Ok(Vec::new()) };
-    let print = |left: Option<&[String]>, exit| {
-        let printed = match arguments.format {
-            ReportFormat::Text => output::print(&report_text::report(&reports, left, &intent.again, output::width())),
-            ReportFormat::Json => print_json(&reports, left, approved.plan(), outcome::word(exit)),
-        };
-        printed.map_err(|failure| match outcome::has_changed(&reports) {
-            true => failure
-                .exit(Exit::Partial)
-                .hint("the report is lost, but the changes were made: topo plan shows what is left"),
-            false => failure,
-        })
+    let request = RunRequest {
+        access,
+        desired: &intent.desired,
+        reviewed: &intent.seen,
+        allowed,
+        backup: (!arguments.no_backup).then_some(&write_backup),
+        interrupt,
+        options: &options,
     };
-    let left = match left {
-        Ok(left) => left,
-        Err(failure) => {
-            print(None, Exit::Partial)?;
-            return Err(failure);
+    let display = RunDisplay::new(progress, access.broker.shown_url());
+    let printed = RefCell::new(Ok(()));
+    let observe = |event: RunEvent<'_>| {
+        display.show(event);
+        if let RunEvent::Ended(outcome) = event {
+            *printed.borrow_mut() = print_report(arguments, &intent.again, outcome);
         }
     };
-    let exit = outcome::outcome(&reports, &left);
-    print(Some(&left), exit)?;
-    if exit == Exit::Done { Ok(exit) } else { Err(outcome::failure(&reports, exit)) }
+    let ended = apply::run(&request, &observe).await;
+    display.clear();
+    let outcome = ended.map_err(|failure| run_failure::of(failure, (&intent.again, &intent.specs), allowed))?;
+    printed.into_inner()?;
+    outcome::conclude(outcome)
 }
 
-/// Returns the plan made under the lock, if it has no new blockers.
-async fn approve(
-    access: &Access,
-    intent: &Intent,
-    allowed: &[Allowance],
-    progress: Progress,
-) -> Result<ApprovedPlan, Failure> {
-    let now = planning::plan(access, &intent.desired, &intent.seen.options, &progress).await?;
-    fresh(&intent.seen, &now)?;
-    gate(now, allowed).map_err(|refused| {
-        let (plan, open) = *refused;
-        let command = next_line::paste_line(&intent.again, &open);
-        let global = Global { color: None, quiet: false, verbose: false };
-        output::tell(&shown(&plan, PlanFormat::Text, &Layout::of(&intent.specs, allowed, &global)));
-        planning::blocked(&open).hint(format!("the broker has changed since the plan was shown; {command}"))
+fn print_report(arguments: &ApplyArguments, again: &str, outcome: &Outcome) -> Result<(), Failure> {
+    let Outcome { plan, reports, left } = outcome;
+    let left = left.as_ref().ok().map(Vec::as_slice);
+    let printed = match arguments.format {
+        ReportFormat::Text => output::print(&report_text::report(reports, left, again, output::width())),
+        ReportFormat::Json => print_json(reports, left, plan.plan(), outcome.status().as_str()),
+    };
+    printed.map_err(|failure| match outcome.has_changed() {
+        true => failure
+            .exit(Exit::Partial)
+            .hint("the report is lost, but the changes were made: topo plan shows what is left"),
+        false => failure,
     })
 }
 
-async fn execute(
-    approved: &ApprovedPlan,
-    locks: &Locks,
-    interrupt: &Interrupt,
-    (transports, drain): (&[(VhostName, Transport)], Duration),
-    progress: Progress,
-) -> Vec<Report> {
-    let plan = approved.plan();
-    let steps = RefCell::new(progress.steps(locks.done().len() + plan.step_count()));
-    locks.done().for_each(|step| steps.borrow_mut().over(&report_text::action(&step.action)));
-    let tell = |event: Event<'_>| {
-        let mut steps = steps.borrow_mut();
-        match event {
-            Event::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
-            Event::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
-            Event::Moving(step, moved, left, why) => {
-                let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
-                steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
-            }
-            Event::Stalled(step, why) => steps.moving(&report_text::stalled(&step.action, why)),
-            Event::GoingBack(queue, why) => {
-                let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
-                steps.undoes(ObjectId::Queue(queue.clone()), &line);
-            }
-            Event::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
-        }
-    };
-    let stopped = Cell::new(false);
-    let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| !part.steps.is_empty()).collect();
-    // A migration keeps messages in memory, and several of one vhost already run concurrently.
-    let has_migrations = parts.iter().any(|part| !part.migrations.is_empty());
-    let vhosts_at_once = if has_migrations { 1 } else { parts.len().clamp(1, VHOSTS_AT_ONCE) };
-    let at_once = CONCURRENCY / vhosts_at_once;
-    let one = async |part: &VhostPlan| {
-        let lock = locks.of(&part.vhost);
-        let report = match lock.filter(|_| !stopped.get() && !interrupt.is_requested()) {
-            Some(lock) => {
-                let transport =
-                    transports.iter().find(|(vhost, _)| *vhost == part.vhost).map(|(_, transport)| transport);
-                apply(part, lock, interrupt, ApplyResources { at_once, transport, patience: drain }, tell).await
-            }
-            None => {
-                let mut report = Report::new(part.vhost.clone());
-                report.not_attempted.clone_from(&part.steps);
-                report.interrupted = interrupt.is_requested();
-                report
-            }
-        };
-        // Vhosts that have started are completed: each vhost is independent.
-        stopped.set(stopped.get() || !report.is_complete());
-        report
-    };
-    stream::iter(parts.into_iter().map(one)).buffered(vhosts_at_once).collect().await
-}
-
-/// Returns the objects that still differ after a complete run, except those that are left for the next one. Reading the broker
-/// again is the proof; a 204 is not.
-async fn left(
-    access: &Access,
-    intent: &Intent,
-    reports: &[Report],
-    progress: &Progress,
-) -> Result<Vec<String>, Failure> {
-    // Migrations that were rolled back are not rolled back again.
-    let options = Options { abort: BTreeSet::new(), ..intent.seen.options.clone() };
-    let after = planning::plan(access, &intent.desired, &options, progress).await.map_err(|failure| {
-        failure.exit(Exit::Partial).because("every step was done, but the result could not be verified")
-    })?;
-    let waiting: Vec<(&VhostName, &Address)> = reports
-        .iter()
-        .flat_map(|report| report.waiting.iter().map(|waiting| (&report.vhost, &waiting.step.address)))
-        .collect();
-    let is_left = |vhost: &VhostName, change: &PlannedChange| {
-        let mut in_vhost = waiting.iter().filter(|(of, _)| *of == vhost);
-        // Retired objects are deleted together with their tiers.
-        !in_vhost.any(|(_, address)| change.retires.is_some() || **address == change.address)
-    };
-    let changes = after.vhosts.iter().flat_map(|part| part.changes.iter().map(move |change| (&part.vhost, change)));
-    let mut left: Vec<String> =
-        changes.filter(|(vhost, change)| is_left(vhost, change)).map(|(_, it)| it.address.to_string()).collect();
-    // Nothing blocked the executed plan, so these blockers are new.
-    for block in after.blocks() {
-        let address = block.address.to_string();
-        if !left.contains(&address) {
-            left.push(address);
-        }
-    }
-    let is_asked = |address: &&String| intent.seen.options.abort.iter().any(|asked| asked.as_str() == **address);
-    let interrupted = after.vhosts.iter().flat_map(|part| &part.interrupted).map(|note| note.address.to_string());
-    let interrupted: Vec<String> = interrupted.collect();
-    left.extend(interrupted.iter().filter(is_asked).cloned());
-    Ok(left)
-}
-
-fn print_json(reports: &[Report], left: Option<&[String]>, plan: &Plan, result: &str) -> Result<(), Failure> {
+fn print_json(reports: &[Report], left: Option<&[Address]>, plan: &Plan, result: &str) -> Result<(), Failure> {
     let value = report_json::report(reports, left, &plan.fingerprint, result);
     output::print(&clean_json(format!("{value:#}\n")))
 }

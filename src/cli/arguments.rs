@@ -11,6 +11,7 @@ use super::offline_arguments::{
 use super::printing_arguments::{PrintingArguments, Show, ShowArguments};
 use super::typed_version::{TypedVersion, broker_version, typed_version};
 use super::value_parsers::{PruneKinds, Recreate, duration, glob, positive, variable};
+use crate::broker::TransportKind;
 use crate::broker::transport::AmqpUrl;
 use crate::model::{Address, BrokerVersion, Glob};
 use crate::plan::Allowances;
@@ -342,29 +343,6 @@ pub(super) struct ValidateArguments {
     /// Output format of the findings
     #[arg(long, value_enum, default_value_t, env = "TOPO_FORMAT")]
     pub(super) format: FindingsFormat,
-}
-
-/// The transport of a migration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum TransportKind {
-    /// AMQP; a shovel if AMQP is not available or cannot carry a message
-    #[default]
-    Auto,
-    /// Topo moves messages over AMQP
-    Amqp,
-    /// A shovel on the broker; needs rabbitmq_shovel and rabbitmq_shovel_management
-    Shovel,
-}
-
-impl TransportKind {
-    /// The value as typed on the command line.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Amqp => "amqp",
-            Self::Shovel => "shovel",
-        }
-    }
 }
 
 /// Output format of a report.

@@ -1,11 +1,12 @@
 //! Determines the broker's address and credentials: from flags, then the environment, then `~/.rabbitmqadmin.conf`.
 
-use super::arguments::{ConnectionArguments, TransportKind};
+use super::arguments::ConnectionArguments;
 use super::failure::Failure;
 use super::shell::quoted;
 use crate::broker::credentials::{ConfError, DEFAULT_NODE, NodeSettings, from_rabbitmqadmin_conf};
-use crate::broker::{BaseUrl, Broker, ClientCertificate, ConnectionOptions, redacted_url};
+use crate::broker::{Access, BaseUrl, ClientCertificate, ConnectionOptions, Process, TransportKind, redacted_url};
 use crate::model::Intervals;
+use crate::model::names::LOCK_QUEUE;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
@@ -62,11 +63,8 @@ pub(super) fn url_flag(url: &str) -> String {
     if redacted_url(&known) == url { String::new() } else { format!(" --url {}", quoted(url)) }
 }
 
-/// Creates a client for the broker, and returns its options; nothing is sent yet.
-pub(super) fn connect(
-    arguments: &ConnectionArguments,
-    intervals: Intervals,
-) -> Result<(Broker, ConnectionOptions), Failure> {
+/// Creates a client for the broker; nothing is sent yet.
+pub(super) fn connect(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Access, Failure> {
     no_password(arguments)?;
     let node = node(arguments)?;
     let (base_url, login) = address(arguments, &node)?;
@@ -117,13 +115,13 @@ pub(super) fn connect(
     options.insecure = arguments.insecure || node.insecure.unwrap_or(false);
     options.timeout = arguments.timeout;
     options.intervals = intervals;
-    let broker = Broker::connect(options.clone()).map_err(|error| {
+    let access = Access::new(options, process()).map_err(|error| {
         let files: Vec<String> =
             [ca_cert, client_cert, client_key].into_iter().flatten().map(|path| path.display().to_string()).collect();
         let failure = Failure::from(error);
         if files.is_empty() { failure } else { failure.because(format!("read from {}", files.join(", "))) }
     })?;
-    Ok((broker, options))
+    Ok(access.with_amqp_url(arguments.amqp_url.clone()).with_transport(arguments.transport))
 }
 
 type Login = (Option<String>, Option<SecretString>);
@@ -217,12 +215,16 @@ pub(super) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Describes this process as the holder of a lock, for those who wait for it.
-pub(super) fn holder() -> String {
+/// `--lock-name`, unless it is the default.
+pub(super) fn lock_flag(name: &str) -> String {
+    if name == LOCK_QUEUE { String::new() } else { format!(" --lock-name {}", quoted(name)) }
+}
+
+/// This process, as the holder of a lock.
+pub(super) fn process() -> Process {
     let user = environment("USER").or_else(|| environment("LOGNAME")).unwrap_or_else(|| "unknown-user".to_owned());
     let host = environment("HOSTNAME")
         .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
         .unwrap_or_else(|| "unknown host".to_owned());
-    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
-    format!("{user}@{host}, pid {}, since {now}", std::process::id())
+    Process::new(user, host)
 }

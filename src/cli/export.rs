@@ -1,6 +1,5 @@
 //! `topo export`: writes the current topology as a spec, to standard output or to files.
 
-use super::access::Access;
 use super::arguments::Global;
 use super::exit::Exit;
 use super::export_arguments::ExportArguments;
@@ -126,7 +125,7 @@ fn is_nothing(export: &Export) -> bool {
 }
 
 async fn live(arguments: &ExportArguments, global: &Global) -> Result<Source, Failure> {
-    let access = Access::new(&arguments.connection, Intervals::default())?;
+    let access = connection::connect(&arguments.connection, Intervals::default())?;
     let broker = &access.broker;
     let progress = Progress::new(global);
     let reading = progress.spin(format!("reading {}", broker.shown_url()));

@@ -5,17 +5,16 @@ use super::failure::Failure;
 use super::output;
 use super::shell;
 use super::sources::Sources;
-use crate::expand::{CreatedFor, Expansion, Origin, expand};
+use crate::expand::{Expansion, expand};
 use crate::lint::PartialSpec;
-use crate::model::{BrokerVersion, ObjectId, QueueName, VhostName};
+use crate::model::{BrokerVersion, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
-use crate::plan::{Desired, Plan, Source};
+use crate::plan::{Desired, Plan};
 use crate::rabbitmq::BrokerProfile;
 use crate::render::diagnostics::diagnostics;
 use crate::render::findings;
 use crate::spec::{Diagnostics, SourceFile, Spec, parse_all};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The specs, a vhost each.
@@ -117,7 +116,7 @@ impl Loaded {
     /// Takes the desired topologies, in the same order, and drops the parsed specs: they can be large, and a plan does not
     /// need them.
     pub(super) fn take_desired(&mut self) -> Vec<Desired> {
-        std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| desired_by(expansion)).collect()
+        std::mem::take(&mut self.expanded).into_iter().map(|(_, expansion)| expansion.into_desired()).collect()
     }
 }
 
@@ -196,39 +195,4 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
 
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::spec(format!("cannot read {}", path.display())).because(error.to_string())
-}
-
-/// Converts an expanded spec to the input of a plan.
-fn desired_by(expansion: Expansion) -> Desired {
-    let has_exchange: BTreeSet<QueueName> = expansion
-        .origins
-        .values()
-        .filter_map(|origin| match &origin.because {
-            CreatedFor::DeadLetterExchange(queue) | CreatedFor::DeadLetterBinding(queue) => Some(queue.clone()),
-            CreatedFor::Declared | CreatedFor::DeadLetterPolicy(_) | CreatedFor::Retry(_) => None,
-        })
-        .collect();
-    let part_of = |id: &ObjectId, because: CreatedFor| match (id, because) {
-        (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
-        (_, CreatedFor::DeadLetterExchange(queue)) => Some(queue),
-        (
-            _,
-            CreatedFor::Declared
-            | CreatedFor::DeadLetterBinding(_)
-            | CreatedFor::DeadLetterPolicy(_)
-            | CreatedFor::Retry(_),
-        ) => None,
-    };
-    let source = |id: &ObjectId, origin: Origin| Source {
-        file: origin.file,
-        line: origin.line,
-        column: origin.column,
-        places: origin.places,
-        part_of: part_of(id, origin.because),
-    };
-    let sources = expansion.origins.into_iter().map(|(id, origin)| {
-        let source = source(&id, origin);
-        (id, source)
-    });
-    Desired { topology: expansion.topology, scope: expansion.scope, sources: sources.collect() }
 }

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::lock_arguments::LockArguments;
 use super::progress::Progress;
 use super::sources::Sources;
-use super::{confirm, connection, input, interruption, locking, output, suggest};
+use super::{confirm, connection, input, interruption, output, suggest};
 use crate::broker::{Broker, HeldLock, Holder, Survey};
 use crate::model::printable::clean_json;
 use crate::model::{Intervals, QueueName, VhostName};
@@ -31,7 +31,7 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
         return Err(Failure::usage("no terminal is available to ask for confirmation; no lock was deleted")
             .hint("delete it without confirmation: topo lock --break --yes"));
     }
-    let (broker, _) = connection::connect(&arguments.connection, Intervals::default())?;
+    let broker = connection::connect(&arguments.connection, Intervals::default())?.broker;
     let vhosts = vhosts(arguments)?;
     let progress = Progress::new(global);
     let reading = progress.spin(format!("reading {}", broker.shown_url()));
@@ -120,7 +120,7 @@ async fn break_one(
     }
     interruption::changes();
     let version = survey.profile(&found.vhost).version;
-    let holder = Holder::new(connection::holder());
+    let holder = Holder::new(connection::process().words());
     let next = broker.break_lock(&found.vhost, queue, (holder, version), held).await;
     if let Some(next) = next? {
         output::tell(&format!("vhost {} is locked again, by {}\n", found.vhost, next.holder));
@@ -165,7 +165,11 @@ fn text(locks: &[Found], arguments: &LockArguments) -> String {
 
 fn flags(vhost: &VhostName, arguments: &LockArguments) -> String {
     let vhost = super::shell::quoted(vhost.as_str());
-    format!(" --vhost {vhost}{}{}", connection::flags(&arguments.connection), locking::name_flag(&arguments.lock_name))
+    format!(
+        " --vhost {vhost}{}{}",
+        connection::flags(&arguments.connection),
+        connection::lock_flag(&arguments.lock_name)
+    )
 }
 
 fn broken(locks: &[Found]) -> String {

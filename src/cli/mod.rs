@@ -1,7 +1,6 @@
 //! The command line: runs a command with its arguments, and returns an exit code. The only layer that accesses files, the
 //! environment and the terminal.
 
-mod access;
 mod apply;
 mod arguments;
 mod backup;
@@ -25,7 +24,6 @@ mod interruption;
 mod interval_arguments;
 mod lock;
 mod lock_arguments;
-mod locking;
 mod man;
 mod offline_arguments;
 mod offline_plan;
@@ -39,11 +37,12 @@ mod rate;
 mod reading;
 mod rights;
 mod rules;
+mod run_display;
+mod run_failure;
 mod schema;
 mod shell;
 mod show;
 mod sources;
-mod stale;
 mod suggest;
 mod typed_version;
 mod validate;

@@ -3,11 +3,11 @@
 use super::failure::Failure;
 use super::input::Loaded;
 use super::offline_arguments::LintArguments;
-use super::planning::{self, Planned};
+use super::planning::Planned;
 use super::{definitions_file, findings};
 use crate::broker::{Snapshot, definitions};
 use crate::model::BrokerVersion;
-use crate::plan::{Activity, Desired, Options, Target, seal};
+use crate::plan::{Activity, Desired, Options, Target, plan_vhost, seal};
 use crate::rabbitmq::BrokerProfile;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub(super) fn plan(
     let found = found.amid(&loaded, &snapshots, (&levels, &options.prune));
     let desired: Vec<Arc<Desired>> = loaded.take_desired().into_iter().map(Arc::new).collect();
     let parts = snapshots.iter().zip(&desired);
-    let parts = parts.map(|(snapshot, desired)| planning::one(snapshot, desired, &unknown_activity, options)).collect();
+    let parts =
+        parts.map(|(snapshot, desired)| plan_vhost(&snapshot.context(desired, &unknown_activity), options)).collect();
     let version = snapshots.last().map_or(newest.version, |snapshot| snapshot.profile.version).to_string();
     let target = Target { url: source.to_owned(), cluster: String::new(), product: "RabbitMQ".to_owned(), version };
     Ok(Planned { loaded, plan: seal(target, options.clone(), parts), desired, found })

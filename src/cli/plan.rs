@@ -1,6 +1,5 @@
 //! `topo plan`: shows what apply would change.
 
-use super::access::Access;
 use super::arguments::{Global, PlanArguments};
 use super::exit::Exit;
 use super::failure::Failure;
@@ -28,7 +27,7 @@ pub(super) async fn run(arguments: &PlanArguments, global: &Global) -> Result<Ex
             offline_plan::plan(source, arguments.broker_version, loaded, &options, &arguments.lint)?
         }
         None => {
-            let access = match Access::new(&arguments.connection, arguments.planning.intervals.intervals()) {
+            let access = match connection::connect(&arguments.connection, arguments.planning.intervals.intervals()) {
                 Ok(access) => access,
                 // Errors of the specs are reported first.
                 Err(failure) => return Err(input::load(sources).err().unwrap_or(failure)),

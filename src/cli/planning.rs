@@ -1,6 +1,5 @@
 //! Plans specs against a broker: reads both, and calls the pure planner.
 
-use super::access::Access;
 use super::arguments::PlanningArguments;
 use super::failure::Failure;
 use super::findings::{self, Found};
@@ -12,19 +11,12 @@ use super::reading::Reading;
 use super::shell;
 use super::sources::Sources;
 use super::value_parsers::Recreate;
-use crate::broker::Snapshot;
-use crate::model::{Address, ObjectId, ObjectKind, OnConflict, VhostName};
-use crate::plan::{
-    Activity, Allowance, Allowances, Blockers, Desired, Options, Plan, PlanContext, Target, VhostPlan,
-    allowances_without_effect, counted_late, deletes_exchanges, deletes_queues, moves_messages, needs_activity,
-    plan_vhost, seal,
-};
-use futures_util::stream::{self, StreamExt, TryStreamExt};
+use crate::apply;
+use crate::broker::Access;
+use crate::model::{Address, ObjectId, ObjectKind, OnConflict};
+use crate::plan::{Allowance, Allowances, Blockers, Desired, Options, Plan, allowances_without_effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The number of vhosts whose counts are read concurrently.
-const VHOSTS_AT_ONCE: usize = 4;
 
 /// Converts the planning flags.
 pub(super) fn options(arguments: &PlanningArguments) -> Result<Options, Failure> {
@@ -98,7 +90,7 @@ pub(super) async fn read(
     let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
     let Reading { loaded, desired, found, snapshots } =
         super::reading::read(&access.broker, sources, findings::levels(lint), options.prune.clone()).await?;
-    let plan = of(access, &snapshots, &desired, options).await?;
+    let plan = apply::plan_snapshots(access, &snapshots, &desired, options).await?;
     drop(reading);
     Ok(Planned { loaded, plan, desired, found })
 }
@@ -110,66 +102,10 @@ pub(super) async fn plan(
     options: &Options,
     progress: &Progress,
 ) -> Result<Plan, Failure> {
-    let vhosts: Vec<VhostName> = desired.iter().map(|desired| desired.topology.vhost.clone()).collect();
-    let broker = &access.broker;
-    let reading = progress.spin(format!("reading {}", broker.shown_url()));
-    let snapshots = broker.read(&vhosts).await?;
-    let plan = of(access, &snapshots, desired, options).await;
+    let reading = progress.spin(format!("reading {}", access.broker.shown_url()));
+    let plan = apply::plan(access, desired, options).await;
     drop(reading);
-    plan
-}
-
-/// Plans vhosts that are already read.
-async fn of(
-    access: &Access,
-    snapshots: &[Snapshot],
-    desired: &[Arc<Desired>],
-    options: &Options,
-) -> Result<Plan, Failure> {
-    let broker = &access.broker;
-    let part = async |(snapshot, desired): (&Snapshot, &Arc<Desired>)| {
-        // Counts are read only if the plan may lose or disturb something.
-        let mut activity = if needs_activity(&snapshot.topology, desired, &snapshot.profile, options) {
-            let vhost = &desired.topology.vhost;
-            let mut activity = broker.activity(vhost).await?;
-            if moves_messages(&snapshot.topology, desired, &snapshot.profile, options) {
-                activity.transports = access.transports(vhost, snapshot.profile.version).await;
-                activity.queue_limit = broker.queue_limit(vhost).await?;
-                activity.out_of_reach = access.out_of_reach(&snapshot.topology, snapshot.profile.version).await?;
-            }
-            activity
-        } else {
-            Activity::default()
-        };
-        activity.applying = super::locking::applying(&snapshot.topology);
-        let mut part = one(snapshot, desired, &activity, options);
-        if deletes_queues(&part) {
-            activity.shovels = broker.shovels(&desired.topology.vhost).await?;
-            part = one(snapshot, desired, &activity, options);
-        }
-        if deletes_exchanges(&part, &snapshot.topology) {
-            let (vhost, version) = (&desired.topology.vhost, snapshot.profile.version);
-            activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
-            part = one(snapshot, desired, &activity, options);
-        }
-        let late = counted_late(&part, &snapshot.topology, &activity);
-        if access.ask(&snapshot.topology, &late, &mut activity).await {
-            part = one(snapshot, desired, &activity, options);
-        }
-        Ok::<_, Failure>(part)
-    };
-    let parts = stream::iter(snapshots.iter().zip(desired).map(part));
-    let parts: Vec<VhostPlan> = parts.buffered(VHOSTS_AT_ONCE).try_collect().await?;
-    let target = snapshots.first().map_or_else(
-        || Target { url: broker.shown_url(), cluster: String::new(), product: String::new(), version: String::new() },
-        |snapshot| Target {
-            url: broker.shown_url(),
-            cluster: snapshot.cluster.clone(),
-            product: snapshot.product.clone(),
-            version: snapshot.profile.version.to_string(),
-        },
-    );
-    Ok(seal(target, options.clone(), parts))
+    Ok(plan?)
 }
 
 /// Refuses an unknown address of `--target` or `--recreate`: after a typo, the plan would look like "no changes".
@@ -204,20 +140,6 @@ pub(super) fn known_addresses(plan: &Plan) -> Result<(), Failure> {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None => failure,
     })
-}
-
-/// Plans one vhost that is already read.
-pub(super) fn one(snapshot: &Snapshot, desired: &Arc<Desired>, activity: &Activity, options: &Options) -> VhostPlan {
-    let context = PlanContext {
-        current: &snapshot.topology,
-        desired,
-        activity,
-        properties_keys: &snapshot.properties_keys,
-        untouchable: &snapshot.untouchable,
-        operator_policies: &snapshot.operator_policies,
-        profile: &snapshot.profile,
-    };
-    plan_vhost(&context, options)
 }
 
 /// Warns about each `--allow` that allows nothing in this plan.

@@ -1,8 +1,8 @@
 //! Names the rights that the user lacks, with the least command that grants them: before an apply, and for a refused request.
 
-use super::access::Access;
 use super::failure::Failure;
 use super::shell::quoted;
+use crate::broker::Access;
 use crate::model::{Address, ObjectId, QueueName};
 use crate::plan::rights::{Lacking, Needs, User, added, lacking};
 use crate::plan::{Info, Plan, VhostPlan};

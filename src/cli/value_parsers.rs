@@ -1,10 +1,12 @@
 //! Parses the values of flags.
 
 use super::printing_arguments::PlanFormat;
+use crate::broker::TransportKind;
 use crate::lint::RULES;
 use crate::model::{Address, Glob, ObjectKind, OnConflict};
 use crate::spec::{Level, Severity, closest};
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -64,6 +66,22 @@ impl FromStr for Recreate {
             other => return Err(format!("`{other}` is not one of ifEmpty, migrate and discard")),
         };
         Ok(Self(Address::parse(address)?, how))
+    }
+}
+
+/// `--transport`.
+impl ValueEnum for TransportKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Auto, Self::Amqp, Self::Shovel]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Auto => "AMQP; a shovel if AMQP is not available or cannot carry a message",
+            Self::Amqp => "Topo moves messages over AMQP",
+            Self::Shovel => "A shovel on the broker; needs rabbitmq_shovel and rabbitmq_shovel_management",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
     }
 }
 

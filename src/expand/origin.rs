@@ -1,8 +1,10 @@
 //! Why an object exists: a side table to the topology, so that the topology itself knows nothing of specs.
 
-use crate::model::{Places, QueueName};
+use super::Expansion;
+use crate::model::{Desired, ObjectId, Places, QueueName, Source};
 use crate::spec::{Location, Spec};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Where an object comes from.
@@ -56,5 +58,36 @@ impl fmt::Display for Origin {
             CreatedFor::DeadLetterPolicy(queue) => write!(f, " (dead-letter wiring of {queue})"),
             CreatedFor::Retry(queue) => write!(f, " (retries of {queue})"),
         }
+    }
+}
+
+impl Expansion {
+    /// Converts the expansion to the input of a plan, with the position of each object in the spec.
+    pub fn into_desired(self) -> Desired {
+        let has_exchange: BTreeSet<QueueName> = self
+            .origins
+            .values()
+            .filter_map(|origin| match &origin.because {
+                CreatedFor::DeadLetterExchange(queue) | CreatedFor::DeadLetterBinding(queue) => Some(queue.clone()),
+                CreatedFor::Declared | CreatedFor::DeadLetterPolicy(_) | CreatedFor::Retry(_) => None,
+            })
+            .collect();
+        let part_of = |id: &ObjectId, because: CreatedFor| match (id, because) {
+            (ObjectId::Queue(name), _) => has_exchange.get(name).cloned(),
+            (_, CreatedFor::DeadLetterExchange(queue)) => Some(queue),
+            (
+                _,
+                CreatedFor::Declared
+                | CreatedFor::DeadLetterBinding(_)
+                | CreatedFor::DeadLetterPolicy(_)
+                | CreatedFor::Retry(_),
+            ) => None,
+        };
+        let sources = self.origins.into_iter().map(|(id, origin)| {
+            let Origin { file, line, column, because, places } = origin;
+            let part_of = part_of(&id, because);
+            (id, Source { file, line, column, part_of, places })
+        });
+        Desired { topology: self.topology, scope: self.scope, sources: sources.collect() }
     }
 }

@@ -3,6 +3,7 @@
 use super::document::{Block, Plan};
 use super::hazard::{Hazard, HazardKind, NotAHazard};
 use super::{Action, Guard};
+use crate::model::count::count;
 use crate::model::{Address, Glob};
 use std::fmt;
 use std::str::FromStr;
@@ -111,6 +112,16 @@ impl Blockers {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.blocks.len() + self.hazards.len()
+    }
+}
+
+/// `1 conflict and 2 hazards`.
+impl fmt::Display for Blockers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [(self.blocks.len(), "conflict"), (self.hazards.len(), "hazard")];
+        let parts = counts.into_iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<String> = parts.map(|(number, word)| count(number as u64, word)).collect();
+        f.write_str(&parts.join(" and "))
     }
 }
 

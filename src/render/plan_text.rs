@@ -244,14 +244,7 @@ pub(super) fn conclusion(text: &mut String, plan: &Plan, view: &View<'_>) {
 
 /// `BLOCKED by 1 conflict and 2 hazards`.
 pub fn blocked_by(obstacles: &Blockers) -> String {
-    let mut parts = Vec::new();
-    if !obstacles.blocks.is_empty() {
-        parts.push(count(obstacles.blocks.len() as u64, "conflict"));
-    }
-    if !obstacles.hazards.is_empty() {
-        parts.push(count(obstacles.hazards.len() as u64, "hazard"));
-    }
-    format!("BLOCKED by {}", parts.join(" and "))
+    format!("BLOCKED by {obstacles}")
 }
 
 /// How many objects and bindings were compared.

@@ -2,6 +2,7 @@
 
 use super::report_text::action;
 use crate::apply::{Migrated, Report};
+use crate::model::Address;
 use crate::plan::Step;
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ fn migrated(one: &Migrated) -> Value {
 
 /// One document: a result in one word, and every step with what became of it. `left` is null when the broker could not
 /// be read back.
-pub fn report(reports: &[Report], left: Option<&[String]>, fingerprint: &str, result: &str) -> Value {
+pub fn report(reports: &[Report], left: Option<&[Address]>, fingerprint: &str, result: &str) -> Value {
     let step = |step: &Step| {
         json!({
             "id": step.id,

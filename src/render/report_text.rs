@@ -3,7 +3,7 @@
 use super::style::{BOLD, DIM, GREEN, Painted, RED, YELLOW, clean, one_line, words_and_code, wrap};
 use crate::apply::{Consumers, Migrated, Missing, Report, WaitingStep};
 use crate::model::count::{count, number};
-use crate::model::{ObjectId, QueueName};
+use crate::model::{Address, ObjectId, QueueName};
 use crate::plan::Action;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write};
@@ -97,7 +97,7 @@ pub fn steps_done(reports: &[Report]) -> String {
 
 /// What was done to all vhosts, on a screen of so many columns. `left` are the addresses that still differ after a complete
 /// run, if it could be read back; `again` is the command that goes on.
-pub fn report(reports: &[Report], left: Option<&[String]>, again: &str, width: usize) -> String {
+pub fn report(reports: &[Report], left: Option<&[Address]>, again: &str, width: usize) -> String {
     let mut text = String::new();
     let total = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>() as u64;
     let done = total(|report| report.done.len());

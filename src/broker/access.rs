@@ -1,12 +1,10 @@
 //! A broker and the transports that can move its messages.
 
-use super::arguments::{ConnectionArguments, TransportKind};
-use super::connection;
-use super::failure::Failure;
-use crate::broker::transport::{AmqpOptions, AmqpTransport, AmqpUrl, ShovelTransport, Transport};
-use crate::broker::{Broker, BrokerError, ConnectionOptions, Retries};
-use crate::model::{BrokerVersion, Intervals, QueueName, QueueType, Topology, VhostName};
-use crate::plan::{Activity, Plan, Transports, left_behind};
+use super::lock::Process;
+use super::transport::{AmqpOptions, AmqpTransport, AmqpUrl, ShovelTransport, Transport};
+use super::{Broker, BrokerError, ConnectionOptions, Retries};
+use crate::model::{BrokerVersion, QueueName, QueueType, Topology, VhostName};
+use crate::plan::{Activity, Transports, left_behind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,23 +14,68 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of queues that are asked one by one. For more queues, the statistics have to suffice.
 const MOST_ASKED: usize = 200;
 
-/// A broker and the transports that can move its messages.
-pub(super) struct Access {
-    pub(super) broker: Broker,
+/// The transport of a migration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransportKind {
+    /// AMQP; a shovel if AMQP is not available or cannot carry a message.
+    #[default]
+    Auto,
+    /// topo moves messages over AMQP.
+    Amqp,
+    /// A shovel on the broker.
+    Shovel,
+}
+
+impl TransportKind {
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Amqp => "amqp",
+            Self::Shovel => "shovel",
+        }
+    }
+}
+
+/// A broker, the transports that can move its messages, and the process that uses them.
+pub struct Access {
+    /// The client of the management API.
+    pub broker: Broker,
+    /// This process, as the holder of a lock.
+    pub process: Process,
     options: ConnectionOptions,
     amqp_url: Option<AmqpUrl>,
     kind: TransportKind,
 }
 
 impl Access {
-    /// Creates the client; nothing is sent yet.
-    pub(super) fn new(arguments: &ConnectionArguments, intervals: Intervals) -> Result<Self, Failure> {
-        let (broker, options) = connection::connect(arguments, intervals)?;
-        Ok(Self { broker, options, amqp_url: arguments.amqp_url.clone(), kind: arguments.transport })
+    /// Creates the client; nothing is sent yet. The transport is [`TransportKind::Auto`], at the AMQP address that the broker
+    /// reports.
+    ///
+    /// # Errors
+    /// [`BrokerError::Certificate`] if a certificate or key cannot be used.
+    pub fn new(options: ConnectionOptions, process: Process) -> Result<Self, BrokerError> {
+        let broker = Broker::connect(options.clone())?;
+        Ok(Self { broker, process, options, amqp_url: None, kind: TransportKind::Auto })
     }
 
-    /// Returns the transport for the messages of a vhost, or the reasons why none is available.
-    pub(super) async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
+    /// Sets the AMQP address; `None` is the one that the broker reports.
+    #[must_use]
+    pub fn with_amqp_url(self, amqp_url: Option<AmqpUrl>) -> Self {
+        Self { amqp_url, ..self }
+    }
+
+    /// Sets the transport.
+    #[must_use]
+    pub fn with_transport(self, kind: TransportKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// Returns the transport for the messages of a vhost.
+    ///
+    /// # Errors
+    /// The reason of each transport.
+    pub async fn transport(&self, vhost: &VhostName, version: BrokerVersion) -> Result<Transport, Vec<String>> {
         let mut reasons = Vec::new();
         if self.kind != TransportKind::Shovel {
             match self.amqp(vhost).await {
@@ -54,8 +97,8 @@ impl Access {
         Err(reasons)
     }
 
-    /// The same for a plan, without keeping a connection.
-    pub(super) async fn transports(&self, vhost: &VhostName, version: BrokerVersion) -> Transports {
+    /// Returns the transport that a plan would use, without keeping a connection.
+    pub async fn transports(&self, vhost: &VhostName, version: BrokerVersion) -> Transports {
         match self.transport(vhost, version).await {
             Ok(Transport::Amqp(transport) | Transport::AmqpOrShovel(transport, _)) => {
                 transport.close().await;
@@ -71,7 +114,7 @@ impl Access {
     ///
     /// A passive declare needs no permission on the queue, and does not change it. It does not count unacknowledged messages, so
     /// only a quorum queue without consumers counts as asked. If AMQP is not reachable, unknown counts stay unknown.
-    pub(super) async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
+    pub async fn ask(&self, live: &Topology, queues: &[QueueName], activity: &mut Activity) -> bool {
         if self.kind == TransportKind::Shovel || queues.is_empty() || queues.len() > MOST_ASKED {
             return false;
         }
@@ -105,7 +148,10 @@ impl Access {
     }
 
     /// The queues of interrupted migrations from which a shovel moves messages that this user may not delete.
-    pub(super) async fn out_of_reach(
+    ///
+    /// # Errors
+    /// The shovels could not be read.
+    pub async fn out_of_reach(
         &self,
         live: &Topology,
         version: BrokerVersion,
@@ -114,25 +160,6 @@ impl Access {
             none if none.is_empty() => Ok(BTreeSet::new()),
             queues => ShovelTransport::new(self.broker.clone(), &live.vhost, version).out_of_reach(&queues).await,
         }
-    }
-
-    /// Returns the transports of all vhosts in which a plan moves messages.
-    pub(super) async fn transports_of(&self, plan: &Plan) -> Result<Vec<(VhostName, Transport)>, Failure> {
-        let mut transports = Vec::new();
-        for part in plan.vhosts.iter().filter(|part| !part.migrations.is_empty()) {
-            let version = plan.target.version.parse().unwrap_or(BrokerVersion::NEWEST_KNOWN);
-            let transport = self.transport(&part.vhost, version).await.map_err(|reasons| {
-                let failure = Failure::failed("no transport can move the messages; nothing was changed");
-                reasons.into_iter().fold(failure, Failure::because)
-            })?;
-            if let (Some(amqp), Some(first)) = (transport.amqp(), part.migrations.first()) {
-                amqp.expect_same_broker(&self.broker, &first.queue).await.map_err(|error| {
-                    Failure::failed("the messages cannot be moved safely; nothing was changed").because_of(&error)
-                })?;
-            }
-            transports.push((part.vhost.clone(), transport));
-        }
-        Ok(transports)
     }
 
     async fn amqp(&self, vhost: &VhostName) -> Result<AmqpTransport, String> {

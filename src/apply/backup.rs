@@ -1,0 +1,68 @@
+//! Reads the objects that a plan deletes, changes or recreates, before any change. The caller writes them.
+
+use crate::broker::{Broker, BrokerError, Snapshot};
+use crate::model::{BrokerVersion, TopicPermission, Topology, VhostName};
+use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
+
+/// From this version on, one file restores exchanges together with their topic permissions.
+const ONE_FILE_FOR_ALL: BrokerVersion = BrokerVersion::new(4, 3, 0);
+
+/// The current state of all objects that a plan deletes, changes or recreates. It contains no messages.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// The objects, a topology for each vhost. It is never empty.
+    pub objects: Vec<Topology>,
+    /// The topic permissions of the exchanges that are deleted.
+    pub topic_permissions: Vec<(VhostName, TopicPermission)>,
+    /// The broker's version.
+    pub version: String,
+    /// Whether the exchanges must be imported before their topic permissions, from a separate file.
+    pub is_split: bool,
+}
+
+/// The reason why a backup could not be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the backup could not be written to {file}; nothing was changed")]
+pub struct BackupError {
+    /// The file.
+    pub file: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl Backup {
+    /// Reads the objects; `None` if the plan takes nothing away.
+    pub(super) async fn read(broker: &Broker, plan: &Plan) -> Result<Option<Self>, BrokerError> {
+        let parts: Vec<&VhostPlan> = plan.vhosts.iter().filter(|part| part.is_destructive()).collect();
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let vhosts: Vec<VhostName> = parts.iter().map(|part| part.vhost.clone()).collect();
+        let snapshots = broker.read(&vhosts).await?;
+        let objects = parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
+        let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
+        let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < ONE_FILE_FOR_ALL);
+        let is_split = is_old && !topic_permissions.is_empty();
+        Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split }))
+    }
+}
+
+/// The topic permissions on deleted exchanges, if the broker deletes them and this user may read them.
+async fn topic_permissions(
+    broker: &Broker,
+    parts: &[&VhostPlan],
+    snapshots: &[Snapshot],
+) -> Result<Vec<(VhostName, TopicPermission)>, BrokerError> {
+    let mut found = Vec::new();
+    for (part, Snapshot { topology, profile, .. }) in parts.iter().zip(snapshots) {
+        if !deletes_exchanges(part, topology) {
+            continue;
+        }
+        if let TopicPermissions::Known(all) = broker.topic_permissions(&part.vhost, profile.version).await? {
+            let touched = part.touched(topology).exchanges;
+            let deleted = all.into_iter().filter(|permission| touched.contains_key(&permission.exchange));
+            found.extend(deleted.map(|permission| (part.vhost.clone(), permission)));
+        }
+    }
+    Ok(found)
+}

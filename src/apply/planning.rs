@@ -1,0 +1,86 @@
+//! Plans against a live broker: reads vhosts and the activity that matters to their plans, and calls the pure planner.
+
+use crate::broker::{Access, BrokerError, Snapshot};
+use crate::model::VhostName;
+use crate::plan::{
+    Activity, Desired, Options, Plan, Target, VhostPlan, counted_late, deletes_exchanges, deletes_queues,
+    moves_messages, needs_activity, plan_vhost, seal,
+};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use std::sync::Arc;
+
+/// The number of vhosts whose counts are read concurrently.
+const VHOSTS_AT_ONCE: usize = 4;
+
+/// Reads the vhosts of desired topologies, and plans the changes to them.
+///
+/// # Errors
+/// The broker could not be read.
+pub async fn plan(access: &Access, desired: &[Arc<Desired>], options: &Options) -> Result<Plan, BrokerError> {
+    let vhosts: Vec<VhostName> = desired.iter().map(|desired| desired.topology.vhost.clone()).collect();
+    let snapshots = access.broker.read(&vhosts).await?;
+    plan_snapshots(access, &snapshots, desired, options).await
+}
+
+/// Plans vhosts that are already read, in the order of their desired topologies.
+///
+/// # Errors
+/// The activity of a vhost could not be read.
+pub async fn plan_snapshots(
+    access: &Access,
+    snapshots: &[Snapshot],
+    desired: &[Arc<Desired>],
+    options: &Options,
+) -> Result<Plan, BrokerError> {
+    let parts = snapshots.iter().zip(desired);
+    let parts = parts.map(|(snapshot, desired)| plan_snapshot(access, snapshot, desired, options));
+    let parts: Vec<VhostPlan> = stream::iter(parts).buffered(VHOSTS_AT_ONCE).try_collect().await?;
+    let url = access.broker.shown_url();
+    let target = match snapshots.first() {
+        None => Target { url, cluster: String::new(), product: String::new(), version: String::new() },
+        Some(snapshot) => Target {
+            url,
+            cluster: snapshot.cluster.clone(),
+            product: snapshot.product.clone(),
+            version: snapshot.profile.version.to_string(),
+        },
+    };
+    Ok(seal(target, options.clone(), parts))
+}
+
+async fn plan_snapshot(
+    access: &Access,
+    snapshot: &Snapshot,
+    desired: &Arc<Desired>,
+    options: &Options,
+) -> Result<VhostPlan, BrokerError> {
+    let Snapshot { topology, profile, .. } = snapshot;
+    let (broker, vhost, version) = (&access.broker, &desired.topology.vhost, profile.version);
+    // Counts are read only if the plan may lose or disturb something.
+    let mut activity = if needs_activity(topology, desired, profile, options) {
+        let mut activity = broker.activity(vhost).await?;
+        if moves_messages(topology, desired, profile, options) {
+            activity.transports = access.transports(vhost, version).await;
+            activity.queue_limit = broker.queue_limit(vhost).await?;
+            activity.out_of_reach = access.out_of_reach(topology, version).await?;
+        }
+        activity
+    } else {
+        Activity::default()
+    };
+    activity.applying = access.process.other_holder(topology);
+    let mut part = plan_vhost(&snapshot.context(desired, &activity), options);
+    if deletes_queues(&part) {
+        activity.shovels = broker.shovels(vhost).await?;
+        part = plan_vhost(&snapshot.context(desired, &activity), options);
+    }
+    if deletes_exchanges(&part, topology) {
+        activity.topic_permissions = broker.topic_permissions(vhost, version).await?;
+        part = plan_vhost(&snapshot.context(desired, &activity), options);
+    }
+    let late = counted_late(&part, topology, &activity);
+    if access.ask(topology, &late, &mut activity).await {
+        part = plan_vhost(&snapshot.context(desired, &activity), options);
+    }
+    Ok(part)
+}

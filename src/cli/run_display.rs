@@ -1,0 +1,84 @@
+//! Shows the events of a run as progress on standard error.
+
+use super::output;
+use super::progress::{Progress, Steps, UnderWay};
+use crate::apply::{Progress as StepEvent, RunEvent};
+use crate::model::ObjectId;
+use crate::render::report_text;
+use std::cell::RefCell;
+
+/// The progress of a run.
+pub(super) struct RunDisplay {
+    progress: Progress,
+    /// The broker's URL.
+    url: String,
+    shown: RefCell<Shown>,
+}
+
+/// The current content of the screen. Dropping it clears it.
+enum Shown {
+    Nothing,
+    Waiting(UnderWay),
+    Steps(Box<Steps>),
+}
+
+impl RunDisplay {
+    pub(super) fn new(progress: Progress, url: String) -> Self {
+        Self { progress, url, shown: RefCell::new(Shown::Nothing) }
+    }
+
+    /// Clears the screen.
+    pub(super) fn clear(&self) {
+        self.shown.replace(Shown::Nothing);
+    }
+
+    /// Shows an event.
+    pub(super) fn show(&self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Locking => self.wait("waiting for the lock".to_owned()),
+            RunEvent::LockHeld { vhost, holder } => {
+                if let Shown::Waiting(waiting) = &*self.shown.borrow() {
+                    waiting.update(&format!("waiting for the lock of vhost {vhost}, held by {holder}"));
+                }
+            }
+            RunEvent::Planning | RunEvent::Verifying => self.wait(format!("reading {}", self.url)),
+            RunEvent::Approved(_) | RunEvent::Ended(_) => self.clear(),
+            RunEvent::Executing(approved, created) => {
+                self.clear();
+                let mut steps = self.progress.steps(created.len() + approved.plan().step_count());
+                created.iter().for_each(|(_, step)| steps.over(&report_text::action(&step.action)));
+                self.shown.replace(Shown::Steps(Box::new(steps)));
+            }
+            RunEvent::Step(event) => {
+                if let Shown::Steps(steps) = &mut *self.shown.borrow_mut() {
+                    step(steps, event);
+                }
+            }
+            RunEvent::LockNotReleased(error) => {
+                output::tell(&format!("warning: the lock was not released; it expires within a minute: {error}\n"));
+            }
+        }
+    }
+
+    fn wait(&self, message: String) {
+        self.clear();
+        self.shown.replace(Shown::Waiting(self.progress.spin(message)));
+    }
+}
+
+fn step(steps: &mut Steps, event: StepEvent<'_>) {
+    match event {
+        StepEvent::Done(step) => steps.done(step.id, step.recreate.as_ref(), &report_text::action(&step.action)),
+        StepEvent::Failed(step, _) => steps.over(&format!("{} FAILED", report_text::action(&step.action))),
+        StepEvent::Moving(step, moved, left, why) => {
+            let rate = moved.and_then(|moved| steps.rate(&report_text::action(&step.action), moved));
+            steps.moving(&report_text::moving(&step.action, (moved, left), rate, why));
+        }
+        StepEvent::Stalled(step, why) => steps.moving(&report_text::stalled(&step.action, why)),
+        StepEvent::GoingBack(queue, why) => {
+            let line = report_text::going_back(queue, why.map(|why| why as _), output::width());
+            steps.undoes(ObjectId::Queue(queue.clone()), &line);
+        }
+        StepEvent::Waiting(step) => steps.over(&format!("{} LEFT", report_text::action(&step.action))),
+    }
+}
