@@ -11,6 +11,78 @@
 //! rabbitmq predicts the broker, for all of them.   render turns values into text.   cli joins them.
 //! ```
 //!
+//! # The library without the command line
+//!
+//! A spec expands to the desired topology of each vhost. Without a broker, the planner compares it with an empty vhost or with
+//! a definitions file:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use topo::broker::definitions;
+//! use topo::expand::expand;
+//! use topo::model::BrokerVersion;
+//! use topo::plan::{Activity, Options, plan_vhost};
+//! use topo::rabbitmq::BrokerProfile;
+//! use topo::spec::{SourceFile, Variables, parse};
+//!
+//! let text = r##"
+//! version: 1
+//! vhost: shop
+//! exchanges:
+//!   orders: {type: topic}
+//! queues:
+//!   invoices:
+//!     type: quorum
+//!     bindings: [{exchange: orders, routingKey: "order.#"}]
+//! "##;
+//! let file = SourceFile { name: "topology.yaml".to_owned(), text: text.to_owned() };
+//! let specs = parse(&[file], &Variables::new())?;
+//! let profile = BrokerProfile::of(BrokerVersion::new(4, 3, 0));
+//! let desired = Arc::new(expand(&specs[0], &profile)?.into_desired());
+//!
+//! let empty = definitions::empty(desired.topology.vhost.clone(), profile.version);
+//! let plan = plan_vhost(&empty.context(&desired, &Activity::default()), &Options::default());
+//! let addresses: Vec<&str> = plan.steps.iter().map(|step| step.address.as_str()).collect();
+//! assert_eq!(
+//!     addresses,
+//!     ["vhosts/shop", "exchanges/shop/orders", "queues/shop/invoices", "bindings/shop/orders/queue/invoices/order.%23"]
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Against a broker, [`apply::plan`] reads its vhosts, and [`apply::run`] executes the plan under a lock and verifies the
+//! result:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! use topo::apply::{self, Interrupt, RunOptions, RunRequest};
+//! use topo::broker::{Access, BaseUrl, ConnectionOptions, Process};
+//! use topo::plan::{Desired, Options};
+//!
+//! # async fn applied(desired: Vec<Arc<Desired>>) -> Result<(), Box<dyn std::error::Error>> {
+//! let url = BaseUrl::parse("http://localhost:15672")?.url;
+//! let connection = ConnectionOptions::new(url, "guest", "guest".into());
+//! let access = Access::new(connection, Process::new("deployer", "build-7"))?;
+//! let plan = apply::plan(&access, &desired, &Options::default()).await?;
+//! let request = RunRequest {
+//!     access: &access,
+//!     desired: &desired,
+//!     reviewed: &plan,
+//!     allowed: &[],
+//!     backup: None,
+//!     interrupt: &Interrupt::default(),
+//!     options: &RunOptions::default(),
+//! };
+//! let outcome = apply::run(&request, &|event| println!("{event:?}")).await?;
+//! println!("{}", outcome.status().as_str());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/library/plan_and_apply.rs` is a complete program.
+//!
+//! # Layers
+//!
 //! Data flows in one direction, and each module is one station of it. A test reads the `use` lines and enforces the direction.
 
 // In the order of the layers. The empty lines keep rustfmt from sorting them.

@@ -24,6 +24,7 @@ mod hostile_text;
 mod imported_definitions;
 mod in_an_empty_root;
 mod killed;
+mod library;
 mod lint_of_live_vhosts;
 mod lock;
 mod lock_command;

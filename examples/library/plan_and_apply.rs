@@ -1,0 +1,100 @@
+//! Plans a spec against a broker and applies the plan, with the library alone.
+//!
+//! ```text
+//! cargo run --example plan_and_apply -- topology.yaml http://localhost:15672
+//! ```
+//!
+//! `TOPO_USERNAME` and `TOPO_PASSWORD` set the user; the default is `guest`.
+
+use std::error::Error;
+use std::fs;
+use std::sync::Arc;
+
+use topo::apply::{self, Backup, BackupError, Interrupt, Outcome, Progress, RunEvent, RunOptions, RunRequest, Status};
+use topo::broker::{Access, BaseUrl, ConnectionOptions, Process};
+use topo::expand::expand;
+use topo::plan::{Allowance, Desired, Options, Plan, obstacles};
+use topo::render::{definitions, report_text};
+use topo::spec::{SourceFile, Variables, parse};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [path, url] = &arguments[..] else { return Err("usage: plan_and_apply SPEC URL".into()) };
+    let spec = SourceFile { name: path.clone(), text: fs::read_to_string(path)? };
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "guest".to_owned());
+    let url = BaseUrl::parse(url)?.url;
+    let connection = ConnectionOptions::new(url, variable("TOPO_USERNAME"), variable("TOPO_PASSWORD").into());
+    // The two names are shown to everyone who waits for the lock.
+    let access = Access::new(connection, Process::new(variable("USER"), "plan_and_apply"))?;
+
+    let desired = desired(spec, &access).await?;
+    let plan = apply::plan(&access, &desired, &Options::default()).await?;
+    for step in plan.vhosts.iter().flat_map(|part| &part.steps) {
+        println!("planned: {}", report_text::action(&step.action));
+    }
+    if plan.is_empty() {
+        println!("nothing to do");
+        return Ok(());
+    }
+    let outcome = apply_plan(&access, &desired, &plan, &[]).await?;
+    println!("{}", outcome.status().as_str());
+    if outcome.status() == Status::Applied { Ok(()) } else { Err("the plan was not applied completely".into()) }
+}
+
+/// Parses a spec, and expands it for the versions of its vhosts on the broker.
+pub(crate) async fn desired(spec: SourceFile, access: &Access) -> Result<Vec<Arc<Desired>>, Box<dyn Error>> {
+    let specs = parse(&[spec], &Variables::new())?;
+    let survey = access.broker.survey().await?;
+    let mut desired = Vec::new();
+    for spec in &specs {
+        let profile = survey.profile(&spec.vhost.value);
+        desired.push(Arc::new(expand(spec, &profile)?.into_desired()));
+    }
+    Ok(desired)
+}
+
+/// Applies a plan. Hazards that are not allowed block it, as on the command line.
+pub(crate) async fn apply_plan(
+    access: &Access,
+    desired: &[Arc<Desired>],
+    plan: &Plan,
+    allowed: &[Allowance],
+) -> Result<Outcome, Box<dyn Error>> {
+    let blockers = obstacles(plan, allowed);
+    if !blockers.is_empty() {
+        return Err(format!("the plan is blocked by {blockers}").into());
+    }
+    let request = RunRequest {
+        access,
+        desired,
+        reviewed: plan,
+        allowed,
+        backup: Some(&write_backup),
+        interrupt: &Interrupt::default(),
+        options: &RunOptions::default(),
+    };
+    Ok(apply::run(&request, &show).await?)
+}
+
+/// Writes the objects that the plan deletes, changes or recreates, in the format of RabbitMQ's definitions.
+fn write_backup(backup: &Backup) -> Result<(), BackupError> {
+    let text = definitions::definitions(&backup.objects, &backup.topic_permissions, &backup.version);
+    let path = std::env::temp_dir().join(format!("topo-backup-{}.json", std::process::id()));
+    let error = |error: std::io::Error| BackupError { file: path.display().to_string(), reason: error.to_string() };
+    fs::write(&path, text).map_err(error)
+}
+
+/// Shows the progress. The steps of several vhosts can be interleaved.
+#[expect(clippy::wildcard_enum_match_arm, reason = "a program shows the events that matter to it")]
+fn show(event: RunEvent<'_>) {
+    match event {
+        RunEvent::LockHeld { vhost, holder } => println!("waiting for the lock of vhost {vhost}, held by {holder}"),
+        RunEvent::Step(Progress::Done(step)) => println!("done: {}", report_text::action(&step.action)),
+        RunEvent::Step(Progress::Failed(step, error)) => {
+            println!("failed: {}: {error}", report_text::action(&step.action));
+        }
+        RunEvent::Verifying => println!("verifying"),
+        _ => {}
+    }
+}
