@@ -45,7 +45,7 @@
 //! let addresses: Vec<&str> = plan.steps.iter().map(|step| step.address.as_str()).collect();
 //! assert_eq!(
 //!     addresses,
-//!     ["vhosts/shop", "exchanges/shop/orders", "queues/shop/invoices", "bindings/shop/orders/queue/invoices/order.%23"]
+//!     ["vhosts/shop", "exchanges/shop/orders", "queues/shop/invoices", "bindings/shop/orders/queues/invoices/order.%23"]
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -7,7 +7,7 @@ use super::export_files::Place;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::shell::quoted;
-use super::{connection, definitions_file, locking, output, suggest};
+use super::{connection, definitions_file, output, suggest};
 use crate::broker::{NamesByKind, Snapshot, definitions};
 use crate::export::{Export, Live, counted, export};
 use crate::model::count::{count, number};
@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: &ExportArguments, global: &Global) -> Result<
     let mut exported: Vec<(VhostName, Export)> = Vec::new();
     for snapshot in &snapshots {
         let vhost = snapshot.topology.vhost.clone();
-        let applying = locking::applying(&snapshot.topology);
+        let applying = connection::process().other_holder(&snapshot.topology);
         let one = export(&of(snapshot, applying.as_deref()), &globs).map_err(|error| {
             Failure::failed(format!("vhost `{}` cannot be represented as a spec", clean(vhost.as_str())))
                 .because(error.to_string())

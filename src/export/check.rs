@@ -7,7 +7,9 @@ use super::yaml::Text;
 use crate::expand::{CreatedFor, Expansion, expand};
 use crate::model::naming::TierName;
 use crate::model::{Address, Object, ObjectId, Queue, Topology};
-use crate::plan::{Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost};
+use crate::plan::{
+    Activity, Desired, InterruptedMigration, Options, PlanContext, PlannedChange, VhostPlan, plan_vhost,
+};
 use crate::spec::{Diagnostic, Diagnostics, SourceFile, Spec, Variables, parse};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Collects the parts of a plan before its steps are ordered.
 
-use super::document::{Block, ChangeKind, Info, PlannedChange, InterruptedMigration, Unmanaged};
+use super::document::{Block, ChangeKind, Info, InterruptedMigration, PlannedChange, Unmanaged};
 use super::hazard::{Hazard, HazardKind};
 use super::migrate::Migration;
 use crate::model::{Address, Binding, Object};

@@ -43,8 +43,8 @@ pub use action::{Action, Guard, Level};
 pub use activity::{Activity, QueueActivity, ShovelEnd, Shovels, TopicPermissions, Transports};
 pub use context::PlanContext;
 pub use document::{
-    Block, ChangeKind, Conflict, Desired, FieldVerdict, InterruptedMigration, KeptBindings, Info, Options, Plan, PlannedChange, Source, Step,
-    Summary, Target, Unmanaged, VhostPlan,
+    Block, ChangeKind, Conflict, Desired, FieldVerdict, Info, InterruptedMigration, KeptBindings, Options, Plan,
+    PlannedChange, Source, Step, Summary, Target, Unmanaged, VhostPlan,
 };
 pub use gate::{Allowance, Allowances, ApprovedPlan, Blockers, allowances_without_effect, gate, obstacles};
 pub use hazard::{Hazard, HazardKind};

@@ -8,7 +8,7 @@ use crate::model::naming::{MigrationNames, shovel};
 use crate::model::{Address, Binding, Destination, Object, ObjectId, Queue, QueueName, Topology};
 use crate::plan::builder::PlanBuilder;
 use crate::plan::context::PlanContext;
-use crate::plan::document::{ChangeKind, Options, PlannedChange, InterruptedMigration};
+use crate::plan::document::{ChangeKind, InterruptedMigration, Options, PlannedChange};
 use std::collections::BTreeSet;
 
 /// The queues whose migration was begun and not finished, with the first holding queue. Whoever may declare a queue can

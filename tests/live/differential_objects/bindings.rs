@@ -349,7 +349,7 @@ impl Kind for Bindings {
                     &road.vhost.name().into(),
                     &topo::model::ObjectId::Binding(binding.clone()),
                 );
-                if !done.infos.iter().any(|info| info.address == address && note.text.contains("AMQP client")) {
+                if !done.infos.iter().any(|info| info.address == address && info.text.contains("AMQP client")) {
                     return Err(Wrong::new("nobody says that it cannot be deleted", binding.to_string()));
                 }
                 labels.push("undeletable".to_owned());

@@ -214,7 +214,8 @@ impl Case {
     fn surroundings(&mut self, random: &mut Random) {
         let mut exchange = json!({"external": true});
         if random.chance(20) {
-            let (binding, publication) = self.binding(*random.pick(&EXCHANGES), random);
+            let &source = random.pick(&EXCHANGES);
+            let (binding, publication) = self.binding(source, random);
             exchange["bindings"] = json!([binding]);
             if self.exchanges[&publication.exchange]["internal"] != true {
                 self.publications.push(publication);
@@ -240,7 +241,8 @@ impl Case {
     fn stream(&mut self, random: &mut Random) -> Value {
         let mut bindings = Vec::new();
         for _ in 0..=random.below(2) {
-            let (binding, publication) = self.binding(*random.pick(&EXCHANGES), random);
+            let &source = random.pick(&EXCHANGES);
+            let (binding, publication) = self.binding(source, random);
             if !bindings.contains(&binding) {
                 bindings.push(binding);
             }
