@@ -22,6 +22,7 @@ mod graph_arguments;
 mod input;
 mod interruption;
 mod interval_arguments;
+mod links;
 mod lock;
 mod lock_arguments;
 mod man;

@@ -3,6 +3,7 @@
 use super::arguments::SpecArguments;
 use super::failure::Failure;
 use super::input::unreadable;
+use super::links::{link_stays_in, stays_inside};
 use super::shell;
 use super::variables;
 use crate::model::VhostName;
@@ -107,37 +108,6 @@ fn files(paths: &[PathBuf]) -> Result<(Vec<SourceFile>, Diagnostics), Failure> {
         }
     }
     Ok((files, diagnostics))
-}
-
-/// Refuses a path that leaves its folder by a symbolic link, before the file is read: an error would quote a file that is
-/// not part of the spec. Of an absolute path, only the last component counts: the system may link the others.
-fn stays_inside(path: &Path) -> Result<(), Failure> {
-    // Pipes of the shell are links: `topo plan <(command)`.
-    if path.starts_with("/dev") {
-        return Ok(());
-    }
-    // `link/` and `link/.` name the target, so the link itself would not be seen.
-    let path: PathBuf = path.components().collect();
-    let components = if path.is_absolute() { 1 } else { usize::MAX };
-    for link in path.ancestors().take(components).filter(|link| link.file_name().is_some()) {
-        let folder = link.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        link_stays_in(link, folder)?;
-    }
-    Ok(())
-}
-
-/// Refuses a symbolic link out of a folder. The missing target of a link is reported when the file is read.
-fn link_stays_in(link: &Path, folder: &Path) -> Result<(), Failure> {
-    if !link.is_symlink() {
-        return Ok(());
-    }
-    if let (Ok(target), Ok(folder)) = (link.canonicalize(), folder.canonicalize())
-        && !target.starts_with(&folder)
-    {
-        let message = format!("{} is a symbolic link to a target outside its directory", link.display());
-        return Err(Failure::spec(message).hint("specify the target itself, or replace the link with a copy"));
-    }
-    Ok(())
 }
 
 /// Whether a file below the folder was named before it.

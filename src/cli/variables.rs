@@ -3,6 +3,7 @@
 use super::arguments::SpecArguments;
 use super::failure::Failure;
 use super::input::unreadable;
+use super::links::{is_pipe_of_shell, stays_inside};
 use crate::spec::{SourceFile, Variables, closest};
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
         }
     }
     for path in &arguments.var_file {
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let text = text(path)?;
         for (index, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -36,6 +37,25 @@ pub(super) fn variables(arguments: &SpecArguments) -> Result<Variables, Failure>
         variables.set(name, value);
     }
     Ok(variables)
+}
+
+/// Reads a variable file. A file outside of the repository, or one of the kernel, could hold the secrets of the process: a pull
+/// request that replaces the file with a link must not publish them as the name of a queue.
+fn text(path: &Path) -> Result<String, Failure> {
+    stays_inside(path)?;
+    let is_of_kernel = path.canonicalize().is_ok_and(|path| path.starts_with("/proc") || path.starts_with("/sys"));
+    let is_regular = path.is_file() && !is_of_kernel;
+    if path.exists() && !is_regular && !is_pipe_of_shell(path) {
+        return Err(Failure::spec(format!("{} is not a regular file", path.display()))
+            .hint("specify a file of NAME=VALUE lines, or a process substitution: --var-file <(COMMAND)"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    match text.lines().position(|line| line.contains('\0')) {
+        Some(index) => {
+            Err(Failure::spec(format!("{}:{}: the line contains a NUL character", path.display(), index + 1)))
+        }
+        None => Ok(text),
+    }
 }
 
 /// The error of a line of a variable file.

@@ -314,12 +314,53 @@ fn symbolic_links_out_of_the_folder_are_refused_unread() {
         topo.run(["validate", name]).expect_code(65).expect_error("topology is a symbolic link");
     }
     topo.run(["validate", "topology/self/environ"]).expect_code(65).expect_error("topology is a symbolic link");
+    // A trailing slash follows the link; so do the components of an absolute path.
+    std::fs::remove_file(topo.path("topology")).unwrap();
+    topo.write("outside/o.yaml", "secret: hush\n");
+    link("../outside", "specs/topology");
+    let absolute = topo.path("specs/topology").display().to_string();
+    let paths = ["specs/topology/", "./specs/topology/", "specs/topology/.", "specs/below/../topology//"];
+    let absolute =
+        [absolute.clone(), format!("{absolute}/"), format!("{absolute}/o.yaml"), format!("{absolute}/./o.yaml")];
+    for path in paths.into_iter().chain(absolute.iter().map(String::as_str)) {
+        let output = topo.run(["validate", path]).expect_code(65).expect_no_result().expect_no_text("hush");
+        output.expect_error("topology is a symbolic link to a target outside its directory");
+    }
+    topo.write("outside/o.yaml", valid);
     // Links that stay inside, as mounted configuration maps have them, and pipes of the shell.
     link("../a.yaml", "specs/below/link.yaml");
     link("specs", "inside");
     topo.run(["validate", "specs"]).expect_code(0);
     topo.run(["validate", "inside/a.yaml"]).expect_code(0);
     shell("topo validate <(cat topology.yaml)").expect_code(0);
+}
+
+/// A pull request can replace a variable file with a link, and a queue can be named after any value.
+#[test]
+fn variable_files_are_regular_files_inside_their_directory() {
+    let spec = "version: 1\nvhost: v\nqueues: {\"${SHOP}\": {type: classic}}\n";
+    let topo = Topo::offline().file("topology.yaml", spec).env("SECRET", "hush").env("SHOP", "hush");
+    let topo = topo.file("outside/vars", "SHOP=hush\n").file("deploy/vars", "SHOP=inside\n");
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, topo.path(name)).unwrap();
+    link("/proc/self/environ", "environ.vars");
+    link("../outside/vars", "deploy/other.vars");
+    link("../outside", "deploy/below");
+    let refused = |path: &str, error: &str| {
+        let output = topo.run(["validate", "--var-file", path]).expect_code(65).expect_no_result();
+        output.expect_no_text("hush").expect_error(error);
+    };
+    refused("environ.vars", "environ.vars is a symbolic link to a target outside its directory");
+    refused("deploy/other.vars", "deploy/other.vars is a symbolic link to a target outside its directory");
+    refused("deploy/below/vars", "deploy/below is a symbolic link to a target outside its directory");
+    refused(&topo.path("deploy/below/vars").display().to_string(), "deploy/below is a symbolic link");
+    refused("/proc/self/environ", "/proc/self/environ is not a regular file");
+    refused("deploy", "deploy is not a regular file");
+    topo.write("nul.vars", "SHOP=a\0SECRET=hush\n");
+    refused("nul.vars", "nul.vars:1: the line contains a NUL character");
+    // A link that stays inside, as mounted configuration maps have them, and a pipe of the shell.
+    link("vars", "deploy/linked.vars");
+    topo.run(["validate", "--var-file", "deploy/linked.vars"]).expect_code(0);
+    shell("topo validate --var-file <(echo SHOP=piped)").expect_code(0);
 }
 
 #[test]

@@ -280,6 +280,22 @@ fn specs_read_variables_and_no_inputs() {
         .expect_log("the variable `TOPO_PASSWORD` is not set");
 }
 
+#[test]
+fn topo_runs_without_the_inputs_in_its_environment() {
+    let vhost = Node::shared().vhost("action");
+    let github = GitHub::start();
+    let script =
+        "env --null | cut --zero-terminated -d= -f1 | tr '\\0' '\\n' >>\"$RUNNER_TEMP/seen\"\nexec \"$TOPO\" \"$@\"\n";
+    let job = Job::new(&github, &vhost).stand_in(script);
+    job.file("topology.yaml", &spec(&vhost, "orders: {type: classic}"));
+    for command in [PLAN, APPLY] {
+        job.uses(&[command, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
+        let seen = job.take("temporary/seen");
+        assert!(seen.lines().any(|name| name == "TOPO_PASSWORD"), "{seen}");
+        assert!(!seen.lines().any(|name| name.starts_with("INPUT_")), "{seen}");
+    }
+}
+
 /// Names, paths and inputs that would be code if anybody evaluated them, and words that the runner would take for commands.
 #[test]
 fn nothing_that_people_write_is_run() {

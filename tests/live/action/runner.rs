@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,8 +19,8 @@ pub(super) struct Job {
     action: Value,
     github: GitHub,
     environment: BTreeMap<String, String>,
-    /// Whether topo is on the PATH from the start.
-    has_topo: bool,
+    /// The folder with topo that is on the PATH from the start.
+    programs: Option<PathBuf>,
     /// What the runner says of where the Action is from; nothing for `uses: ./`.
     repository: &'static str,
 }
@@ -65,14 +66,25 @@ impl Job {
         ];
         let environment = environment.into_iter().chain(vhost.node().intervals());
         let environment = environment.map(|(name, value)| (name.to_owned(), value)).collect();
-        let job =
-            Self { folder, action, github: github.clone(), environment, has_topo: true, repository: "people/topo" };
+        let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().map(Path::to_owned);
+        let job = Self { folder, action, github: github.clone(), environment, programs, repository: "people/topo" };
         job.event(&json!({ "pull_request": {"number": 7, "head": {"sha": "badcafe111111111"}} }));
         job
     }
 
     pub(super) fn without_topo(mut self) -> Self {
-        self.has_topo = false;
+        self.programs = None;
+        self
+    }
+
+    /// A stand-in for topo: a script that can run the topo that is tested as `$TOPO`.
+    pub(super) fn stand_in(mut self, script: &str) -> Self {
+        let programs = self.folder.path().join("stand-in");
+        fs::create_dir(&programs).unwrap();
+        let topo = programs.join("topo");
+        fs::write(&topo, format!("#!/bin/bash\nTOPO={}\n{script}", env!("CARGO_BIN_EXE_topo"))).unwrap();
+        fs::set_permissions(&topo, fs::Permissions::from_mode(0o755)).unwrap();
+        self.programs = Some(programs);
         self
     }
 
@@ -102,6 +114,14 @@ impl Job {
         self.folder.path().join("workspace")
     }
 
+    /// Removes a file that a step wrote, and returns its text.
+    pub(super) fn take(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        text
+    }
+
     /// `uses: …` with these inputs.
     pub(super) fn uses(&self, with: &[(&str, &str)]) -> Ran {
         for (name, _) in with {
@@ -109,8 +129,7 @@ impl Job {
         }
         let mut ran = Ran { code: 0, log: String::new(), outputs: BTreeMap::new(), summary: String::new() };
         let mut path = "/usr/bin:/bin".to_owned();
-        if self.has_topo {
-            let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
+        if let Some(programs) = &self.programs {
             path = format!("{}:{path}", programs.display());
         }
         for step in self.action["runs"]["steps"].as_array().unwrap() {
