@@ -9,6 +9,8 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(c,
             // Soft hyphen, grapheme joiner, Arabic letter mark, Mongolian vowel separator.
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+            // Fillers of Hangul, inherent vowels of Khmer: letters that are not drawn.
+            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{17b4}' | '\u{17b5}'
             // Zero width, marks of direction, line and paragraph separator, embeddings, invisible operators, isolates.
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             // Byte order mark, interlinear annotation, tags.

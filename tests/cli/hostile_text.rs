@@ -5,9 +5,8 @@ use std::fs;
 use crate::support::{Output, Topo};
 
 /// One of each kind: C0 without and with a line break, DEL, C1, a separator of lines and one of paragraphs, bidirectional
-/// controls, zero width, a byte order mark, a tag. Between words, a workflow command.
-pub(crate) const HIDDEN: &str =
-    "\u{1b}[31m\u{7}\u{8}\t\u{7f}\u{9b}1m\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{200d}\u{feff}\u{e0041}";
+/// controls, zero width, a byte order mark, a tag, a letter that is not drawn. Between words, a workflow command.
+pub(crate) const HIDDEN: &str = "\u{1b}[31m\u{7}\u{8}\t\u{7f}\u{9b}1m\u{85}\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{200d}\u{feff}\u{e0041}\u{3164}";
 pub(crate) const COMMANDS: &str = " ::set-output name=x::y ##[add-path]z";
 
 /// What a queue may be called: no line breaks.
@@ -25,7 +24,7 @@ fn is_hostile(c: char) -> bool {
     let code = u32::from(c);
     (code < 0x20 && c != '\n')
         || (0x7f..0xa0).contains(&code)
-        || matches!(code, 0xad | 0x61c | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff)
+        || matches!(code, 0xad | 0x61c | 0x115f | 0x1160 | 0x3164 | 0xffa0 | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff)
         || (0xe0000..0xe1000).contains(&code)
 }
 
@@ -56,6 +55,10 @@ pub(crate) fn harmless(output: Output) -> Output {
     expect_harmless(&output, &output.stderr);
     // A runner finds its old commands anywhere. JSON and YAML keep the name: both are read by programs.
     let is_document = ["{", "version:", "formatVersion:", "#"].iter().any(|start| output.stdout.starts_with(start));
+    if output.stdout.starts_with('{') {
+        let document = serde_json::from_str::<serde_json::Value>(&output.stdout);
+        assert!(document.is_ok(), "{document:?}: {output}");
+    }
     assert!((is_document || !output.stdout.contains("##[")) && !output.stderr.contains("##["), "{output}");
     output
 }
@@ -73,6 +76,7 @@ fn spec() -> String {
         "version: 1\nvhost: {name}\nowns: ['*']\n\
          exchanges:\n  {name}: {{type: topic, arguments: {{{lines}: {lines}}}}}\n\
          queues:\n  {name}:\n    type: quorum\n    retry: {{delays: [5s, 30s]}}\n    deadLetter: {dead}\n    bindings: [{{exchange: {name}, routingKey: {lines}, arguments: {{{lines}: {lines}}}}}]\n\
+    \x20 '::error title=pwned::x': {{type: classic}}\n  '##[add-path]x': {{type: classic}}\n\
          deadLetterQueues:\n  {dead}: {{type: classic}}\n\
          policies:\n  {name}: {{pattern: {lines}, applyTo: queues, definition: {{maxLength: 5}}}}\n",
         dead = quoted(&format!("d{HIDDEN}{COMMANDS}")),
@@ -87,6 +91,8 @@ fn definitions() -> String {
         "vhosts": [{"name": name}],
         "queues": [
             {"name": name, "vhost": name, "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "classic", "x-note": lines}},
+            {"name": "::error title=pwned::y", "vhost": name, "durable": true, "auto_delete": false, "arguments": {}},
+            {"name": "##[add-path]y", "vhost": name, "durable": true, "auto_delete": false, "arguments": {}},
             {"name": format!("other {name}"), "vhost": name, "durable": true, "auto_delete": false, "arguments": {}},
         ],
         "exchanges": [{"name": name, "vhost": name, "type": lines, "durable": true, "auto_delete": false, "internal": false, "arguments": {}}],
@@ -150,10 +156,18 @@ fn plans_escape_hostile_names() {
 fn graphs_contracts_and_explanations_escape_hostile_names() {
     let topo = topo();
     topo.run(["plan", "--against", "live.json", "--out", "plan.json"]).expect_code(0);
-    for format in ["mermaid", "dot", "svg"] {
+    for format in ["mermaid", "dot", "svg", "json"] {
         for more in [&[][..], &["--show", "all"], &["--plan", "plan.json"]] {
-            harmless(topo.run(["graph", "--format", format].into_iter().chain(more.iter().copied()))).expect_code(0);
+            let arguments = || ["graph", "--format", format].into_iter().chain(more.iter().copied());
+            let shown = harmless(topo.run(arguments())).expect_code(0);
+            // A file holds what a screen would show.
+            let file = format!("drawing.{format}");
+            let output = topo.run(arguments().chain(["--out", &file])).expect_code(0);
+            assert_eq!(topo.read(&file), shown.stdout, "{output}");
         }
+    }
+    for more in ["--format=text", "--format=json", "--format=markdown", "--format=github", "--short"] {
+        harmless(topo.run(["show", "plan.json", more])).expect_code(0);
     }
     for format in ["table", "json", "yaml", "env"] {
         harmless(topo.run(["contract", "--format", format])).expect_code(0);
@@ -169,6 +183,10 @@ fn graphs_contracts_and_explanations_escape_hostile_names() {
 fn exports_escape_hostile_names() {
     let output = harmless(topo().run(["export", "--definitions", "live.json"]));
     // What was escaped is read back as it was.
+    let topo = topo();
+    let written = harmless(topo.run(["export", "--definitions", "live.json", "--out", "exported.yaml"])).expect_code(0);
+    expect_harmless(&written, &topo.read("exported.yaml"));
+    assert_eq!(topo.read("exported.yaml"), output.stdout);
     let again = Topo::offline().file("topology.yaml", &output.stdout).file("live.json", &definitions());
     let plan = harmless(again.run(["plan", "--against", "live.json", "--detailed-exitcode"]));
     plan.expect_code(0).expect_text("No changes");

@@ -177,13 +177,13 @@ impl Writer {
     }
 }
 
-/// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
-/// Mermaid's own, with another meaning.
-/// A name in a comment. Mermaid reads `%%{init` as a directive, also inside a comment.
+/// A name in a comment. Mermaid reads `%%{init` as a directive, also inside a comment: each percent sign is followed by a space.
 fn comment(name: &str) -> String {
-    clean(name).replace("%%", "% %")
+    clean(name).replace('%', "% ")
 }
 
+/// A text between quotes. What could end it, or be Markdown, HTML or a reference, is a named reference: numbered ones are
+/// Mermaid's own, with another meaning.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut chars = text.chars().peekable();
