@@ -1,7 +1,7 @@
 //! Reads the objects that a plan deletes, changes or recreates, before any change. The caller writes them.
 
 use crate::broker::{Broker, BrokerError, Snapshot};
-use crate::model::{BrokerVersion, TopicPermission, Topology, VhostName};
+use crate::model::{BrokerVersion, ObjectId, TopicPermission, Topology, VhostName};
 use crate::plan::{Plan, TopicPermissions, VhostPlan, deletes_exchanges};
 
 /// From this version on, one file restores exchanges together with their topic permissions.
@@ -18,6 +18,8 @@ pub struct Backup {
     pub version: String,
     /// Whether the exchanges must be imported before their topic permissions, from a separate file.
     pub is_split: bool,
+    /// Objects that the backup does not contain, because an argument of them is too large to read.
+    pub left_out: Vec<ObjectId>,
 }
 
 /// The reason why a backup could not be written.
@@ -39,11 +41,13 @@ impl Backup {
         }
         let vhosts: Vec<VhostName> = parts.iter().map(|part| part.vhost.clone()).collect();
         let snapshots = broker.read(&vhosts).await?;
-        let objects = parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
+        let mut objects: Vec<Topology> =
+            parts.iter().zip(&snapshots).map(|(part, snapshot)| part.touched(&snapshot.topology)).collect();
+        let left_out = objects.iter_mut().flat_map(Topology::remove_cut).collect();
         let topic_permissions = topic_permissions(broker, &parts, &snapshots).await?;
         let is_old = snapshots.iter().any(|snapshot| snapshot.profile.version < ONE_FILE_FOR_ALL);
         let is_split = is_old && !topic_permissions.is_empty();
-        Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split }))
+        Ok(Some(Self { objects, topic_permissions, version: plan.target.version.clone(), is_split, left_out }))
     }
 }
 

@@ -2,7 +2,7 @@
 //! vhost. It says less than a live broker: no counts, no keys of bindings, and from 4.2.9 and 4.3.3 no internal exchanges.
 
 use super::definitions_entries::{
-    self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES,
+    self as entries, BINDINGS, EXCHANGES, EntryError, Fields, List, PARAMETERS, POLICIES, Part, QUEUES, VHOSTS,
 };
 use super::rights::is_of_users;
 use super::snapshot::{Lists, Snapshot};
@@ -13,7 +13,6 @@ use crate::model::{BrokerVersion, VhostName};
 use crate::rabbitmq::BrokerProfile;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lists of permissions of users in vhosts, and what an entry is called.
@@ -52,7 +51,6 @@ struct File<'a> {
 struct Parameter {
     component: String,
     name: String,
-    value: Value,
 }
 
 impl<'a> File<'a> {
@@ -82,8 +80,9 @@ impl<'a> File<'a> {
     }
 
     /// The vhosts that it lists with their settings; `None` where it is an export of one vhost.
-    fn listed_vhosts(&self) -> Result<Option<Vec<wire::Vhost>>, serde_json::Error> {
-        self.list("vhosts").map(|list| serde_json::from_str(list.text)).transpose()
+    fn listed_vhosts(&self, version: BrokerVersion) -> Result<Option<Vec<wire::Vhost>>, EntryError> {
+        let Some(list) = self.list(VHOSTS.key) else { return Ok(None) };
+        list.elements().map(|entry| VHOSTS.read(self.text, entry, version)).collect::<Result<_, _>>().map(Some)
     }
 
     /// The vhosts that entries of the lists name.
@@ -103,8 +102,11 @@ impl<'a> File<'a> {
         vhost: &VhostName,
         version: BrokerVersion,
     ) -> Result<Vec<T>, EntryError> {
-        let is_of_it = |entry: &Part<'_>| entry.vhost().is_none_or(|name| name == vhost.as_str());
-        self.entries(list.key).filter(is_of_it).map(|entry| list.read(self.text, entry, version)).collect()
+        self.entries_of_vhost(list.key, vhost).map(|entry| list.read(self.text, entry, version)).collect()
+    }
+
+    fn entries_of_vhost(&self, key: &str, vhost: &VhostName) -> impl Iterator<Item = Part<'a>> {
+        self.entries(key).filter(|entry| entry.vhost().is_none_or(|name| name == vhost.as_str()))
     }
 }
 
@@ -116,7 +118,8 @@ pub fn empty(vhost: VhostName, version: BrokerVersion) -> Snapshot {
 /// The vhosts of a file, by name; none where it is an export of one vhost, which does not name it.
 pub fn vhosts(text: &str) -> Result<Vec<VhostName>, DefinitionsError> {
     let file = File::parse(text)?;
-    let listed = file.listed_vhosts()?.into_iter().flatten().map(|vhost| vhost.name);
+    let version = file.version().unwrap_or(BrokerVersion::NEWEST_KNOWN);
+    let listed = file.listed_vhosts(version)?.into_iter().flatten().map(|vhost| vhost.name);
     let names: BTreeSet<String> = listed.chain(file.named_vhosts()).collect();
     Ok(names.into_iter().map(VhostName::new).collect())
 }
@@ -147,7 +150,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         return Err(DefinitionsError::TooOld { version });
     }
     let cluster = cluster(version);
-    let settings = match file.listed_vhosts()? {
+    let settings = match file.listed_vhosts(version)? {
         Some(vhosts) => match vhosts.into_iter().find(|known| known.name == vhost.as_str()) {
             None if file.named_vhosts().all(|name| name != vhost.as_str()) => {
                 return Ok(Snapshot::missing(vhost.clone(), &cluster));
@@ -161,10 +164,8 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
     only_first(&mut queues, "repeated queue", |it| &it.name, &mut beside);
     let mut exchanges: Vec<wire::Exchange> = file.of_vhost(&EXCHANGES, vhost, version)?;
     only_first(&mut exchanges, "repeated exchange", |it| &it.name, &mut beside);
-    let parameters = file.of_vhost(&PARAMETERS, vhost, version)?;
     for (key, thing) in PERMISSIONS {
-        let is_of_it = |entry: &Part<'_>| entry.vhost().is_none_or(|name| name == vhost.as_str());
-        let users: Vec<String> = file.entries(key).filter(is_of_it).map(|entry| entry.name("user")).collect();
+        let users: Vec<String> = file.entries_of_vhost(key, vhost).map(|entry| entry.name("user")).collect();
         if !users.is_empty() {
             beside.insert(thing.to_owned(), users);
         }
@@ -175,7 +176,7 @@ fn read_unbounded(text: &str, vhost: &VhostName, version: Option<BrokerVersion>)
         exchanges,
         bindings: file.of_vhost(&BINDINGS, vhost, version)?,
         policies: file.of_vhost(&POLICIES, vhost, version)?,
-        operator_policies: operator_policies(parameters, &mut beside)?,
+        operator_policies: operator_policies(&file, vhost, version, &mut beside)?,
     };
     Ok(Snapshot { beside, has_passing: false, ..Snapshot::of(vhost.clone(), &cluster, lists) })
 }
@@ -197,24 +198,31 @@ fn only_first<T>(
     });
 }
 
+/// The longest limit of a vhost that is shown.
+const LONGEST_LIMIT: usize = 20;
+
 /// Those among the parameters; of the others only the names are kept.
 fn operator_policies(
-    parameters: Vec<Parameter>,
+    file: &File<'_>,
+    vhost: &VhostName,
+    version: BrokerVersion,
     beside: &mut BTreeMap<String, Vec<String>>,
-) -> Result<Vec<wire::Policy>, serde_json::Error> {
+) -> Result<Vec<wire::Policy>, EntryError> {
     let mut policies = Vec::new();
-    for Parameter { component, name, mut value } in parameters {
+    for entry in file.entries_of_vhost(PARAMETERS.key, vhost) {
+        let Parameter { component, name } = PARAMETERS.read(file.text, entry, version)?;
         let (thing, names) = match component.as_str() {
             "operator_policy" => {
-                if let Value::Object(fields) = &mut value {
-                    fields.insert("name".to_owned(), Value::from(name));
-                }
-                policies.push(serde_json::from_value(value)?);
+                policies.push(PARAMETERS.read_value(file.text, entry, &name)?);
                 continue;
             }
             "vhost-limits" => {
-                let limits = value.as_object().into_iter().flatten();
-                ("vhost limit".to_owned(), limits.map(|(limit, number)| format!("{limit} {number}")).collect())
+                let limits = entry.field("value").and_then(|value| entries::fields(value).ok()).unwrap_or_default();
+                let shown = |(limit, number): (String, Part<'_>)| {
+                    let is_short = number.text.len() <= LONGEST_LIMIT;
+                    format!("{limit} {}", if is_short { number.text } else { "…" })
+                };
+                ("vhost limit".to_owned(), limits.into_iter().map(shown).collect())
             }
             "shovel" | "federation-upstream" | "federation-upstream-set" => (component.replace('-', " "), vec![name]),
             other => ("parameter".to_owned(), vec![format!("{name} of {other}")]),
@@ -347,6 +355,49 @@ mod tests {
             assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
             assert_eq!(snapshot.beside, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
         }
+    }
+
+    #[test]
+    fn errors_of_vhosts_and_operator_policies_name_object_and_line() {
+        let error = |parameters: &str, vhosts: &str| {
+            let file = format!("{{\n\"vhosts\": [\n{vhosts}],\n\"parameters\": [\n{parameters}]}}");
+            read(&file, &"/".into(), None).unwrap_err().to_string()
+        };
+        let root = r#"{"name": "/"}"#;
+        let policy =
+            |value: &str| format!(r#"{{"component":"operator_policy","vhost":"/","name":"cap","value":{value}}}"#);
+        for (value, problem) in [
+            ("{}", "missing field `pattern`"),
+            (r#"{"pattern": "", "definition": 1}"#, "invalid type: integer `1`, expected a JSON object of arguments"),
+            ("[]", "its value is not an object"),
+        ] {
+            let expected = format!("parameter `operator_policy → cap` (line 5): {problem}");
+            assert_eq!(error(&policy(value), root), expected);
+        }
+        assert_eq!(error("", &format!("{root},\n{{\"nam\": 1}}")), "vhost (line 4): missing field `name`");
+        assert_eq!(
+            error("", &format!("{root},\n{{\"name\": \"x\", \"description\": 1}}")),
+            "vhost `x` (line 4): invalid type: integer `1`, expected a string"
+        );
+        assert_eq!(vhosts("{\"vhosts\": [\n\n{}]}").unwrap_err().to_string(), "vhost (line 3): missing field `name`");
+    }
+
+    #[test]
+    fn parameters_of_any_depth_are_named() {
+        let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+        let parameter = |component: &str, value: &str| {
+            format!(r#"{{"component":"{component}","vhost":"shop","name":"p","value":{value}}}"#)
+        };
+        let policy = format!(r#"{{"pattern":"^q","definition":{{"max-length":{deep}}}}}"#);
+        let limits = format!(r#"{{"max-queues":{deep}}}"#);
+        let parameters =
+            [("shovel", deep.as_str()), ("odd", &deep), ("operator_policy", &policy), ("vhost-limits", &limits)];
+        let parameters = parameters.map(|(component, value)| parameter(component, value)).join(",");
+        let file = FILE.replace("\"policies\"", &format!("\"parameters\":[{parameters}],\"policies\""));
+        let snapshot = read(&file, &"shop".into(), None).unwrap();
+        assert!(snapshot.operator_policies[&"p".into()].definition["max-length"].is_cut());
+        assert_eq!(snapshot.beside["vhost limit"], ["max-queues …"]);
+        assert_eq!(snapshot.beside["shovel"], ["p"]);
     }
 
     #[test]

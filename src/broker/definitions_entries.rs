@@ -88,6 +88,9 @@ pub(super) const POLICIES: List = List {
     defaults: &[],
 };
 
+pub(super) const VHOSTS: List =
+    List { key: "vhosts", noun: "vhost", names: &["name"], required: &["name"], defaults: &[] };
+
 pub(super) const PARAMETERS: List = List {
     key: "parameters",
     noun: "parameter",
@@ -127,6 +130,11 @@ impl<'a> Part<'a> {
         text.unwrap_or_else(|| "?".to_owned())
     }
 
+    /// The JSON text of a field.
+    pub(super) fn field(self, name: &str) -> Option<&'a str> {
+        fields(self.text).ok()?.get(name).map(|part| part.text)
+    }
+
     /// The vhost that an entry names.
     pub(super) fn vhost(self) -> Option<String> {
         #[derive(Deserialize)]
@@ -148,6 +156,12 @@ fn parts(whole: Part<'_>) -> impl Iterator<Item = Part<'_>> {
         at = start + stream.byte_offset();
         Some(Part { text: whole.text.get(start..at)?, at: whole.at + start })
     })
+}
+
+/// The error without its position, which is that in the entry.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem).to_owned()
 }
 
 impl List {
@@ -178,11 +192,26 @@ impl List {
             // Every list has required fields: there is a field behind the comma.
             completed = Cow::Owned(format!("{{\"{field}\":{value},{}", completed.get(1..).unwrap_or_default()));
         }
-        serde_json::from_str(&completed).map_err(|error| {
-            let text = error.to_string();
-            let problem = text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem);
-            self.error(file, entry, &problem)
-        })
+        serde_json::from_str(&completed).map_err(|error| self.error(file, entry, &without_position(&error)))
+    }
+
+    /// An operator policy, which is the value of a parameter, with its name.
+    ///
+    /// # Errors
+    /// A field is missing, or a value has another type.
+    pub(super) fn read_value<T: DeserializeOwned>(
+        &self,
+        file: &str,
+        entry: Part<'_>,
+        name: &str,
+    ) -> Result<T, EntryError> {
+        let value = entry.field("value").unwrap_or_default();
+        let Some(rest) = value.strip_prefix('{') else {
+            return Err(self.error(file, entry, &"its value is not an object"));
+        };
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        let named = format!("{{\"name\":{}{comma}{rest}", serde_json::Value::from(name));
+        serde_json::from_str(&named).map_err(|error| self.error(file, entry, &without_position(&error)))
     }
 
     fn error(&self, file: &str, entry: Part<'_>, problem: &dyn std::fmt::Display) -> EntryError {

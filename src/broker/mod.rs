@@ -13,6 +13,7 @@ mod error_kinds;
 pub mod lock;
 pub mod options;
 pub mod perform;
+mod plain;
 pub mod snapshot;
 pub mod transport;
 

@@ -2,6 +2,7 @@
 
 use super::connection::Broker;
 use super::error::BrokerError;
+use super::plain::Plain;
 use crate::model::naming::is_shovel;
 use crate::model::{QueueName, VhostName};
 use crate::plan::request::path;
@@ -9,7 +10,6 @@ use crate::plan::{ShovelEnd, Shovels};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 /// Where a URI leads that names no vhost.
 const DEFAULT_VHOST: &str = "/";
@@ -21,7 +21,19 @@ const QUEUE_PREFIXES: [&str; 3] = ["/queues/", "/queue/", "/amq/queue/"];
 struct Parameter {
     vhost: String,
     name: String,
-    value: Map<String, Value>,
+    value: Settings,
+}
+
+/// The settings of a shovel that topo uses; a shovel may have any others.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Settings {
+    src_queue: Option<Plain>,
+    src_address: Option<Plain>,
+    src_uri: Option<Plain>,
+    dest_queue: Option<Plain>,
+    dest_address: Option<Plain>,
+    dest_uri: Option<Plain>,
 }
 
 impl Broker {
@@ -44,19 +56,20 @@ impl Broker {
 /// The ends of a shovel that are, or may be, queues of this vhost.
 fn ends(parameter: &Parameter, vhost: &VhostName) -> Vec<ShovelEnd> {
     let Parameter { vhost: home, name, value } = parameter;
-    let end = |prefix: &str, is_source| {
-        let text = |key: &str| value.get(&format!("{prefix}-{key}")).and_then(Value::as_str);
-        let queue = text("queue").map(str::to_owned).or_else(|| text("address").map(queue_of_address))?;
-        let uris = value.get(&format!("{prefix}-uri"));
+    let end = |queue: &Option<Plain>, address: &Option<Plain>, uris: &Option<Plain>, is_source| {
+        let text = |setting: &Option<Plain>| setting.as_ref().and_then(Plain::as_text).map(str::to_owned);
+        let queue = text(queue).or_else(|| text(address).map(|address| queue_of_address(&address)))?;
         let is_here = match uris {
-            Some(Value::String(uri)) => may_lead_to(uri, home, vhost),
-            Some(Value::Array(uris)) => uris.iter().filter_map(Value::as_str).any(|uri| may_lead_to(uri, home, vhost)),
-            _ => home == vhost.as_str(),
+            Some(Plain::Text(uri)) => may_lead_to(uri, home, vhost),
+            Some(Plain::Texts(uris)) => uris.iter().any(|uri| may_lead_to(uri, home, vhost)),
+            Some(Plain::Boolean(_) | Plain::Integer(_) | Plain::Other) | None => home == vhost.as_str(),
         };
         let (shovel, vhost, queue) = (name.clone(), VhostName::new(home), QueueName::new(queue));
         is_here.then_some(ShovelEnd { shovel, vhost, queue, is_source })
     };
-    [end("src", true), end("dest", false)].into_iter().flatten().collect()
+    let source = end(&value.src_queue, &value.src_address, &value.src_uri, true);
+    let destination = end(&value.dest_queue, &value.dest_address, &value.dest_uri, false);
+    [source, destination].into_iter().flatten().collect()
 }
 
 fn queue_of_address(address: &str) -> String {
@@ -77,7 +90,7 @@ fn may_lead_to(uri: &str, home: &str, vhost: &VhostName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn found(value: Value) -> Vec<(String, bool)> {
         let parameter = json!({"vhost": "home", "name": "s", "component": "shovel", "value": value});

@@ -4,7 +4,7 @@
 //! Sources: `rabbit_mgmt_format:queue`, `:exchange`, `:binding` of rabbitmq_management_agent, `rabbit_mgmt_wm_vhosts`,
 //! `rabbit_mgmt_wm_overview`, `rabbit_mgmt_wm_consumers`, at 3.8 to 4.3.
 
-use crate::model::memory::take_table;
+use super::plain::{Plain, peer};
 use crate::model::{ApplyTo, Arguments, Priority};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, de::MapAccess, de::SeqAccess, de::Visitor};
@@ -248,11 +248,11 @@ pub(super) struct QueueReference {
 /// `true`, `false`, or the text `undefined`. Up to 4.2, the broker stores the atom `undefined` for an exchange that was
 /// imported without `auto_delete`, and keeps that exchange when its last binding goes.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    match value.as_bool() {
-        Some(value) => Ok(value),
-        None if value == "undefined" => Ok(false),
-        None => Err(de::Error::custom(format_args!("invalid value: {value}, expected a boolean"))),
+    match Plain::deserialize(deserializer)? {
+        Plain::Boolean(value) => Ok(value),
+        Plain::Text(text) if text == "undefined" => Ok(false),
+        Plain::Text(text) => Err(de::Error::custom(format_args!("invalid value: {text:?}, expected a boolean"))),
+        Plain::Integer(_) | Plain::Texts(_) | Plain::Other => Err(de::Error::custom("expected a boolean")),
     }
 }
 
@@ -267,7 +267,6 @@ fn table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Err
         }
 
         fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Arguments, M::Error> {
-            take_table()?;
             Arguments::deserialize(de::value::MapAccessDeserializer::new(map))
         }
 
@@ -300,18 +299,6 @@ fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Er
         Tags::Text(text) => text.split(',').filter(|tag| !tag.is_empty()).map(|tag| tag.trim().to_owned()).collect(),
         Tags::None(()) => Vec::new(),
     })
-}
-
-/// Where a channel comes from, `host` or `host:port`.
-fn peer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let details = serde_json::Value::deserialize(deserializer)?;
-    let host = details.get("peer_host").and_then(|host| host.as_str()).filter(|host| *host != "undefined");
-    let port = details.get("peer_port").and_then(serde_json::Value::as_u64);
-    Ok(host.map(|host| match port {
-        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }))
 }
 
 #[cfg(test)]

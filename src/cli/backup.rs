@@ -4,14 +4,22 @@ use super::arguments::ApplyArguments;
 use super::connection::environment;
 use super::{output, shell};
 use crate::apply::{Backup, BackupError};
-use crate::model::VhostName;
+use crate::model::{ArgumentValue, VhostName};
 use crate::render::definitions;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Writes the backup to one file, or to two if the exchanges must be imported first.
 pub(super) fn write(arguments: &ApplyArguments, is_quiet: bool, backup: &Backup) -> Result<(), BackupError> {
-    let Backup { objects, topic_permissions, version, is_split } = backup;
+    let Backup { objects, topic_permissions, version, is_split, left_out } = backup;
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        output::tell(&format!(
+            "warning: the backup does not contain these objects, because an argument of them has {}: {}\n",
+            ArgumentValue::too_large(),
+            names.join(", ")
+        ));
+    }
     let path = match &arguments.backup {
         Some(path) => path.clone(),
         None => folder().join(format!("{}.json", name(objects.first().map(|topology| &topology.vhost)))),

@@ -7,6 +7,7 @@ use super::shell;
 use super::sources::Sources;
 use crate::expand::{Expansion, expand};
 use crate::lint::PartialSpec;
+use crate::model::memory::bounded;
 use crate::model::{BrokerVersion, VhostName};
 use crate::plan::document::FORMAT_VERSION;
 use crate::plan::fingerprint::inconsistency;
@@ -163,6 +164,13 @@ pub(super) fn saved_plan(path: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// The field of a saved plan that decides whether this topo can read it.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    format_version: Option<u64>,
+}
+
 /// Reads a plan that `topo plan --out` wrote.
 pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
@@ -171,8 +179,7 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
             .because(error.to_string())
             .hint("write one: topo plan --out plan.json")
     };
-    let document: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
-    let version = document.get("formatVersion").and_then(serde_json::Value::as_u64);
+    let Header { format_version: version } = serde_json::from_str(&text).map_err(wrong)?;
     if let Some(version) = version.filter(|version| *version != u64::from(FORMAT_VERSION)) {
         return Err(Failure::spec(format!(
             "{} was written by another version of topo: it has format version {version}, this topo reads {FORMAT_VERSION}",
@@ -180,7 +187,7 @@ pub(super) fn any_saved_plan(path: &Path) -> Result<Plan, Failure> {
         ))
         .hint("plan again with this topo: topo plan --out plan.json"));
     }
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| match version {
+    let plan: Plan = bounded(text.len(), || serde_json::from_str(&text)).map_err(|error| match version {
         // Between two releases the format changes without a version of its own.
         Some(_) => wrong(error).hint("if another version of topo wrote it, plan again with this one"),
         None => wrong(error),

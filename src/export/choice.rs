@@ -5,7 +5,7 @@ use super::left_out::{LeftOut, Why};
 use crate::model::naming::{self, TierName};
 use crate::model::{
     ArgumentValue, Arguments, Binding, Destination, Exchange, ExchangeName, Glob, ObjectId, PolicyName, Queue,
-    QueueName, Topology,
+    QueueName, Topology, has_cut,
 };
 use crate::rabbitmq::{Governed, Policies};
 use std::collections::BTreeMap;
@@ -22,6 +22,11 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
         let id = ObjectId::Exchange(name.clone());
         if let Some(why) = why_exchange(exchange).or_else(|| too_large(&exchange.arguments)) {
             left_out.add(id, why);
+        }
+    }
+    for (name, policy) in live.topology.policies.iter().filter(|(name, _)| is_chosen_policy(globs, name)) {
+        if let Some(why) = too_large(&policy.definition) {
+            left_out.add(ObjectId::Policy(name.clone()), why);
         }
     }
     for binding in &live.topology.bindings {
@@ -54,8 +59,7 @@ pub(super) fn left_out(live: &Live<'_>, globs: &[Glob]) -> LeftOut {
 
 /// Of an object with an argument that topo did not read to its end.
 fn too_large(arguments: &Arguments) -> Option<Why> {
-    let is_cut = arguments.values().any(ArgumentValue::is_cut);
-    is_cut.then(|| Why::Unsayable(format!("an argument has {}", ArgumentValue::too_large())))
+    has_cut(arguments).then(|| Why::Unsayable(format!("an argument has {}", ArgumentValue::too_large())))
 }
 
 /// The policies that hold for what was asked for, and were not asked for themselves. Without them the spec does not say how

@@ -31,7 +31,7 @@ pub mod vhost;
 
 pub use address::Address;
 pub use age::age;
-pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS, MOST_VALUES};
+pub use arguments::{ArgumentValue, Arguments, Float, MOST_LEVELS, MOST_VALUES, has_cut};
 pub use binding::{Binding, Destination};
 pub use desired::{Desired, Source};
 pub use exchange::Exchange;

@@ -1,7 +1,8 @@
 //! Everything in one vhost.
 
 use super::{
-    Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost, VhostName,
+    Arguments, Binding, Exchange, ExchangeName, Object, ObjectId, Policy, PolicyName, Queue, QueueName, Vhost,
+    VhostName, has_cut,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,20 @@ impl Topology {
             bindings: BTreeSet::new(),
             policies: BTreeMap::new(),
         }
+    }
+
+    /// Removes the objects with a value that topo did not read to its end, together with the bindings from and to them.
+    pub fn remove_cut(&mut self) -> BTreeSet<ObjectId> {
+        let mut cut = BTreeSet::new();
+        let mut note = |arguments: &Arguments, id: ObjectId| has_cut(arguments) && cut.insert(id);
+        self.queues.retain(|name, it| !note(&it.arguments, ObjectId::Queue(name.clone())));
+        self.exchanges.retain(|name, it| !note(&it.arguments, ObjectId::Exchange(name.clone())));
+        self.policies.retain(|name, it| !note(&it.definition, ObjectId::Policy(name.clone())));
+        let touches = |it: &&Binding| has_cut(&it.arguments) || cut.iter().any(|id| it.touches(id));
+        let bindings: Vec<Binding> = self.bindings.iter().filter(touches).cloned().collect();
+        self.bindings.retain(|it| !bindings.contains(it));
+        cut.extend(bindings.into_iter().map(ObjectId::Binding));
+        cut
     }
 
     /// The object, if it is there.

@@ -7,7 +7,7 @@ use super::hazard::HazardKind;
 use super::migrate::{self, MigrationBlocker};
 use super::{QueueActivity, Verdict, topic_permissions};
 use crate::model::count::number;
-use crate::model::{Address, ArgumentValue, Arguments, Binding, Object, ObjectId, OnConflict, Queue, QueueType};
+use crate::model::{Address, ArgumentValue, Binding, Object, ObjectId, OnConflict, Queue, QueueType, has_cut};
 
 /// Why a conflict is not resolved by a recreate.
 pub(super) struct Refusal {
@@ -52,17 +52,16 @@ pub(super) fn refusal(context: &PlanContext<'_>, planned: &PlannedChange, on_con
         let text = format!("{id} is exclusive, auto-delete or internal to its owner: topo never touches it");
         return Refusal::never(text, "wait until it is gone, or use another name");
     }
-    let is_cut = |arguments: &Arguments| arguments.values().any(ArgumentValue::is_cut);
     let is_read = |object: &Object| match object {
-        Object::Exchange(_, exchange) => !is_cut(&exchange.arguments),
-        Object::Queue(_, queue) => !is_cut(&queue.arguments),
+        Object::Exchange(_, exchange) => !has_cut(&exchange.arguments),
+        Object::Queue(_, queue) => !has_cut(&queue.arguments),
         Object::Vhost(_) | Object::Policy(..) | Object::Binding(_) => true,
     };
     if !planned.before.as_ref().is_none_or(is_read) {
         let text = format!("an argument of {id} has {}: topo cannot recreate it", ArgumentValue::too_large());
         return Refusal::never(text, "delete it manually, or use another name");
     }
-    if let Some(binding) = bindings_of(context, &id).find(|binding| is_cut(&binding.arguments)) {
+    if let Some(binding) = bindings_of(context, &id).find(|binding| has_cut(&binding.arguments)) {
         let text =
             format!("a recreate could not restore {binding}: an argument of it has {}", ArgumentValue::too_large());
         return Refusal::never(text, "remove that binding, or bind it in another way");

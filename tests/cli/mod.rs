@@ -12,7 +12,7 @@ mod fingerprints;
 mod graph;
 pub(crate) mod hostile_text;
 mod lint;
-mod memory;
+pub(crate) mod memory;
 mod outputs;
 mod redaction;
 mod running_works;

@@ -28,6 +28,7 @@ mod library;
 mod lint_of_live_vhosts;
 mod lock;
 mod lock_command;
+mod memory;
 mod message_drop;
 mod message_loss;
 mod migrate;

@@ -109,6 +109,8 @@ pub(crate) enum Fault {
     Page(u16, &'static str),
     /// The broker hears nothing; this JSON comes instead, made when it is asked for.
     Instead(Box<dyn FnMut() -> serde_json::Value + Send>),
+    /// The broker hears nothing; this text comes instead, as JSON.
+    Text(Arc<str>),
     /// It is passed on, after a while.
     Delay(Duration),
     /// Something else happens first (a publish, a delete, a kill); then it is passed on.
@@ -366,6 +368,10 @@ fn relay(mut client: &TcpStream, port: u16, state: &Mutex<State>) -> io::Result<
             }
             Some(Fault::Instead(make)) => {
                 client.write_all(&made_up(200, "application/json", &make().to_string()))?;
+                continue;
+            }
+            Some(Fault::Text(text)) => {
+                client.write_all(&made_up(200, "application/json", text))?;
                 continue;
             }
             Some(Fault::Delay(time)) => thread::sleep(*time),
