@@ -67,7 +67,8 @@ pub(super) async fn run(arguments: &LockArguments, global: &Global) -> Result<Ex
         ReportFormat::Text if arguments.break_lock => broken(&locks),
         ReportFormat::Text => text(&locks, arguments),
         ReportFormat::Json => document(&locks, &queue),
-    })?;
+    })
+    .map_err(|failure| if is_partial { failure.exit(Exit::Partial) } else { failure })?;
     if let Some(failure) = failure {
         return Err(failure.exit(Exit::Partial));
     }
