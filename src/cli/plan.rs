@@ -11,6 +11,7 @@ use super::sources::Sources;
 use super::{connection, findings, input, offline_plan, output, planning, rights};
 use crate::model::names::LOCK_QUEUE;
 use crate::model::printable::clean_json;
+use crate::plan::fingerprint::content_hash;
 use crate::plan::{Allowance, Blockers, Plan, obstacles};
 use crate::render::{View, plan_github, plan_markdown, plan_short, plan_text};
 use clap::ValueEnum;
@@ -144,7 +145,9 @@ pub(super) fn shown(plan: &Plan, format: PlanFormat, layout: &Layout<'_>) -> Str
 
 /// Renders the plan as the JSON document that `--out` saves.
 pub(super) fn json(plan: &Plan) -> String {
-    let mut text = serde_json::to_string_pretty(plan).expect("plans hold nothing that JSON cannot: all keys are text");
+    let sealed = Plan { content_hash: content_hash(plan), ..plan.clone() };
+    let mut text =
+        serde_json::to_string_pretty(&sealed).expect("plans hold nothing that JSON cannot: all keys are text");
     text.push('\n');
     clean_json(text)
 }

@@ -26,13 +26,15 @@ pub struct Plan {
     pub target: Target,
     /// What it was asked to do beyond the spec.
     pub options: Options,
-    /// A hash of what changes and of every step, for this cluster; not of counts of messages and consumers, nor of what the
-    /// spec says of things that stay as they are.
+    /// A hash of all changes and steps, for this cluster; not of message counts, nor of objects that do not change.
     pub fingerprint: String,
     /// Numbers over all vhosts.
     pub summary: Summary,
     /// One a vhost, by name.
     pub vhosts: Vec<VhostPlan>,
+    /// A hash of the whole document without this field. Only a saved plan has it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content_hash: String,
 }
 
 /// A broker.

@@ -33,11 +33,24 @@ pub fn fingerprint(plan: &Plan) -> String {
         }
         add(&disturbed(part));
     }
-    let digest = hash.finalize();
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    shortened(hash)
 }
 
-/// Compares a plan that was read from a file with itself: its fingerprint, its numbers and the requests that it shows must
+/// A hash of the whole document: also of what the fingerprint leaves out, such as the URL, the hazards and their numbers.
+pub fn content_hash(plan: &Plan) -> String {
+    let mut text = Vec::new();
+    let unsealed = Plan { content_hash: String::new(), ..plan.clone() };
+    erased::Json::write(&unsealed, &mut text);
+    let mut hash = Sha256::new();
+    hash.update(&text);
+    shortened(hash)
+}
+
+fn shortened(hash: Sha256) -> String {
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares a plan that was read from a file with itself: its hashes, its numbers and the requests that it shows must
 /// follow from its content. Returns the first difference, as of a plan that was edited.
 ///
 /// A fingerprint is no signature: the author of an edited plan can compute its fingerprint, too.
@@ -51,8 +64,14 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
     }
     let steps = plan.vhosts.iter().flat_map(|part| part.steps.iter().map(move |step| (part, step)));
     let is_other = |(part, step): &(&VhostPlan, &Step)| request(&part.vhost, &step.action) != step.request;
-    let (part, step) = steps.into_iter().find(is_other)?;
-    Some(format!("the request of step {} of vhost {} differs from the one that its action sends", step.id, part.vhost))
+    if let Some((part, step)) = steps.into_iter().find(is_other) {
+        let (step, vhost) = (step.id, &part.vhost);
+        return Some(format!("the request of step {step} of vhost {vhost} differs from the one that its action sends"));
+    }
+    let content = content_hash(plan);
+    let stated = if plan.content_hash.is_empty() { "missing" } else { &plan.content_hash };
+    (content != plan.content_hash)
+        .then(|| format!("the hash of the whole document is {content}, but its contentHash is {stated}"))
 }
 
 /// What the same steps do to more than they did when they were reviewed: a policy that meanwhile governs one more queue
@@ -61,6 +80,7 @@ pub fn inconsistency(plan: &Plan) -> Option<String> {
 fn disturbed(part: &VhostPlan) -> BTreeSet<(&'static str, &Address)> {
     let structural = |kind: HazardKind| match kind {
         HazardKind::AccessGain
+        | HazardKind::AccessLoss
         | HazardKind::RoutingGap
         | HazardKind::PolicyShift
         | HazardKind::ContractChange

@@ -16,6 +16,8 @@ pub enum HazardKind {
     MessageDrop,
     /// A user may publish or bind more than before.
     AccessGain,
+    /// A user may publish or bind less than before.
+    AccessLoss,
     /// For a moment, messages reach nobody.
     RoutingGap,
     /// A shovel declares a queue that is deleted or recreated, or loses messages.
@@ -40,11 +42,12 @@ pub enum HazardKind {
 
 impl HazardKind {
     /// All of them, gravest first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::MessageLoss,
         Self::MessageDrop,
         Self::MassDelete,
         Self::AccessGain,
+        Self::AccessLoss,
         Self::RoutingGap,
         Self::ShovelInterference,
         Self::ConsumerDisruption,
@@ -62,6 +65,7 @@ impl HazardKind {
             Self::MessageLoss => "message-loss",
             Self::MessageDrop => "message-drop",
             Self::AccessGain => "access-gain",
+            Self::AccessLoss => "access-loss",
             Self::RoutingGap => "routing-gap",
             Self::ShovelInterference => "shovel-interference",
             Self::ConsumerDisruption => "consumer-disruption",
@@ -88,6 +92,10 @@ impl HazardKind {
             Self::AccessGain => {
                 "Users may publish or bind more routing keys than before: the broker deletes topic permissions \
                  together with their exchange, and topo cannot restore them."
+            }
+            Self::AccessLoss => {
+                "Users may publish or bind fewer routing keys than before: topo restores topic permissions that an interrupted \
+                 recreate seems to have stored, on an exchange that is in use."
             }
             Self::RoutingGap => {
                 "For a moment, messages are unroutable: between two steps, an exchange or a queue does not exist, and \

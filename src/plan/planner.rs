@@ -120,8 +120,15 @@ fn changes(builder: &mut PlanBuilder, context: &PlanContext<'_>, options: &Optio
 /// Joins the plans of all vhosts into one document, with its summary and fingerprint.
 pub fn seal(target: Target, options: Options, vhosts: Vec<VhostPlan>) -> Plan {
     let summary = summary(&vhosts);
-    let mut plan =
-        Plan { format_version: document::FORMAT_VERSION, target, options, fingerprint: String::new(), summary, vhosts };
+    let mut plan = Plan {
+        format_version: document::FORMAT_VERSION,
+        target,
+        options,
+        fingerprint: String::new(),
+        summary,
+        vhosts,
+        content_hash: String::new(),
+    };
     plan.fingerprint = fingerprint::fingerprint(&plan);
     plan
 }

@@ -36,6 +36,7 @@ fn of_hazards(part: &VhostPlan, live: &Topology, activity: &Activity) -> Vec<Que
         HazardKind::MessageDrop | HazardKind::PublisherBlock => true,
         HazardKind::MessageLoss
         | HazardKind::AccessGain
+        | HazardKind::AccessLoss
         | HazardKind::RoutingGap
         | HazardKind::ShovelInterference
         | HazardKind::ConsumerDisruption

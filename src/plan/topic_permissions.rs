@@ -8,7 +8,7 @@ use super::builder::PlanBuilder;
 use super::context::PlanContext;
 use super::document::{Step, VhostPlan};
 use super::hazard::HazardKind;
-use super::keeps::counted_by;
+use super::keeps::{self, counted_by};
 use crate::model::count::count;
 use crate::model::{Exchange, ExchangeName, ObjectId, TopicPermission, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +71,37 @@ pub(super) fn missing(context: &PlanContext<'_>, kept: Vec<TopicPermission>) -> 
     kept.into_iter().filter(|permission| !known.contains(&(&permission.user, &permission.exchange))).collect()
 }
 
+/// Adds a hazard for topic permissions of a keep that an interrupted recreate cannot have left behind with certainty: topo restores
+/// topic permissions before bindings, and any user who may declare exchanges can forge a keep.
+pub(super) fn restored(
+    builder: &mut PlanBuilder,
+    context: &PlanContext<'_>,
+    id: &ObjectId,
+    permissions: &[TopicPermission],
+) {
+    let ObjectId::Exchange(name) = id else { return };
+    let is_in_use = context.current.bindings.iter().any(|binding| binding.source == *name);
+    if permissions.is_empty() || !is_in_use {
+        return;
+    }
+    let shown: Vec<String> = permissions
+        .iter()
+        .take(NAMED)
+        .map(|TopicPermission { user, write, read, .. }| format!("user {user}: write {write:?}, read {read:?}"))
+        .collect();
+    let more = match permissions.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more"),
+    };
+    let text = format!(
+        "{} from {}, which an interrupted recreate or another user declared: {}{more}",
+        count(permissions.len() as u64, "topic permission"),
+        keeps::keep(id, &[], &[]).0,
+        shown.join("; ")
+    );
+    builder.hazard(HazardKind::AccessLoss, &context.address(id), text, None);
+}
+
 /// Notes the topic permissions that are restored, and adds a hazard for those that are lost.
 pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, steps: &[Step]) {
     for (name, is_declared) in deleted(steps, context.current) {
@@ -80,10 +111,17 @@ pub(super) fn hazards(builder: &mut PlanBuilder, context: &PlanContext<'_>, step
             TopicPermissions::NotRead | TopicPermissions::Kept => {}
             TopicPermissions::Hidden => {
                 let ends = [&context.desired.topology, context.current];
-                if is_declared && ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
-                    let text = "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
-                                (tag `administrator`): users that they restrict may then use any routing key";
-                    builder.hazard(HazardKind::AccessGain, &address, text.to_owned(), None);
+                if ends.iter().any(|end| is_topic(end.exchanges.get(&name))) {
+                    let then = if is_declared {
+                        "users that they restrict may then"
+                    } else {
+                        "if it is declared again, users that they restrict may"
+                    };
+                    let text = format!(
+                        "the broker deletes the topic permissions on it, if there are any, and this user may not read them \
+                         (tag `administrator`): {then} use any routing key"
+                    );
+                    builder.hazard(HazardKind::AccessGain, &address, text, None);
                 }
             }
             TopicPermissions::Known(_) => {

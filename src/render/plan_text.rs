@@ -330,6 +330,7 @@ mod tests {
             },
             options: Options::default(),
             fingerprint: String::new(),
+            content_hash: String::new(),
             summary,
             vhosts: Vec::new(),
         }

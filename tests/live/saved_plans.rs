@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, any, gets, posts, puts, valid_plan};
 
@@ -199,22 +200,32 @@ fn a_plan_for_another_url_needs_consent() {
 #[test]
 fn an_edited_plan_is_refused() {
     let vhost = Node::shared().vhost("edited");
-    let topo = Topo::new(&vhost).spec(SPEC);
+    vhost.amqp().declare_queue("old", NONE).unwrap();
+    vhost.amqp().fill("old", 2);
+    let topo = Topo::new(&vhost).spec(&format!("{SPEC}removed: {{queues: [old]}}\n"));
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
     let plan = saved(&topo);
-    let edits: [(&str, Value); 6] = [
+    let edits: [(&str, Value); 12] = [
         ("/fingerprint", json!("0123456789abcdef0123456789abcdef")),
         ("/summary/create", json!(1)),
         ("/target/cluster", json!("rabbit@elsewhere")),
         ("/options/prune", json!(["queue"])),
         ("/vhosts/0/changes/0/kind", json!("delete")),
         ("/vhosts/0/steps/0/request/path", json!("/api/queues/x/other")),
+        // Parts that the fingerprint leaves out.
+        ("/target/url", json!("http://attacker.example:15672")),
+        ("/target/version", json!("4.0.0")),
+        ("/target/product", json!("Rabbit")),
+        ("/vhosts/0/hazards", json!([])),
+        ("/vhosts/0/hazards/0/messages", json!(0)),
+        ("/contentHash", json!("")),
     ];
     for (place, value) in edits {
         let mut edited = plan.clone();
         match edited.pointer_mut(place) {
             Some(old) => *old = value,
-            None => edited["options"]["prune"] = value,
+            None if place == "/options/prune" => edited["options"]["prune"] = value,
+            None => panic!("there is no {place}: {plan:#}"),
         }
         assert_ne!(edited, plan, "{place}");
         topo.write("edited.json", &edited.to_string());
@@ -228,8 +239,16 @@ fn an_edited_plan_is_refused() {
             refused.expect_error("edited.json was edited after topo wrote it").expect_text("caused by: ");
         }
     }
-    assert_eq!(vhost.names("queues"), [""; 0]);
-    topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
+    assert_eq!(vhost.names("queues"), ["old"]);
+    topo.run(["apply", "--plan", "plan.json", "--allow=message-loss"]).expect_code(0);
+}
+
+/// The text of an edited plan with the hash of its content, which is no secret.
+fn sealed(mut plan: Value) -> String {
+    plan.as_object_mut().unwrap().remove("contentHash");
+    let digest = Sha256::digest(plan.to_string());
+    plan["contentHash"] = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>().into();
+    plan.to_string()
 }
 
 /// What the fingerprint does not pin: the fields of a change that a reviewer reads, and what the plan wants.
@@ -250,7 +269,7 @@ fn a_plan_must_show_what_is_planned_again() {
     let shown = edited.pointer_mut("/vhosts/0/changes/0/fields/0/after").unwrap();
     assert_eq!(*shown, json!(6));
     *shown = json!(5_000_000);
-    topo.write("edited.json", &edited.to_string());
+    topo.write("edited.json", &sealed(edited));
     let refused = topo.run(["apply", "--plan", "edited.json"]).expect_code(5);
     refused.expect_text(&format!("policies/{}/p", vhost.name())).expect_text("contains another change");
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0);

@@ -10,6 +10,7 @@ const SPEC: &str = "exchanges:\n  events: {type: topic, alternateExchange: amq.f
                     {type: classic, bindings: [{exchange: events, routingKey: '#'}]}\n";
 const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
 const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
+const RESTORED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-loss"];
 
 /// A vhost with exchange `events`, which the spec wants with an alternate exchange, and two users who are restricted on it.
 struct Stage {
@@ -199,7 +200,10 @@ fn next_apply_restores_what_was_refused() {
     let maker = node.user("policymaker").may_everything(&stage.vhost);
     let topo = Topo::new(&stage.vhost).user(&maker).spec(SPEC);
     topo.run(APPLY).expect_code(3).expect_text("only an administrator can restore 2 topic permissions");
-    let resumed = stage.topo.run(APPLY).expect_code(0);
+    // The exchange has its bindings: another user could have declared the keep.
+    let blocked = stage.topo.run(APPLY).expect_code(3);
+    blocked.expect_text("access-loss").expect_text("1 topic permission from events.topo.keep");
+    let resumed = stage.topo.run(RESTORED).expect_code(0);
     resumed.expect_text("0 of its bindings are restored, and 1 topic permission (user ");
     assert_eq!(permissions(&stage.vhost), before);
     assert!(!stage.vhost.names("exchanges").contains(&"events.topo.keep".to_owned()));
@@ -227,7 +231,7 @@ fn user_that_was_deleted_meanwhile_is_not_missed() {
     for user in [&stage.alice, &stage.bob] {
         assert!(node.http().delete(&format!("/api/users/{}", user.name)).is_success());
     }
-    stage.topo.run(APPLY).expect_code(0);
+    stage.topo.run(RESTORED).expect_code(0);
     assert_eq!(permissions(&stage.vhost), [""; 0]);
     stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
@@ -241,6 +245,48 @@ fn deletion_of_a_restricted_exchange_must_be_allowed() {
     blocked.expect_text("access-gain").expect_text("2 topic permissions");
     stage.topo.run(ALLOWED).expect_code(0);
     assert_eq!(permissions(&stage.vhost).len(), 1);
+}
+
+#[test]
+fn deletion_by_a_user_who_may_not_read_topic_permissions_must_be_allowed() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "pruned");
+    let maker = node.user("policymaker").may_everything(&stage.vhost);
+    let spec = "exchanges: {other: {type: topic}}\nremoved: {exchanges: [events]}\n";
+    let topo = Topo::new(&stage.vhost).user(&maker).spec(spec);
+    let blocked = topo.run(APPLY).expect_code(3);
+    blocked
+        .expect_text("access-gain")
+        .expect_text("this user may not read them")
+        .expect_text("if it is declared again");
+    assert_eq!(permissions(&stage.vhost).len(), 3);
+    topo.run(ALLOWED).expect_code(0);
+    assert_eq!(permissions(&stage.vhost).len(), 1);
+}
+
+/// A user who may declare exchanges must not restrict other users by an apply of an administrator.
+#[test]
+fn topic_permissions_of_a_forged_keep_must_be_allowed() {
+    let Some(node) = khepri() else { return };
+    let stage = Stage::on(node, "forged-keep");
+    let carol = node.user("").may_everything(&stage.vhost);
+    let before = permissions(&stage.vhost);
+    let stored = json!([{"user": carol.name, "exchange": "events", "write": "^$", "read": "^$"}]).to_string();
+    let arguments = [
+        ("x-topo-kept-bindings", "[]"),
+        ("x-topo-kept-for", "exchange events"),
+        ("x-topo-kept-topic-permissions", &stored),
+    ];
+    let arguments: serde_json::Map<_, _> =
+        arguments.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect();
+    let keep = json!({"type": "fanout", "durable": true, "arguments": arguments});
+    node.http().put(&stage.vhost.path("exchanges", &["events.topo.keep"]), &keep).expect_status(201);
+    stage.topo.rewrite("exchanges: {events: {type: topic}}\n");
+    let blocked = stage.topo.run(APPLY).expect_code(3);
+    blocked.expect_text("access-loss").expect_text(&format!("user {}: write \"^$\", read \"^$\"", carol.name));
+    assert_eq!(permissions(&stage.vhost), before);
+    stage.topo.run(RESTORED).expect_code(0);
+    assert_eq!(permissions(&stage.vhost).len(), before.len() + 1);
 }
 
 /// The files of a backup are imported in the order in which topo names them.

@@ -33,6 +33,7 @@ impl Layout<'_> {
                 );
                 builder.block(&address, text, Some("apply as a user with the tag `administrator`".to_owned()));
             }
+            topic_permissions::restored(builder, self.context, &id, &lost);
             self.restrict(&id, lost);
             // The declared ones, too: the keep may be all that holds an auto-delete exchange that is to be bound.
             let declared = self.context.desired.topology.bindings.iter().filter(|binding| binding.touches(&id));
