@@ -1,0 +1,169 @@
+//! Tests of reading definitions files.
+
+use super::*;
+use crate::model::Vhost;
+
+const FILE: &str = r#"{"rabbit_version":"3.10.8","vhosts":[{"name":"shop"}],
+        "queues":[{"name":"q","vhost":"shop","durable":true,"auto_delete":false,"arguments":{}},
+                  {"name":"other","vhost":"/","durable":true,"auto_delete":false,"arguments":{}}],
+        "exchanges":[{"name":"e","vhost":"shop","type":"topic","durable":true,"auto_delete":false,"internal":false,"arguments":{}}],
+        "bindings":[{"source":"e","vhost":"shop","destination":"q","destination_type":"queue","routing_key":"a","arguments":{}}],
+        "policies":[]}"#;
+
+#[test]
+fn one_vhost_is_read() {
+    let snapshot = read(FILE, &"shop".into(), None).unwrap();
+    assert_eq!(snapshot.profile.version.to_string(), "3.10.8");
+    assert_eq!(snapshot.topology.queues.len(), 1);
+    assert_eq!(snapshot.topology.bindings.len(), 1);
+    assert!(snapshot.topology.settings.is_some());
+}
+
+#[test]
+fn a_vhost_that_is_not_in_it_is_missing() {
+    assert!(read(FILE, &"elsewhere".into(), None).unwrap().topology.settings.is_none());
+    for other in ["{}", r#"{"name":"shop","version":"1.0.0"}"#, r#"{"users":[],"permissions":[]}"#] {
+        assert!(matches!(read(other, &"shop".into(), None), Err(DefinitionsError::Nothing)));
+        assert!(matches!(vhosts(other), Err(DefinitionsError::Nothing)));
+    }
+}
+
+#[test]
+fn what_stands_among_the_parameters_is_read_or_counted() {
+    let parameters = r#""parameters":[
+            {"component":"operator_policy","vhost":"shop","name":"cap",
+             "value":{"pattern":"^q","apply-to":"queues","priority":1,"definition":{"max-length":5}}},
+            {"component":"operator_policy","vhost":"/","name":"other","value":{"pattern":"","definition":{}}},
+            {"component":"shovel","vhost":"shop","name":"s","value":{}},
+            {"component":"federation-upstream","vhost":"shop","name":"u","value":{}},
+            {"component":"vhost-limits","vhost":"shop","name":"limits","value":{"max-queues":5}},
+            {"component":"odd","vhost":"shop","name":"o","value":1}],"policies""#;
+    let twice =
+        r#""queues":[{"name":"q","vhost":"shop","durable":true,"auto_delete":false,"arguments":{"x-max-length":1}},"#;
+    let file = FILE.replace("\"policies\"", parameters).replace("\"queues\":[", twice);
+    let snapshot = read(&format!("\u{feff}{file}"), &"shop".into(), None).unwrap();
+    let cap = &snapshot.operator_policies[&"cap".into()];
+    assert_eq!((cap.pattern.as_str(), snapshot.operator_policies.len()), ("^q", 1));
+    assert_eq!(cap.definition["max-length"], 5.into());
+    let beside: Vec<_> = snapshot.beside.iter().map(|(thing, names)| format!("{thing}: {names:?}")).collect();
+    assert_eq!(
+        beside,
+        [
+            r#"federation upstream: ["u"]"#,
+            r#"parameter: ["o of odd"]"#,
+            r#"repeated queue: ["q"]"#,
+            r#"shovel: ["s"]"#,
+            r#"vhost limit: ["max-queues 5"]"#,
+        ]
+    );
+    assert!(snapshot.topology.queues[&"q".into()].arguments.contains_key("x-max-length"));
+}
+
+#[test]
+fn a_file_of_a_broker_that_is_too_old_is_refused() {
+    let old = FILE.replace("3.10.8", "3.7.28");
+    assert!(matches!(read(&old, &"shop".into(), None), Err(DefinitionsError::TooOld { .. })));
+    assert!(read(&old, &"shop".into(), Some(BrokerVersion::NEWEST_KNOWN)).is_ok());
+}
+
+#[test]
+fn missing_fields_take_the_defaults_of_the_version() {
+    let bare = |list: &str| format!("{{\n \"vhosts\": [{{\"name\": \"/\"}}],\n {list}\n}}");
+    let imported = |list: &str, version: &str| {
+        read(&bare(list), &"/".into(), Some(version.parse().unwrap()))
+            .map(|snapshot| snapshot.topology)
+            .map_err(|error| error.to_string())
+    };
+    let queue = r#""queues": [{"name": "q", "vhost": "/"}]"#;
+    let missing = |field: &str, version: &str, since: &str| {
+        format!(
+            "queue `q` (line 3): missing field `{field}`, which has no default in RabbitMQ {version} (only from {since} on)"
+        )
+    };
+    assert_eq!(imported(queue, "3.8.9").unwrap_err(), missing("arguments", "3.8.9", "3.10"));
+    assert_eq!(imported(queue, "3.10.8").unwrap_err(), missing("durable", "3.10.8", "4.0"));
+    let read_queue = imported(queue, "4.0.5").unwrap().queues[&"q".into()].clone();
+    assert!(read_queue.durable && !read_queue.auto_delete && read_queue.arguments.is_empty());
+    let exchange = r#""exchanges": [{"name": "e", "vhost": "/", "type": "topic", "durable": true, "arguments": {}}]"#;
+    assert!(!imported(exchange, "3.8.9").unwrap().exchanges[&"e".into()].auto_delete);
+    let binding = r#""bindings": [{"source": "e", "vhost": "/", "destination": "q", "destination_type": "queue"}]"#;
+    assert_eq!(imported(binding, "4.3.6").unwrap_err(), "binding `e → q` (line 3): missing field `routing_key`");
+    let odd = r#""queues": [{"name": "q", "vhost": "/", "durable": "yes"}]"#;
+    let expected = "queue `q` (line 3): invalid type: string \"yes\", expected a boolean";
+    assert_eq!(imported(odd, "4.3.6").unwrap_err(), expected);
+    assert_eq!(imported(r#""queues": [{}]"#, "4.3.6").unwrap_err(), "queue (line 3): missing field `name`");
+}
+
+#[test]
+fn objects_of_a_vhost_that_is_not_listed_are_read() {
+    let names: Vec<String> = vhosts(FILE).unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["/", "shop"]);
+    let snapshot = read(FILE, &"/".into(), None).unwrap();
+    assert_eq!(snapshot.topology.queues.len(), 1);
+    assert_eq!(snapshot.topology.settings, Some(Vhost::default()));
+}
+
+#[test]
+fn a_vhost_that_only_parameters_or_permissions_name_is_read() {
+    let entries = r#""permissions":[{"user":"u","vhost":"p","configure":"","write":"","read":""}],
+            "topic_permissions":[{"user":"u","vhost":"t","exchange":"e","write":"","read":""}],
+            "parameters":[{"component":"shovel","vhost":"s","name":"n","value":{}}],"policies""#;
+    let file = FILE.replace("\"policies\"", entries);
+    let names: Vec<String> = vhosts(&file).unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["/", "p", "s", "shop", "t"]);
+    for (vhost, thing, name) in [("p", "permission", "u"), ("t", "topic permission", "u"), ("s", "shovel", "n")] {
+        let snapshot = read(&file, &vhost.into(), None).unwrap();
+        assert_eq!(snapshot.topology.settings, Some(Vhost::default()), "{vhost}");
+        assert_eq!(snapshot.beside, BTreeMap::from([(thing.to_owned(), vec![name.to_owned()])]));
+    }
+}
+
+#[test]
+fn errors_of_vhosts_and_operator_policies_name_object_and_line() {
+    let error = |parameters: &str, vhosts: &str| {
+        let file = format!("{{\n\"vhosts\": [\n{vhosts}],\n\"parameters\": [\n{parameters}]}}");
+        read(&file, &"/".into(), None).unwrap_err().to_string()
+    };
+    let root = r#"{"name": "/"}"#;
+    let policy = |value: &str| format!(r#"{{"component":"operator_policy","vhost":"/","name":"cap","value":{value}}}"#);
+    for (value, problem) in [
+        ("{}", "missing field `pattern`"),
+        (r#"{"pattern": "", "definition": 1}"#, "invalid type: integer `1`, expected a JSON object of arguments"),
+        ("[]", "its value is not an object"),
+    ] {
+        let expected = format!("parameter `operator_policy → cap` (line 5): {problem}");
+        assert_eq!(error(&policy(value), root), expected);
+    }
+    assert_eq!(error("", &format!("{root},\n{{\"nam\": 1}}")), "vhost (line 4): missing field `name`");
+    assert_eq!(
+        error("", &format!("{root},\n{{\"name\": \"x\", \"description\": 1}}")),
+        "vhost `x` (line 4): invalid type: integer `1`, expected a string"
+    );
+    assert_eq!(vhosts("{\"vhosts\": [\n\n{}]}").unwrap_err().to_string(), "vhost (line 3): missing field `name`");
+}
+
+#[test]
+fn parameters_of_any_depth_are_named() {
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let parameter = |component: &str, value: &str| {
+        format!(r#"{{"component":"{component}","vhost":"shop","name":"p","value":{value}}}"#)
+    };
+    let policy = format!(r#"{{"pattern":"^q","definition":{{"max-length":{deep}}}}}"#);
+    let limits = format!(r#"{{"max-queues":{deep}}}"#);
+    let parameters =
+        [("shovel", deep.as_str()), ("odd", &deep), ("operator_policy", &policy), ("vhost-limits", &limits)];
+    let parameters = parameters.map(|(component, value)| parameter(component, value)).join(",");
+    let file = FILE.replace("\"policies\"", &format!("\"parameters\":[{parameters}],\"policies\""));
+    let snapshot = read(&file, &"shop".into(), None).unwrap();
+    assert!(snapshot.operator_policies[&"p".into()].definition["max-length"].is_cut());
+    assert_eq!(snapshot.beside["vhost limit"], ["max-queues …"]);
+    assert_eq!(snapshot.beside["shovel"], ["p"]);
+}
+
+#[test]
+fn nested_values_of_any_depth_are_read() {
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    let file = FILE.replace("\"arguments\":{}}]", &format!("\"arguments\":{{\"x-deep\":{deep}}}}}]"));
+    let snapshot = read(&file, &"shop".into(), None).unwrap();
+    assert!(snapshot.topology.bindings.iter().all(|binding| binding.arguments["x-deep"].is_cut()));
+}
