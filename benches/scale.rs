@@ -18,7 +18,7 @@
 //! The spec is a plain one: for ten queues there is one topic exchange, and each queue has a type, a limit and a
 //! binding. `POST /api/definitions` gets the same objects, and so does `rabbitmqadmin`.
 //!
-//! What was seen stands in `docs/scale.md`. `rabbitmqadmin` 2.35 broke off its import of 10,000 queues, and this bench with it: leave
+//! `docs/maintainers/scale.md` shows the results. `rabbitmqadmin` 2.35 broke off its import of 10,000 queues, and this bench with it: leave
 //! `RABBITMQADMIN` out of `apply`, or ask for fewer.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot go on says so by panicking")]

@@ -1,5 +1,5 @@
 //! The schema in an editor: yaml-language-server, which VS Code, Neovim and others run, is asked what they ask it. What it
-//! says is in docs/editor.md, which `TOPO_UPDATE=1` writes anew.
+//! says is in docs/how-to/editor.md, which `TOPO_UPDATE=1` writes anew.
 
 mod server;
 
@@ -93,16 +93,16 @@ fn mistakes_are_underlined_and_examples_have_none() {
     }
 }
 
-/// What somebody does, and what the editor says; in the words of docs/editor.md.
+/// The page shows the responses of the editor.
 #[test]
-fn the_transcript_in_the_docs_is_what_is_said() {
+fn page_shows_the_responses_of_the_editor() {
     let mut server = Server::start();
     let mut page = String::from(include_str!("editor/page.md"));
     let shown = |text: &str| format!("```yaml\n{text}```\n");
     for (title, text) in [
         ("Keys of a quorum queue", format!("{QUEUE}    |\n")),
-        ("How it is tried again", format!("{QUEUE}    retry:\n      |\n")),
-        ("In which way", format!("{QUEUE}    retry:\n      strategy: |\n")),
+        ("Keys of a retry", format!("{QUEUE}    retry:\n      |\n")),
+        ("Retry strategies", format!("{QUEUE}    retry:\n      strategy: |\n")),
         (
             "A policy definition",
             "policies:\n  limits:\n    pattern: '^orders\\.'\n    definition:\n      |\n".to_owned(),
@@ -136,10 +136,10 @@ fn the_transcript_in_the_docs_is_what_is_said() {
             let _ = writeln!(page, "- `{place}`: {message}");
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/editor.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/editor.md");
     if std::env::var_os("TOPO_UPDATE").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/editor.md is old: run this test with TOPO_UPDATE=1\n{page}");
+    assert!(written == page, "docs/how-to/editor.md is outdated: run this test with TOPO_UPDATE=1\n{page}");
 }

@@ -1,56 +1,42 @@
-//! The reference is true: its console blocks are run against a real broker, its spec is valid, its tables name what there is.
-//! What the README's first command prints is `live::quickstart`'s affair.
+//! Checks the reference pages: the spec is valid, and the tables are complete.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
-use serde_json::json;
+use crate::live::guide::PAGES;
+use crate::support::page::expect_file;
+use crate::support::{Page, Topo};
 
-use crate::support::page::root;
-use crate::support::{Node, Page, Part, Shell, Topo, Vhost};
-
-/// Pages with commands whose story begins in the same place: the quickstart is live.
-const STORIES: [&str; 2] = ["docs/reading-a-plan.md", "docs/workers.md"];
-
-/// The quickstart is live, and somebody else bound to its queue.
+/// A page shows a command only if `live::guide` runs the page.
 #[test]
-fn every_command_prints_what_stands_below_it() {
-    let node = Node::shared();
-    let vhost = Vhost::create(node, "eventhorizon".to_owned());
-    let shell = Shell::new(node);
-    let copied = Command::new("cp").arg("-r").arg(root().join("examples")).arg(shell.folder()).status();
-    assert!(copied.is_ok_and(|status| status.success()));
-    let quickstart = shell.run("topo apply --yes examples/quickstart/topology.yaml");
-    assert!(quickstart.contains("Applied"), "{quickstart}");
-    let audit = json!({"routing_key": "event.created", "arguments": {}});
-    vhost
-        .http()
-        .put(&vhost.path("exchanges", &["audit"]), &json!({"type": "topic", "durable": true}))
-        .expect_status(201);
-    let path = format!("/api/bindings/{}/e/audit/q/events.work", vhost.name());
-    vhost.http().post(&path, &audit).expect_status(201);
-    // Consumers are listed from statistics; a queue that never had one is listed without them at once.
-
-    for page in STORIES.map(Page::read) {
-        let mut sessions = 0;
-        let updated = page.rewritten(|part| match part {
-            Part::Block { language: "console", text } => {
-                sessions += 1;
-                Some(shell.session(text))
-            }
-            Part::Block { .. } | Part::Line(_) | Part::Fence(_) => None,
-        });
-        assert!(sessions > 1, "{}", page.name());
-        page.expect(&updated);
+fn every_command_of_a_page_is_run() {
+    let is_run = |page: &Page| PAGES.iter().any(|path| page.name() == format!("docs/{path}.md"));
+    for page in Page::of_docs().iter().chain([&Page::read("README.md")]) {
+        assert_eq!(!page.blocks("console").is_empty(), is_run(page), "{}", page.name());
     }
 }
 
-/// Nobody shows a command elsewhere without its being run.
+/// The excerpt of the README consists of lines of the whole output, which `live::quickstart` checks.
 #[test]
-fn every_console_block_is_on_a_page_whose_commands_are_run() {
-    let pages = Page::of_folder("docs").into_iter().chain([Page::read("README.md")]);
-    for page in pages.filter(|page| !STORIES.contains(&page.name())) {
-        assert!(page.blocks("console").is_empty(), "{}", page.name());
+fn excerpt_is_part_of_the_output_of_the_quickstart() {
+    let (readme, tutorial) = (Page::read("README.md"), Page::read("docs/tutorials/quickstart.md"));
+    let mut rest = tutorial.blocks("text")[0];
+    for piece in readme.blocks("text")[0].split("…\n") {
+        let at = rest
+            .find(piece)
+            .unwrap_or_else(|| panic!("the quickstart does not print this, or not in this order:\n{piece}"));
+        rest = &rest[at + piece.len()..];
+    }
+}
+
+/// The image of the retry ladder is drawn from the spec above it, the other one from an example.
+#[test]
+fn images_of_the_readme_are_current() {
+    let readme = Page::read("README.md");
+    let example = Page::read("examples/criticality/topology.yaml").text;
+    for (image, spec) in [("ladder", readme.blocks("yaml")[0]), ("graph", &example)] {
+        let topo = Topo::offline().file("topology.yaml", spec);
+        let drawn = topo.run(["graph", "--format", "svg"]).expect_code(0).stdout;
+        expect_file(&format!("docs/images/{image}.svg"), &drawn);
     }
 }
 

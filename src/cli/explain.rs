@@ -15,7 +15,7 @@ use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
-use crate::render::concepts::{CONCEPTS, Concept, concept_of};
+use crate::render::glossary::{TERMS, Term, term_of};
 use crate::render::lifecycle_text::{self, View};
 use crate::render::page;
 use crate::render::style::{Painted, YELLOW, for_version};
@@ -114,9 +114,9 @@ fn page(what: &str) -> Option<Page> {
         );
         return new("hazard", hazard.meaning(), format!("# {hazard}\n\n{}\n\n{allow}\n", hazard.meaning()));
     }
-    let concept = concept_of(what);
-    let both = |text: String| match concept {
-        Some(concept) => format!("{text}\nIn plans and reports: {}", concept.body()),
+    let term = term_of(what);
+    let both = |text: String| match term {
+        Some(term) => format!("{text}\nIn plans and reports: {}", term.body()),
         None => text,
     };
     if let Some(text) = key_page(what) {
@@ -124,7 +124,7 @@ fn page(what: &str) -> Option<Page> {
     }
     match code_page(what) {
         Some(text) => new("error", "", both(text)),
-        None => new("word", "", concept?.page()),
+        None => new("word", "", term?.page()),
     }
 }
 
@@ -146,7 +146,7 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
 /// The names of all pages.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let rules = RULES.iter().map(|rule| rule.name);
-    let words = CONCEPTS.iter().flat_map(Concept::words);
+    let words = TERMS.iter().flat_map(Term::words);
     rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 

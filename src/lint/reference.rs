@@ -4,11 +4,13 @@ use super::RULES;
 use std::fmt::Write as _;
 
 const INTRODUCTION: &str = "\
-# Rules
+# Lint rules
 
-The rules that `topo validate` checks in a valid spec; `topo plan` reports their findings with the plan. This page is generated from the
-rules. An error fails `validate`; a warning is probably a mistake; an info is worth knowing. The severity of some rules depends on the
-RabbitMQ version or on the form of the setting, as described on their pages.
+On this page you can look up the lint rules, with a link to the page of each rule. `topo validate` checks them in a valid spec, and
+`topo plan` reports their findings with the plan. This page is generated.
+
+An error fails `validate`, a warning points to a probable mistake, and an info is good to know. The severity of some rules depends on the
+RabbitMQ version or on the form of the setting, as their pages describe.
 
 | rule | severity | what it finds |
 |---|---|---|

@@ -1,13 +1,13 @@
 //! Finished values as text: for a screen, a pull request, a workflow, a machine. Reads nothing and decides nothing.
 
 mod change_text;
-pub mod concepts;
 pub mod contract_env;
 pub mod contract_table;
 pub mod definitions;
 pub mod diagnostics;
 mod family;
 pub mod findings;
+pub mod glossary;
 pub mod graph;
 pub mod lifecycle_text;
 pub mod next_line;

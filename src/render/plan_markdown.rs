@@ -109,7 +109,7 @@ fn fold(out: &mut String, text: &str) {
             Some(_) | None => format!(" {line}"),
         };
         if body.len() + line.len() > room {
-            body.push_str("… cut: run `topo plan` to see the rest\n");
+            body.push_str("… truncated: run `topo plan` to see the rest\n");
             break;
         }
         body.push_str(&line);
@@ -171,7 +171,7 @@ pub(super) fn inline(text: &str) -> String {
 fn cut(mut out: String) -> String {
     if out.chars().count() > LIMIT {
         out = out.chars().take(LIMIT).collect();
-        out.push_str("\n… cut\n");
+        out.push_str("\n… truncated\n");
     }
     out
 }

@@ -94,7 +94,7 @@ fn a_conflict_fails_the_job_and_says_so_in_the_comment() {
     let [comment] = &github.comments_of_bot(PULL)[..] else { panic!("{ran:#?}") };
     assert!(comment.body.starts_with("<!-- topo plan: topo; fingerprint= -->\n### topo plan: failed (exit code 65)"));
     assert!(comment.body.contains("did you mean `classic`"), "{}", comment.body);
-    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("so nothing was reviewed");
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("so there is no reviewed plan");
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
 
     // Merged: the event is a push, and the commit leads to the pull request with the comment.
     job.event(&json!({ "after": "c0ffee0000000000" }));
-    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("no pull request of this commit");
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
     // The same commit came into another branch by another pull request, which has another plan.
     github.merged_into("c0ffee0000000000", 99, "release");
-    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("no pull request of this commit");
+    job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
     github.merged_into("c0ffee0000000000", PULL, "main");
     let applied = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(0);
     assert_eq!(applied.output("result"), "applied");
@@ -177,7 +177,7 @@ fn two_pull_requests_are_applied_one_after_the_other() {
     holds(&["base", "a", "b"], policy);
     merged(3).expect_code(5).expect_log("+ policy all");
     assert!(vhost.list("policies").is_empty());
-    // The way on that docs/action.md says: a plan of what is merged, started by hand, and its fingerprint.
+    // The steps that docs/how-to/github-actions.md describes: a plan of what is merged, started by hand, and its fingerprint.
     job.event(&json!({ "inputs": {} }));
     let now = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
     let fingerprint = now.output("fingerprint");
@@ -197,10 +197,10 @@ fn an_apply_that_went_well_does_not_fail_for_its_comment() {
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
     github.refuse_reads(403);
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
-    refused.expect_log("::error title=topo::GitHub answered 403 to the question for the comments of 7");
+    refused.expect_log("::error title=topo::GitHub answered 403 to the request for the comments of 7");
     job.event(&json!({ "after": "c0ffee0000000000" }));
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
-    refused.expect_log("::error title=topo::GitHub answered 403 to the question for the pull request of c0ffee");
+    refused.expect_log("::error title=topo::GitHub answered 403 to the request for the pull request of c0ffee");
     assert!(vhost.names("queues").is_empty());
     // By a fingerprint, or without a review, GitHub is not asked whose commit it is.
     github.asked();
@@ -210,7 +210,7 @@ fn an_apply_that_went_well_does_not_fail_for_its_comment() {
     job.event(&json!({ "pull_request": {"number": 7} }));
     let done = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
     assert_eq!(done.output("result"), "applied");
-    done.expect_log("::warning title=topo::GitHub answered 403 to the question for the comments of 7");
+    done.expect_log("::warning title=topo::GitHub answered 403 to the request for the comments of 7");
 }
 
 /// Another workflow that lets the bot say what strangers write could say what this one says.
@@ -348,12 +348,12 @@ fn what_is_too_long_for_a_comment_is_in_the_summary() {
         (body, ran)
     };
     let (body, ran) = comment_on("classic", 0);
-    assert!(body.len() > 50_000 && body.contains("… cut"), "{}", body.len());
-    assert!(body.contains("\n[The summary of the job]("), "{}", &body[body.len() - 500..]);
+    assert!(body.len() > 50_000 && body.contains("… truncated"), "{}", body.len());
+    assert!(body.contains("\nThe [summary of the job]("), "{}", &body[body.len() - 500..]);
     assert!(ran.summary.len() > body.len() && ran.summary.contains("long.name.1499"), "{}", ran.summary.len());
     // Errors that repeat are counted, so they need no cut.
     let (body, _) = comment_on("\"``clasic``\"", 65);
-    assert!(body.contains("and 1,460 more") && !body.contains("… cut"), "{body}");
+    assert!(body.contains("and 1,460 more") && !body.contains("… truncated"), "{body}");
 }
 
 /// The release of the Action, from the archive that `release/archive` makes.
@@ -363,7 +363,7 @@ fn the_release_is_installed() {
     let github = GitHub::start();
     let job = job(&github, &vhost).without_topo();
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("there is no topo on the PATH");
-    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot be had");
+    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot download");
 
     let folder = scratch::folder();
     // The binary by a line of shell: that of a debug build would take half a minute to pack.
@@ -386,19 +386,19 @@ fn the_release_is_installed() {
     let expected = format!("topo {version} (");
     let plan = plan.expect_log(&expected);
     assert_eq!(plan.output("result"), "changes");
-    // Nobody knows whose release it would be; but of `uses: ./` it is the repository's own.
+    // The repository of the release is unknown. For `uses: ./`, it is the repository of the workflow.
     let job = job.of("");
-    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("does not say whose release this is");
+    job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("does not name the repository of this action");
     let own = job.env("GITHUB_WORKSPACE", env!("CARGO_MANIFEST_DIR"));
     own.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("/people/shop/releases/download/");
     let job = own;
 
     let job = job.of("people/topo");
-    // What is not what its checksum says is not run.
+    // An archive that does not match its checksum is not run.
     let name = "topo-9.9.9-x86_64-unknown-linux-musl.tar.gz";
     let path = format!("/people/topo/releases/download/v9.9.9/{name}");
     github.offer(path.clone(), b"other".to_vec());
     github.offer(format!("{path}.sha256"), format!("{}  {name}\n", "0".repeat(64)).into_bytes());
-    job.uses(&[PLAN, PASSWORD, ("version", "v9.9.9")]).expect_code(1).expect_log("is not what its checksum says");
-    job.uses(&[PLAN, PASSWORD, ("version", "../../main")]).expect_code(1).expect_log("version is no version");
+    job.uses(&[PLAN, PASSWORD, ("version", "v9.9.9")]).expect_code(1).expect_log("does not match its checksum");
+    job.uses(&[PLAN, PASSWORD, ("version", "../../main")]).expect_code(1).expect_log("version is not a version number");
 }

@@ -19,7 +19,7 @@ mod effective;
 mod examples;
 pub(crate) mod export;
 mod failures;
-mod guide;
+pub(crate) mod guide;
 mod hostile_text;
 mod imported_definitions;
 mod in_an_empty_root;

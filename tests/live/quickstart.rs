@@ -1,5 +1,5 @@
-//! The README's first command, in a clean clone, with the binary that is tested: what it prints stands in the README, word
-//! for word, and it leaves nothing behind.
+//! Runs the quickstart in a clean clone, with the tested binary. The tutorial shows its output word for word, the README shows
+//! an excerpt, and the quickstart leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a newcomer has: a clone, with what is changed here and not yet committed. Nothing else that lies about is in it.
+/// Clones the project, with the changes that are not committed yet. The clone contains no other files.
 fn cloned(into: &Path) {
     let from = root().to_str().unwrap();
     git(into.parent().unwrap(), &["clone", "--quiet", "--depth=1", &format!("file://{from}"), into.to_str().unwrap()]);
@@ -31,7 +31,7 @@ fn cloned(into: &Path) {
 }
 
 #[test]
-fn the_quickstart_says_what_stands_in_the_readme() {
+fn tutorial_shows_the_output_of_the_quickstart() {
     let folder = scratch::folder();
     let [clone, temporary, home] = ["clone", "temporary", "home"].map(|name| folder.path().join(name));
     cloned(&clone);
@@ -55,7 +55,7 @@ fn the_quickstart_says_what_stands_in_the_readme() {
         assert!(left.is_empty(), "{left:?}");
     }
 
-    // The port and the version are this broker's own.
+    // The port and the version depend on the broker.
     let before = "RabbitMQ ";
     let at = text.find(" at http://127.0.0.1:").unwrap();
     let version = &text[text[..at].rfind(before).unwrap() + before.len()..at];
@@ -64,12 +64,13 @@ fn the_quickstart_says_what_stands_in_the_readme() {
     let usual = text
         .replace(&format!("127.0.0.1:{port}"), "localhost:15672")
         .replace(&format!("RabbitMQ {version} at"), "RabbitMQ 3.10.8 at");
-    let readme = Page::read("README.md");
     let spec = fs::read_to_string(root().join("examples/quickstart/topology.yaml")).unwrap();
-    assert!(readme.blocks("yaml").contains(&spec.as_str()), "the spec that it begins with");
-    let commands: Vec<&str> = readme.blocks("sh");
-    assert_eq!(commands.first(), Some(&"examples/quickstart/run\n"), "the first command is another");
-    readme.expect(&readme.rewritten(|part| match part {
+    let tutorial = Page::read("docs/tutorials/quickstart.md");
+    assert!(tutorial.blocks("yaml").contains(&spec.as_str()), "the spec of the quickstart");
+    for page in [&tutorial, &Page::read("README.md")] {
+        assert!(page.blocks("sh").contains(&"examples/quickstart/run\n"), "{}: the command", page.name());
+    }
+    tutorial.expect(&tutorial.rewritten(|part| match part {
         Part::Block { language: "text", .. } => Some(usual.clone()),
         Part::Block { .. } | Part::Line(_) | Part::Fence(_) => None,
     }));

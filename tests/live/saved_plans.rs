@@ -330,7 +330,7 @@ fn a_huge_comment_is_cut_where_it_stays_whole() {
     let length = comment.chars().count();
     assert!((40_000..60_000).contains(&length), "{length}");
     assert_eq!(comment.matches("```").count() % 2, 0);
-    assert!(comment.contains(" more |\n") && comment.contains("… cut: run `topo plan`"));
+    assert!(comment.contains(" more |\n") && comment.contains("… truncated: run `topo plan`"));
     assert!(comment.contains("Plan: 2,001 objects") || comment.contains("Plan: 2001 objects"), "{}", &comment[..300]);
     assert!(comment.contains("\n```\n\n</details>\n\nFingerprint `"), "{}", &comment[comment.len() - 300..]);
     let plan = topo.run(["plan", "--against=empty", "--format=json"]).expect_code(0).plan();

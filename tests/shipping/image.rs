@@ -66,7 +66,7 @@ fn the_docs_keep_backups_and_read_specs() {
     let all = instructions();
     let state =
         all.iter().find_map(|(word, rest)| rest.strip_prefix("XDG_STATE_HOME=").filter(|_| word == "ENV")).unwrap();
-    for file in ["docs/release.md", "Dockerfile"] {
+    for file in ["docs/how-to/containers.md", "Dockerfile"] {
         let text = read(file).replace("\\\n#", "").replace("\\\n", "");
         let commands: Vec<&str> = text.lines().filter(|line| line.contains("docker run ")).collect();
         assert!(!commands.is_empty(), "{file}");

@@ -77,7 +77,7 @@ fn packing_gives_no_unexpected_warning() {
     let is_expected = |line: &str| {
         // The package leaves out tests and benches on purpose.
         line.ends_with("is not included in the published package")
-            // docs/release.md lists this one under "Before the first release".
+            // docs/maintainers/release.md lists this one under "Before the first release".
             || !has_repository && line == "warning: manifest has no documentation, homepage or repository"
     };
     let unexpected: Vec<&str> = text.lines().filter(|line| line.starts_with("warning") && !is_expected(line)).collect();
@@ -110,12 +110,12 @@ fn with(text: &str) -> BTreeSet<String> {
 fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
     // In two parts: this file is none of them.
     let found = with(&["OWNER", "topo"].join("/"));
-    let page = read("docs/release.md");
+    let page = read("docs/maintainers/release.md");
     let section = page.split("## Before the first release\n").nth(1).map(|rest| rest.split("\n## ").next().unwrap());
     let lines = section.into_iter().flat_map(str::lines);
     let listed: BTreeSet<String> =
         lines.filter_map(|line| Some(line.strip_prefix("- `")?.strip_suffix('`')?.to_owned())).collect();
-    assert_eq!(found, listed, "docs/release.md, `Before the first release`");
+    assert_eq!(found, listed, "docs/maintainers/release.md, `Before the first release`");
     let has_repository = read("Cargo.toml").lines().any(|line| line.starts_with("repository = "));
     assert_eq!(has_repository, listed.is_empty(), "both are said at once");
     // And the commands of that section do it.
@@ -130,7 +130,7 @@ fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
         done(Command::new("bash").current_dir(folder.path()).args(["-e", "-c", commands]));
         let text = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
         assert!(text("Cargo.toml").contains("repository = \"https://github.com/rabbit-people/topo\"\n"));
-        assert!(text("docs/action.md").contains("uses: rabbit-people/topo@v0"));
+        assert!(text("docs/how-to/github-actions.md").contains("uses: rabbit-people/topo@v0"));
         for file in &listed {
             // But for the section itself, which goes.
             let rest = text(file).replace(&commands.replace(&["OWNER", "topo"].join("/"), "rabbit-people/topo"), "");

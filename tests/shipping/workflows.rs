@@ -30,7 +30,9 @@ fn actionlint_has_nothing_to_say() {
     fs::write(&wrong, "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'true', use: x}]}}\n").unwrap();
     assert_eq!(findings(&[wrong]).len(), 1, "it finds what is wrong");
     // The recipes of the docs, each a workflow of its own.
-    let text = read("docs/release.md") + &read("docs/action.md") + &read("docs/guide/pipelines.md");
+    let text = read("docs/maintainers/release.md")
+        + &read("docs/how-to/github-actions.md")
+        + &read("docs/how-to/pipelines.md");
     let recipes = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let recipes: Vec<&str> = recipes.filter(|recipe| recipe.contains("jobs:")).collect();
     assert!(recipes.len() >= 5);
@@ -96,7 +98,12 @@ fn actions_and_images_are_pinned() {
 fn the_recipes_name_the_series_of_this_version() {
     let series = format!("v{}", cargo("version").split('.').next().unwrap());
     let mut named = 0;
-    for file in ["docs/action.md", "docs/release.md", "docs/guide/pipelines.md", ".github/workflows/release.yml"] {
+    for file in [
+        "docs/how-to/github-actions.md",
+        "docs/maintainers/release.md",
+        "docs/how-to/pipelines.md",
+        ".github/workflows/release.yml",
+    ] {
         for (at, start) in read(file).match_indices("/topo@") {
             let text = read(file);
             let word: String = text[at + start.len()..].chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
@@ -110,7 +117,7 @@ fn the_recipes_name_the_series_of_this_version() {
 /// Secrets are not for a fork's job, and a fork's code not for a job with secrets.
 #[test]
 fn a_recipe_plans_no_fork() {
-    let docs = read("docs/action.md");
+    let docs = read("docs/how-to/github-actions.md");
     let recipes = docs.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut plans = 0;
     for recipe in recipes.filter(|recipe| recipe.contains("jobs:")) {
@@ -180,8 +187,9 @@ fn a_release_moves_its_series_and_has_its_own_notes() {
 #[test]
 fn what_they_name_is_there() {
     let texts = workflows().into_iter().map(|file| fs::read_to_string(file).unwrap());
-    let texts: Vec<String> =
-        texts.chain([read("action.yml"), read("docs/release.md"), read("docs/action.md")]).collect();
+    let texts: Vec<String> = texts
+        .chain([read("action.yml"), read("docs/maintainers/release.md"), read("docs/how-to/github-actions.md")])
+        .collect();
     let mut named = 0;
     for text in &texts {
         let words = text.split(|c: char| c.is_whitespace() || "\"'`()$".contains(c));
@@ -213,8 +221,8 @@ fn every_input_of_the_action_reaches_its_scripts() {
     for step in steps {
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step}");
     }
-    let docs = read("docs/action.md");
+    let docs = read("docs/how-to/github-actions.md");
     for name in ["inputs", "outputs"].iter().flat_map(|key| action[*key].as_object().unwrap().keys()) {
-        assert!(docs.contains(&format!("`{name}`")), "docs/action.md does not tell of `{name}`");
+        assert!(docs.contains(&format!("`{name}`")), "docs/how-to/github-actions.md does not tell of `{name}`");
     }
 }

@@ -1,16 +1,19 @@
-//! A Markdown page that is true: what stands in it is run, and what it prints is what stands below it.
+//! Reads Markdown pages, runs their commands, and compares the output with the text of the page.
 //!
-//! - A `console` block holds commands, `$ …`, and under each what it prints on standard output; one that fails makes the
-//!   test fail, unless the line itself goes on after it (`…; echo "exit code $?"`). A line that ends in `\` goes on.
-//! - A block whose first line is `# NAME`, with a dot in the name, is that file: what is run after it finds it.
+//! - A `console` block contains commands, `$ …`, each followed by its standard output. A command that fails makes the test
+//!   fail, unless the line itself continues after it (`…; echo "exit code $?"`). A line that ends in `\` continues.
+//! - A block whose first line is `# NAME`, with a dot in the name, is a file: later commands find it.
 //!
-//! `TOPO_UPDATE=1` writes the page anew.
+//! `TOPO_UPDATE=1` rewrites the page.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anstyle::{Color, RgbColor};
+use anstyle_lossy::palette::Palette;
+use anstyle_svg::Term;
 use tempfile::TempDir;
 
 use super::{Node, scratch, until};
@@ -25,14 +28,14 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// What a page is made of; all parts, one after the other, are the page.
+/// A part of a page. All parts in their order are the page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part<'a> {
-    /// A line that stands in no block, with its end.
+    /// A line outside of blocks, with its end.
     Line(&'a str),
     /// A line that opens or closes a block.
     Fence(&'a str),
-    /// What stands between them.
+    /// The lines between two fences.
     Block { language: &'a str, text: &'a str },
 }
 
@@ -53,6 +56,14 @@ impl Page {
             .collect();
         names.sort();
         names.iter().map(|name| Self::read(&format!("{folder}/{name}"))).collect()
+    }
+
+    /// All Markdown pages of the documentation, by path.
+    pub(crate) fn of_docs() -> Vec<Self> {
+        ["docs", "docs/tutorials", "docs/how-to", "docs/explanation", "docs/maintainers"]
+            .into_iter()
+            .flat_map(Self::of_folder)
+            .collect()
     }
 
     /// Its path from the root of the project.
@@ -93,7 +104,7 @@ impl Page {
         self.parts().into_iter().filter_map(in_language).collect()
     }
 
-    /// The page, with what each part becomes.
+    /// The page, in which each part is replaced by its new text, if it has one.
     pub(crate) fn rewritten(&self, mut becomes: impl FnMut(Part<'_>) -> Option<String>) -> String {
         let mut text = String::new();
         for part in self.parts() {
@@ -103,7 +114,7 @@ impl Page {
         text
     }
 
-    /// Fails unless the page is this; with `TOPO_UPDATE=1` it becomes that.
+    /// Fails unless the page has this text; `TOPO_UPDATE=1` writes it.
     pub(crate) fn expect(&self, updated: &str) {
         if std::env::var_os("TOPO_UPDATE").is_some() {
             fs::write(&self.path, updated).unwrap();
@@ -114,20 +125,61 @@ impl Page {
         let differs = differs.map(|(number, (old, new))| format!("line {}\n- {old}\n+ {new}", number + 1));
         assert!(
             self.text == updated,
-            "{} is old: run the tests with TOPO_UPDATE=1, and look at the difference. {}",
+            "{} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference. {}",
             self.name(),
             differs.unwrap_or_default()
         );
     }
 }
 
-/// The name of the file that a block is, if it is one.
+/// Fails unless the file of the project has this content; `TOPO_UPDATE=1` writes it.
+pub(crate) fn expect_file(path: &str, content: &str) {
+    let file = root().join(path);
+    if std::env::var_os("TOPO_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        return;
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == content, "{path} is outdated: run the tests with TOPO_UPDATE=1, and look at the difference");
+}
+
+/// An SVG image of a command and its output, as a terminal with a dark background shows them.
+pub(crate) fn screenshot(command: &str, output: &str) -> String {
+    let color = |[red, green, blue]: [u8; 3]| RgbColor(red, green, blue);
+    let palette = Palette(COLORS.map(color));
+    let [text, paper] = [[0xc9, 0xd1, 0xd9], [0x0d, 0x11, 0x17]].map(|it| Color::Rgb(color(it)));
+    let term = Term::new().palette(palette).fg_color(text).bg_color(paper);
+    term.render_svg(&format!("$ {command}\n{}", output.trim_end()))
+}
+
+/// Black, red, green, yellow, blue, magenta, cyan and white, then the bright ones.
+const COLORS: [[u8; 3]; 16] = [
+    [0x48, 0x4f, 0x58],
+    [0xff, 0x7b, 0x72],
+    [0x3f, 0xb9, 0x50],
+    [0xd2, 0x99, 0x22],
+    [0x58, 0xa6, 0xff],
+    [0xbc, 0x8c, 0xff],
+    [0x39, 0xc5, 0xcf],
+    [0xb1, 0xba, 0xc4],
+    [0x6e, 0x76, 0x81],
+    [0xff, 0xa1, 0x98],
+    [0x56, 0xd3, 0x64],
+    [0xe3, 0xb3, 0x41],
+    [0x79, 0xc0, 0xff],
+    [0xd2, 0xa8, 0xff],
+    [0x56, 0xd4, 0xdd],
+    [0xff, 0xff, 0xff],
+];
+
+/// The name of the file that a block contains, if it contains one.
 pub(crate) fn file_name(block: &str) -> Option<&str> {
     let name = block.lines().next()?.strip_prefix("# ")?;
     (name.contains('.') && !name.contains(char::is_whitespace)).then_some(name)
 }
 
-/// Runs what a page says to run, in a folder of its own, as on a machine where RabbitMQ is at its usual place.
+/// Runs the commands of a page in a folder of its own, as on a machine whose RabbitMQ listens on the default ports.
 pub(crate) struct Shell<'node> {
     folder: TempDir,
     node: &'node Node,
@@ -149,7 +201,7 @@ impl<'node> Shell<'node> {
         fs::write(path, text).unwrap();
     }
 
-    /// What a `console` block becomes.
+    /// The `console` block with the current output of its commands.
     pub(crate) fn session(&self, block: &str) -> String {
         let mut session = String::new();
         let mut lines = block.lines().peekable();
@@ -170,12 +222,12 @@ impl<'node> Shell<'node> {
         session
     }
 
-    /// One step of a pipeline, as a runner runs it: it ends at the first command that fails.
+    /// Runs one step of a pipeline, as a runner does: it ends at the first command that fails.
     pub(crate) fn step(&self, step: &str) {
         self.run(&format!("set -e; export GITHUB_STEP_SUMMARY=summary.md\n{step}"));
     }
 
-    /// Runs a command and kills it when it says this: it is gone in the middle of what it does.
+    /// Runs a command and kills it when it prints this text.
     pub(crate) fn killed_at(&self, text: &str, command: &str) {
         let log = self.folder().join("log");
         let mut child = self.bash(&format!("exec {command} > log 2>&1")).spawn().unwrap();
@@ -188,7 +240,7 @@ impl<'node> Shell<'node> {
         child.wait().unwrap();
     }
 
-    /// What a command prints on standard output.
+    /// Runs a command and returns its standard output.
     pub(crate) fn run(&self, command: &str) -> String {
         let output = self.bash(&format!("set -o pipefail\n{command}")).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -201,7 +253,7 @@ impl<'node> Shell<'node> {
 
     fn bash(&self, command: &str) -> Command {
         let programs = Path::new(env!("CARGO_BIN_EXE_topo")).parent().unwrap();
-        // No script: a file that was written a moment ago cannot be run while another thread starts a process.
+        // A function, not a script: a file that was just written cannot be run while another thread starts a process.
         let ctl = format!(
             "rabbitmqctl() {{ {}/tests/brokers/node --ctl {} \"$@\"; }}",
             root().display(),
@@ -223,11 +275,11 @@ impl<'node> Shell<'node> {
     }
 }
 
-/// Where RabbitMQ's management API is found on most machines.
+/// The default URL of the management API.
 const USUAL: &str = "http://localhost:15672";
 
-/// The text without the rest of a line that no two runs or brokers say alike: how long something took, who holds a lock, why a
-/// password is wrong.
+/// The text without the parts that differ between runs or brokers: durations, the holder of a lock, the reason of a failed
+/// login.
 fn steady(text: &str) -> String {
     let ends = ["the queue did not exist for ", "is locked by ", "login as user `guest` failed: "];
     let cut = |line: &str| {

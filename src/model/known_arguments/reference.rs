@@ -1,4 +1,4 @@
-//! The table as a page for people, `docs/arguments.md`: a test keeps the committed page true, `TOPO_UPDATE=1` writes it.
+//! Renders the table as `docs/arguments.md`. A test compares the committed page; `TOPO_UPDATE=1` writes it.
 
 use super::{EXCHANGE_ARGUMENTS, KNOWN_ARGUMENTS, KnownArgument, Support, ValueKind, Versions};
 use crate::model::QueueType;
@@ -8,37 +8,53 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Arguments of queues and exchanges
 
-What RabbitMQ 3.8 to 4.3 know, by type of queue, as topo knows it: this page is written from the table that its validation,
-schema, verdicts and advice read, and that a test compares with live brokers of 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
+On this page you can look up each argument: its key in a spec, its values, and the versions of RabbitMQ that accept and compare it. This
+page is generated from the table that topo itself uses, and a test compares the table with RabbitMQ 3.8.9, 3.10.8, 4.0.5 and 4.3.6.
 
-- **key**: how a spec says it. Under `arguments:` the name on the wire works, too.
-- **value**: what a spec may say. Behind it, what single versions take of that; with `not checked` the broker takes anything.
-- **taken**: the versions that take it on a new queue and know what it means. A version that knows an argument on another type
-  only refuses it (from 3.9 on); one that knows it not at all keeps it and does nothing.
-- **compared**: the versions that refuse to declare an existing queue again with another value: `inequivalent arg`. Others
-  answer *done* and change nothing, which topo calls drift. An argument that is absent differs from one that spells out the
-  default; only an absent `x-queue-type` is the same as `classic`. Numbers of any width are compared by value, and
-  60000, 60000.0 and \"60000\" are three different values. (A node of 3.11 or later with
-  `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications declare a quorum queue as a classic
-  one. No broker shows that setting over HTTP, so topo says *refused* of such a declare, on such a node, too.)
-- **policy**: the key of a policy that does the same on a live queue.
+The columns of the tables:
+
+- **key**: the key in a spec. Under `arguments:`, the name of the argument works too.
+- **value**: the values that a spec accepts, then the values that certain versions accept. `not checked` means that the broker accepts
+  any value.
+- **accepted**: the versions that accept the argument on a new queue and support it. From 3.9 on, a version refuses an argument that it
+  supports only on another queue type. An unknown argument is stored and has no effect.
+- **compared**: the versions that refuse to redeclare an existing queue with another value (`inequivalent arg`). Other versions report
+  success and change nothing, which topo calls drift.
+- **policy**: the policy key that has the same effect on an existing queue.
+
+How the broker compares values:
+
+- A missing argument differs from an argument with the default value. The only exception is `x-queue-type`: if it is missing, it equals
+  `classic`.
+- Integers of any width are compared by value. 60000, 60000.0 and \"60000\" are three different values.
+- From 3.11 on, `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration = true` lets applications declare a quorum queue as a
+  classic one. The broker does not report this setting over HTTP. topo therefore predicts a refusal on such a node too.
+
+## Arguments of queues
+
+| argument | key | description |
+|---|---|---|
 ";
 
 const EXCHANGES: &str = "\
 ## Exchanges
 
-On a redeclare every type of exchange, those of plugins too, compares `alternate-exchange` and nothing else: with another value of
-any other argument the broker answers *done* and changes nothing; only the exchanges that federation makes for itself compare one
-more. `direct`, `fanout`, `topic`, `headers`, `x-random`,
-`x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` read no argument of their own.
+A redeclare compares `alternate-exchange` for every type of exchange, including those of plugins. With another value of any other
+argument, the broker reports success and changes nothing. Only the internal exchanges of federation compare one more argument.
 
-| argument | key | types | value | compared | policy | what it is |
-|---|---|---|---|---|---|---|
+`direct`, `fanout`, `topic`, `headers`, `x-random`, `x-local-random`, `x-modulus-hash`, `x-jms-topic` and `x-event` have no arguments of
+their own.
+
+| argument | key | types | value | compared | policy |
+|---|---|---|---|---|---|
 ";
 
-/// The page.
+/// Returns the page.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
+    for known in KNOWN_ARGUMENTS {
+        let _ = writeln!(page, "| `{}` | {} | {} |", known.name, key(known), known.doc);
+    }
     for queue_type in QueueType::ALL {
         let title = match queue_type {
             QueueType::Classic => "Classic queues",
@@ -47,7 +63,7 @@ pub fn reference() -> String {
         };
         let _ = write!(
             page,
-            "\n## {title}\n\n| argument | key | value | accepted | compared | policy | description |\n|---|---|---|---|---|---|---|\n"
+            "\n## {title}\n\n| argument | value | accepted | compared | policy |\n|---|---|---|---|---|\n"
         );
         for known in KNOWN_ARGUMENTS {
             if let Some(support) = known.support_for(queue_type) {
@@ -69,29 +85,35 @@ pub fn reference() -> String {
         let types = if known.exchange_types.is_empty() { "all".to_owned() } else { code(known.exchange_types) };
         let _ = writeln!(
             page,
-            "| `{}` | {} | {types} | {}{} | {} | {} | {} |",
+            "| `{}` | {} | {types} | {}{} | {} | {} |",
             known.name,
             known.key.map_or_else(|| "under `arguments`".to_owned(), |key| format!("`{key}`")),
             value(known.value),
             if known.is_checked { "" } else { "; not checked" },
             if known.is_compared { "yes" } else { "no" },
-            policy(known.policy_key),
-            known.doc
+            policy(known.policy_key)
         );
+    }
+    page.push_str("\n| argument | description |\n|---|---|\n");
+    for known in EXCHANGE_ARGUMENTS {
+        let _ = writeln!(page, "| `{}` | {} |", known.name, known.doc);
     }
     page
 }
 
-fn row(known: &KnownArgument, support: &Support) -> String {
-    let key = match known.name {
+fn key(known: &KnownArgument) -> String {
+    match known.name {
         "x-dead-letter-exchange" => "`deadLetter`, or `deadLetter: {exchange: …}`".to_owned(),
         "x-dead-letter-routing-key" => "`deadLetter: {exchange: …, routingKey: …}`".to_owned(),
         _ => format!("`{}`", known.key),
-    };
+    }
+}
+
+fn row(known: &KnownArgument, support: &Support) -> String {
     let mut compared: Vec<String> = Vec::new();
     if known.known_to_3_8 && support.queue_type != QueueType::Stream {
         compared.push(Versions::ALL.to_string());
-        // Before 3.9 whatever the type, from then on where it is listed: one range, unless a gap is between them.
+        // Before 3.9, the type does not matter. From 3.9 on, the argument must be listed for the type.
         if support.listed.first() != Some(&Versions::since(3, 9)) {
             compared = vec!["3.8".to_owned()];
             compared.extend(support.listed.iter().map(Versions::to_string));
@@ -107,19 +129,18 @@ fn row(known: &KnownArgument, support: &Support) -> String {
         let _ = write!(taken, "; no effect from {}.{} on", since.major, since.minor);
     }
     format!(
-        "| `{}` | {key} | {} | {taken} | {} | {} | {} |\n",
+        "| `{}` | {} | {taken} | {} | {} |\n",
         known.name,
         checked_value(known, support.queue_type),
         compared.join("; "),
-        policy(known.policy_key),
-        known.doc
+        policy(known.policy_key)
     )
 }
 
-/// What a spec may say, and what versions make of it where that is something else.
+/// Returns the values that a spec accepts, then those of versions that differ.
 fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
     let mut text = value(known.value);
-    // Only what versions check that take it on that type.
+    // Checks of versions that accept the argument on this type.
     let taken = known.support_for(queue_type).map(|support| support.taken);
     let of_type = known.checks.iter().filter(|check| {
         taken.is_some_and(|taken| {
@@ -136,13 +157,13 @@ fn checked_value(known: &KnownArgument, queue_type: QueueType) -> String {
     text
 }
 
-/// Whether everything that a spec may say is accepted.
-fn is_within(said: ValueKind, accepted: ValueKind) -> bool {
-    match (said, accepted) {
+/// Returns whether every value of a spec is accepted.
+fn is_within(declared: ValueKind, accepted: ValueKind) -> bool {
+    match (declared, accepted) {
         (ValueKind::Count(least, most), ValueKind::Count(first, last))
         | (ValueKind::Duration(least, most), ValueKind::Duration(first, last)) => first <= least && most <= last,
         (ValueKind::Size(most), ValueKind::Size(last)) => most <= last,
-        (said, accepted) => said == accepted,
+        (declared, accepted) => declared == accepted,
     }
 }
 
@@ -188,6 +209,6 @@ mod tests {
             std::fs::write(COMMITTED, &printed).unwrap();
         }
         let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
-        assert!(committed == printed, "docs/arguments.md is old: run the tests with TOPO_UPDATE=1");
+        assert!(committed == printed, "docs/arguments.md is outdated: run the tests with TOPO_UPDATE=1");
     }
 }

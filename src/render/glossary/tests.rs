@@ -1,4 +1,4 @@
-//! The table of concepts has an entry for each word that plans and reports print.
+//! The glossary has an entry for each word that plans and reports print.
 
 use super::*;
 use crate::diff::DeleteReason;
@@ -12,14 +12,14 @@ use std::path::Path;
 fn is_explained(word: &str) -> bool {
     let is_rule = || RULES.iter().any(|rule| rule.name == word);
     let is_other = || word.parse::<HazardKind>().is_ok() || key_page(word).is_some() || code_page(word).is_some();
-    concept_of(word).is_some() || is_rule() || is_other()
+    term_of(word).is_some() || is_rule() || is_other()
 }
 
 #[test]
 fn the_table_is_sorted_and_every_word_is_unique() {
-    let words: Vec<String> = CONCEPTS.iter().map(|concept| concept.word.to_lowercase()).collect();
+    let words: Vec<String> = TERMS.iter().map(|term| term.word.to_lowercase()).collect();
     assert!(words.is_sorted(), "{words:?}");
-    let all: Vec<&str> = CONCEPTS.iter().flat_map(Concept::words).collect();
+    let all: Vec<&str> = TERMS.iter().flat_map(Term::words).collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
     // The page of a rule or a hazard would hide it.
     for word in all {
@@ -30,18 +30,18 @@ fn the_table_is_sorted_and_every_word_is_unique() {
 
 #[test]
 fn texts_are_short_and_their_references_exist() {
-    for concept in CONCEPTS {
-        let lines = concept.text.lines().count();
-        assert!((1..=6).contains(&lines) && concept.text.lines().all(|line| line.len() <= 125), "{}", concept.word);
-        assert!(concept.text.len() > 60 || concept.word == "create", "{}", concept.word);
-        assert!(!concept.see.is_empty(), "{}", concept.word);
-        for word in concept.see {
-            assert!(is_explained(word), "{} refers to {word}", concept.word);
-            assert_ne!(*word, concept.word);
+    for term in TERMS {
+        let lines = term.text.lines().count();
+        assert!((1..=6).contains(&lines) && term.text.lines().all(|line| line.len() <= 125), "{}", term.word);
+        assert!(term.text.len() > 60 || term.word == "create", "{}", term.word);
+        assert!(!term.see.is_empty(), "{}", term.word);
+        for word in term.see {
+            assert!(is_explained(word), "{} refers to {word}", term.word);
+            assert_ne!(*word, term.word);
         }
     }
-    assert_eq!(concept_of("Not Attempted").map(|concept| concept.word), Some("not-attempted"));
-    assert!(concept_of("nothing-like-it").is_none());
+    assert_eq!(term_of("Not Attempted").map(|term| term.word), Some("not-attempted"));
+    assert!(term_of("nothing-like-it").is_none());
 }
 
 /// A new variant does not compile here before its word is known.
@@ -149,11 +149,11 @@ fn every_word_in_front_of_a_step_of_a_report_is_explained() {
 
 #[test]
 fn the_committed_page_is_this_one() {
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/words.md");
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/glossary.md");
     let printed = reference();
     if std::env::var_os("TOPO_UPDATE").is_some() {
         std::fs::write(&committed, &printed).unwrap();
     }
     let text = std::fs::read_to_string(committed).unwrap_or_default();
-    assert!(text == printed, "docs/words.md is old: run the tests with TOPO_UPDATE=1");
+    assert!(text == printed, "docs/glossary.md is old: run the tests with TOPO_UPDATE=1");
 }
