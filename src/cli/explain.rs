@@ -15,7 +15,7 @@ use crate::model::printable::{clean, clean_json};
 use crate::model::{BrokerVersion, QueueName};
 use crate::plan::HazardKind;
 use crate::rabbitmq::BrokerProfile;
-use crate::render::glossary::{TERMS, Term, term_of};
+use crate::render::glossary::{Term, term_of, terms};
 use crate::render::lifecycle_text::{self, View};
 use crate::render::page;
 use crate::render::style::{Painted, YELLOW, for_version};
@@ -146,7 +146,7 @@ fn print(page: &Page, format: ExplainFormat) -> Result<Exit, Failure> {
 /// The names of all pages.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let rules = RULES.iter().map(|rule| rule.name);
-    let words = TERMS.iter().flat_map(Term::words);
+    let words = terms().flat_map(Term::words);
     rules.chain(HazardKind::ALL.map(HazardKind::as_str)).chain(key_names()).chain(code_names()).chain(words)
 }
 

@@ -177,11 +177,12 @@ fn pages_need_no_spec() {
 fn words_of_plans_and_reports_have_entries() {
     let topo = Topo::offline();
     for (word, expected) in [
-        ("migrate", "return all messages, oldest first"),
+        ("migrate", "returns all messages, oldest first"),
         ("406", "PRECONDITION_FAILED"),
         ("rolled back", "reverted"),
         ("IFEMPTY", "# ifEmpty"),
-        ("tier", "# ladder"),
+        ("tier", "# tier"),
+        ("retry ladder", "# ladder"),
         ("lease", "topo lock --break"),
     ] {
         topo.run(["explain", word]).expect_code(0).expect_text(expected).expect_text("See also: ");

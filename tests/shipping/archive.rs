@@ -84,5 +84,5 @@ fn a_topo_of_another_version_is_not_packed() {
         .output()
         .unwrap();
     assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("is of version 0.0.0, not"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("has version 0.0.0, expected"), "{refused:?}");
 }

@@ -1,0 +1,256 @@
+//! The terms of the glossary from `406` to `l`.
+
+use super::{Term, term};
+
+pub(super) const TERMS: &[Term] = &[
+    term(
+        "406",
+        &["precondition_failed", "inequivalent"],
+        "The AMQP error PRECONDITION_FAILED: an application declares a queue or an exchange with other arguments than
+the existing object has. The broker closes the channel of the application. In a plan, the label `broker` shows the
+error message of the broker, and `after` shows the one that applications get once the object has been recreated.",
+        &["conflict", "after"],
+    ),
+    term(
+        "after",
+        &[],
+        "A label of a conflict: the error that applications get after a recreate if they still declare the old arguments.
+Deploy them with the new arguments at the same time.",
+        &["406", "recreate"],
+    ),
+    term(
+        "backup",
+        &[],
+        "Before apply deletes, changes or recreates objects, it writes them to a file that `rabbitmqadmin definitions
+import` reads. The file contains no messages. `--backup FILE` sets the file, `--no-backup` disables the backup.",
+        &["recreate", "delete"],
+    ),
+    term(
+        "bind",
+        &["unbind"],
+        "`+ bind SOURCE ─ KEY →` adds a binding to the object above it, and `- unbind` removes one. When a binding
+changes, topo adds the new one before it removes the old one, so that no message is lost. The summary counts bindings
+separately from objects.",
+        &["bindings", "routing-gap"],
+    ),
+    term(
+        "bindings",
+        &[],
+        "The bindings of an object that is recreated: those that the spec declares, and those that it does not. topo
+restores all of them.",
+        &["bind", "recreate", "unmanaged"],
+    ),
+    term(
+        "blocked",
+        &["blocker"],
+        "Apply refuses a blocked plan (exit code 3) before the first change. A plan is blocked by a conflict without a
+resolution, which an edit or `--recreate` resolves, or by a hazard, which `--allow` allows. The last line of the plan
+is the command with all missing flags.",
+        &["conflict", "hazard"],
+    ),
+    term(
+        "broker",
+        &[],
+        "A label of a conflict: the error that the broker returns to an application that declares the object as in the spec,
+while the existing object has other arguments.",
+        &["406", "conflict"],
+    ),
+    term(
+        "change",
+        &["change-in-place"],
+        "`~`: the object exists, and apply updates it in place, without deleting it: a policy, or the settings of a
+vhost. Arguments of queues and exchanges never change in place.",
+        &["conflict", "recreate"],
+    ),
+    term(
+        "conflict",
+        &[],
+        "`!`: the current object differs from the spec in a setting that RabbitMQ never changes on an existing object,
+and the spec does not define a resolution. Below it, the plan lists the ways to resolve it: keep the current value in
+the spec, set the value by a policy, or recreate the object.",
+        &["406", "drift", "keep", "policy", "recreate", "onConflict"],
+    ),
+    term(
+        "contract",
+        &[],
+        "The duties of a worker: what to call on success and on failure, how often to retry, how to count attempts, and which
+headers to write. `topo contract` prints it for each queue with retries or dead-lettering.",
+        &["lifecycle", "ladder", "contract-change"],
+    ),
+    term(
+        "create",
+        &[],
+        "`+`: the object does not exist, and apply creates it.",
+        &["change", "recreate", "delete"],
+    ),
+    term(
+        "current",
+        &["desired"],
+        "The current topology is what exists on the broker. The desired topology is what the spec declares. A plan lists the
+changes that turn the current topology into the desired one.",
+        &["topology", "change", "conflict"],
+    ),
+    term(
+        "dead-letter",
+        &["dead-lettered", "dead-letter-queue", "dead-letter-exchange"],
+        "The broker dead-letters a message that is rejected without a requeue, expires, exceeds the delivery limit or overflows
+the queue: it publishes the message to the dead-letter exchange of the queue. A dead-letter queue stores these
+messages until a person or a program handles them.",
+        &["deadLetter", "deadLetterQueues", "ladder", "no-dead-letter"],
+    ),
+    term(
+        "default",
+        &[],
+        "A label of a conflict: the result of a declare without `x-queue-type`. The broker uses the default queue type of the
+vhost, and compares it with the type of the existing queue.",
+        &["406", "defaultQueueType"],
+    ),
+    term(
+        "delete",
+        &[],
+        "`-`: apply deletes the object, because it is listed under `removed`, because of `--prune`, or because its
+retries are retired. If a queue was empty in the plan, apply deletes it only if it is still empty.",
+        &["prune", "retired", "removed", "message-loss"],
+    ),
+    term(
+        "discard",
+        &[],
+        "A way to recreate a queue: delete it with its messages and declare it again. This is a `message-loss` hazard
+unless the queue is empty.",
+        &["ifEmpty", "migrate", "recreate", "message-loss"],
+    ),
+    term(
+        "done",
+        &["failed"],
+        "The result of a step in a report: `done` if the broker accepted the request, `failed` if it did not. After a
+complete run, topo reads the broker again to verify the result.",
+        &["not-attempted", "left", "verified"],
+    ),
+    term(
+        "drift",
+        &[],
+        "A setting differs, but the broker neither compares nor changes it: a declare succeeds, and the old value
+remains. Drift counts as a conflict, because only a recreate changes the setting.",
+        &["conflict", "recreate"],
+    ),
+    term(
+        "effective",
+        &["effective-setting"],
+        "An effective setting is the value that the broker uses after it has combined arguments, policies and operator
+policies. It can differ from the value in the spec.",
+        &["origin", "policy", "no-effect-setting"],
+    ),
+    term(
+        "exit-code",
+        &["exit"],
+        "0 done, 1 failed before any change, 2 changes (`--detailed-exitcode`), 3 blocked, 4 partly done, 5 stale, 6
+locked, 64 wrong usage, 65 invalid spec, 130 interrupted before any change. `topo --help` lists them.",
+        &["blocked", "stale", "lock"],
+    ),
+    term(
+        "finding",
+        &[],
+        "A result of a lint rule. A finding is about the spec and needs no broker, whereas a hazard is a risk of applying a
+step to this broker now.",
+        &["severity", "hazard", "lint"],
+    ),
+    term(
+        "fingerprint",
+        &[],
+        "A hash of the changes and steps of a plan, and of the cluster that it was made for. Message counts are not
+part of it. `topo apply --expect FINGERPRINT` applies only a plan with that fingerprint. It detects edits and
+accidents, but it is not a signature.",
+        &["stale"],
+    ),
+    term(
+        "graph",
+        &[],
+        "A drawing of the topology as Mermaid, DOT or SVG: `topo graph`. It highlights dead-lettering and retries. With `--plan
+FILE`, it shows the changes of a saved plan.",
+        &["topology", "lifecycle"],
+    ),
+    term(
+        "hazard",
+        &["allowed", "only-shown"],
+        "A risk of applying a step to this broker now, such as a loss of messages, with live numbers. Apply refuses a
+plan with a hazard that is not allowed. `--allow HAZARD@ADDRESS:N` allows the hazard for one object, up to N messages.
+`(allowed)` marks a hazard that is allowed, and `(only shown)` marks one that blocks nothing.",
+        &["blocked", "message-loss", "routing-gap"],
+    ),
+    term(
+        "holding",
+        &["hold", "drained", "shield", "probe"],
+        "The two holding queues of a migration: `Q.topo.drained` receives the messages of the old queue, and
+`Q.topo.hold` receives the messages that are published meanwhile. topo moves both into the new queue, oldest first, and
+deletes them. The policy `Q.topo.shield` keeps other policies off them; `Q.topo.probe` tests whether the new queue can
+be declared.",
+        &["migrate", "tap"],
+    ),
+    term(
+        "ifEmpty",
+        &["refuse"],
+        "A way to recreate a queue: only if it holds no messages. The broker checks this again when the queue is
+deleted. A queue with messages stays, and the plan is blocked. The default is `refuse`: every conflict blocks the plan.",
+        &["discard", "migrate", "recreate"],
+    ),
+    term(
+        "info",
+        &["note"],
+        "A fact about an object that is useful to know and blocks nothing. It needs no flag and does not affect the
+exit code. The lowest level of lint findings has the same name.",
+        &["hazard", "severity"],
+    ),
+    term(
+        "interrupted",
+        &["resume"],
+        "A migration that an earlier run started and did not complete, because it was killed, interrupted or lost its
+connection to the broker. The messages are in the queue or in its holding queues, which still receive what is
+published. The next apply resumes the migration; `--abort ADDRESS` rolls it back while the old queue exists. While
+another apply holds the lock, wait for that apply.",
+        &["migrate", "holding", "lock"],
+    ),
+    term(
+        "keep",
+        &[],
+        "A way to resolve a conflict: write the value of the current object into the spec. Nothing changes on the
+broker. The plan prints the YAML to write.",
+        &["conflict", "policy", "recreate"],
+    ),
+    term(
+        "ladder",
+        &["retry-ladder"],
+        "All tiers of a queue, one for each retry. A message that fails waits in the next tier until its TTL expires, and
+returns to the queue. After the last retry, it is dead-lettered. A plan shows the generated objects on one line;
+`--show all` lists them.",
+        &["tier", "redeliver", "retired", "retry"],
+    ),
+    term(
+        "left",
+        &[],
+        "A step that was planned but not done, because retired tiers still hold messages. The messages return to their
+queue by themselves, and the next apply finishes the step. This is not a failure.",
+        &["retired", "ladder"],
+    ),
+    term(
+        "lifecycle",
+        &[],
+        "The path of a message from the publish to its end: attempts, delays, dead-lettering. `topo explain QUEUE` draws it for
+a message that always fails, and lists all ways to leave the queue.",
+        &["contract", "ladder", "dead-letter"],
+    ),
+    term(
+        "live",
+        &[],
+        "The messages and consumers of the current queue when the plan was made, with the addresses of the consumers.
+If the broker does not report a number, it counts as \"some\".",
+        &["message-loss", "consumer-disruption"],
+    ),
+    term(
+        "lock",
+        &["lease"],
+        "While apply runs, it holds the queue `topo.lock` in the vhost as a lock, so only one apply runs per vhost. The
+holder renews its lease of 60 s, so the lock of a killed run expires. `topo lock` shows the holder, `topo lock --break`
+deletes the lock, and `--lock-timeout` waits for it.",
+        &["stale"],
+    ),
+];

@@ -1,0 +1,184 @@
+//! The terms of the glossary from `m` to `z`.
+
+use super::{Term, term};
+
+pub(super) const TERMS: &[Term] = &[
+    term(
+        "managed",
+        &[],
+        "An object that a spec declares, or that its `owns` matches. topo creates and changes only declared objects.",
+        &["unmanaged", "owns", "prune"],
+    ),
+    term(
+        "migrate",
+        &["migrated", "migrating", "migration", "swap"],
+        "A way to recreate a queue without losing its messages, while publishers and consumers work. topo holds new messages,
+drains the old queue, swaps it for the new one, and returns all messages, oldest first. The next apply finishes an
+interrupted migration.",
+        &["holding", "interrupted", "tap", "recreate", "duplicates", "reorder"],
+    ),
+    term(
+        "not-attempted",
+        &[],
+        "A step that did not start, because another step failed or the run was interrupted. Run the same command again
+to continue there.",
+        &["done", "rolled-back"],
+    ),
+    term(
+        "object",
+        &["kind", "address"],
+        "A queue, an exchange, a policy or a vhost; this is its kind. An address identifies an object, for example
+`queues/shop/orders` for queue `orders` of vhost `shop`. Bindings are counted separately.",
+        &["topology", "bind", "managed"],
+    ),
+    term(
+        "origin",
+        &[],
+        "Where a setting comes from: a line of the spec, a default of the spec, a policy, or a default of the broker. `topo
+explain QUEUE` lists the settings of a queue with their origins.",
+        &["effective", "lifecycle"],
+    ),
+    term(
+        "policy",
+        &[],
+        "A way to resolve a conflict: set the value by a policy, which applies to the existing queue. This works if
+RabbitMQ has a policy key for the setting and no argument of the queue overrides it. The plan lists the settings that
+it resolves.",
+        &["conflict", "keep", "policy-shift"],
+    ),
+    term(
+        "prune",
+        &[],
+        "`--prune` deletes objects that exist, match `owns` and are not declared by any spec. Without the flag, topo
+keeps and lists them.",
+        &["owns", "unmanaged", "delete", "protect"],
+    ),
+    term(
+        "recreate",
+        &[],
+        "`-/+`: the object is deleted and declared again, with all its bindings, because a setting cannot change on an
+existing object. `onConflict` or `--recreate` selects the method: `ifEmpty`, `migrate` or `discard`.",
+        &["ifEmpty", "migrate", "discard", "bindings", "routing-gap", "consumer-disruption"],
+    ),
+    term(
+        "redeliver",
+        &["republish", "strategy"],
+        "A strategy of retries. `ladder`: the broker delays a rejected message in tier queues. `redeliver`: a quorum queue
+delivers it again itself, up to its delivery limit. `republish`: the worker publishes it to a tier queue. `delayed`: a
+quorum queue of RabbitMQ 4.3 delays it itself. `topo contract` prints what the worker must do.",
+        &["ladder", "contract-change", "retry"],
+    ),
+    term(
+        "rename",
+        &[],
+        "A way to resolve a conflict: declare the object under another name, and delete the old one later.",
+        &["conflict", "recreate"],
+    ),
+    term(
+        "resolution",
+        &[],
+        "A way to resolve a conflict: keep the current value, set the value by a policy, use another name, or recreate the
+object. The plan lists the resolutions below the conflict.",
+        &["conflict", "keep", "policy", "rename", "recreate"],
+    ),
+    term(
+        "retired",
+        &[],
+        "Tier queues and exchanges of retries that the spec no longer declares. New messages use the new retries at
+once. Messages that still wait in an old tier return to the queue by themselves; topo deletes the tier when it is
+empty.",
+        &["ladder", "left"],
+    ),
+    term(
+        "rolled-back",
+        &["roll-back", "rollback"],
+        "A step that was done and then reverted, because a recreate or a migration could not be finished. The object is
+as it was before.",
+        &["migrate", "not-attempted"],
+    ),
+    term(
+        "severity",
+        &["error", "warning"],
+        "The level of a lint finding. An error stops `topo validate`, a warning points to a probable mistake, and an
+info is good to know. `--fail-on` sets the level that ends a run with exit code 1; `--lint RULE=LEVEL` changes the
+level of a rule.",
+        &["info", "lint"],
+    ),
+    term(
+        "spec",
+        &[],
+        "The YAML files that declare the topology of a vhost. Each document declares objects of one vhost; topo merges the
+documents of the same vhost.",
+        &["topology", "managed", "vhost"],
+    ),
+    term(
+        "stale",
+        &[],
+        "The broker no longer matches the saved plan: apply would now do something that is not in the plan. Apply
+changes nothing (exit code 5) and lists the differences. Steps that are already done do not make a plan stale.",
+        &["fingerprint"],
+    ),
+    term(
+        "step",
+        &["action"],
+        "One operation of a plan, such as one request to the broker or one transfer of messages. `topo apply` executes the
+steps in order and reports each one.",
+        &["change", "done", "not-attempted"],
+    ),
+    term(
+        "tap",
+        &[],
+        "The exchange in front of a queue during a migration. Every binding of the queue leads to the tap, and the tap
+leads to the queue that receives the messages at that moment.",
+        &["migrate", "holding"],
+    ),
+    term(
+        "tier",
+        &["delayed-retry-queue"],
+        "A delayed retry queue. A message waits in it until its TTL expires, and the broker then returns the message to the
+main queue. The name of a tier contains its delay: `orders.retry.2.30s`.",
+        &["ladder", "retired"],
+    ),
+    term(
+        "topology",
+        &[],
+        "The objects of a vhost as data: exchanges, queues, bindings and policies. The spec declares the desired topology, and
+the broker holds the current one.",
+        &["spec", "current", "object"],
+    ),
+    term(
+        "transport",
+        &["amqp", "shovel"],
+        "The way in which a migration moves messages. With `amqp`, topo consumes and publishes them itself. With `shovel`, a
+dynamic shovel on the broker moves them. `--transport` selects the transport; the default is AMQP, if the port is
+reachable.",
+        &["migrate", "duplicates"],
+    ),
+    term(
+        "unchanged",
+        &[],
+        "The object itself does not change; only the bindings or retries below it do.",
+        &["bind", "ladder"],
+    ),
+    term(
+        "unmanaged",
+        &[],
+        "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
+deletes it. topo leaves all others alone.",
+        &["owns", "prune", "ignore"],
+    ),
+    term(
+        "unrouted-window",
+        &[],
+        "The time during which messages that are published to a queue reach no queue, for example while the queue is recreated.
+The broker drops such messages, or returns them if they are mandatory.",
+        &["routing-gap", "recreate", "migrate"],
+    ),
+    term(
+        "verified",
+        &["applied"],
+        "After a complete run, topo reads the broker again and compares it with the spec. The report confirms that the
+broker matches the spec only after this check.",
+        &["done"],
+    ),
+];
