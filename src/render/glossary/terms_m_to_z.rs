@@ -162,7 +162,7 @@ reachable.",
     ),
     term(
         "unmanaged",
-        &[],
+        &["undeclared"],
         "An object that exists and that no spec declares. If it matches `owns`, the plan lists it, and `--prune`
 deletes it. topo leaves all others alone.",
         &["owns", "prune", "ignore"],
