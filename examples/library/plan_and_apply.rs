@@ -1,13 +1,14 @@
 //! Plans a spec against a broker and applies the plan, with the library alone.
 //!
 //! ```text
-//! cargo run --example plan_and_apply -- topology.yaml http://localhost:15672
+//! cargo run --example plan_and_apply -- topology.yaml http://localhost:15672 backup.json
 //! ```
 //!
-//! `TOPO_USERNAME` and `TOPO_PASSWORD` set the user; the default is `guest`.
+//! The last argument is the file for the objects that the plan deletes, changes or recreates. `TOPO_USERNAME` and `TOPO_PASSWORD` set the user; the default is `guest`.
 
 use std::error::Error;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use topo::apply::{self, Backup, BackupError, Interrupt, Outcome, Progress, RunEvent, RunOptions, RunRequest, Status};
@@ -20,7 +21,7 @@ use topo::spec::{SourceFile, Variables, parse};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, url] = &arguments[..] else { return Err("usage: plan_and_apply SPEC URL".into()) };
+    let [path, url, backup] = &arguments[..] else { return Err("usage: plan_and_apply SPEC URL BACKUP".into()) };
     let spec = SourceFile { name: path.clone(), text: fs::read_to_string(path)? };
     let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| "guest".to_owned());
     let url = BaseUrl::parse(url)?.url;
@@ -37,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("nothing to do");
         return Ok(());
     }
-    let outcome = apply_plan(&access, &desired, &plan, &[]).await?;
+    let outcome = apply_plan(&access, &desired, &plan, &[], Path::new(backup)).await?;
     println!("{}", outcome.status().as_str());
     if outcome.status() == Status::Applied { Ok(()) } else { Err("the plan was not applied completely".into()) }
 }
@@ -60,17 +61,19 @@ pub(crate) async fn apply_plan(
     desired: &[Arc<Desired>],
     plan: &Plan,
     allowed: &[Allowance],
+    backup: &Path,
 ) -> Result<Outcome, Box<dyn Error>> {
     let blockers = obstacles(plan, allowed);
     if !blockers.is_empty() {
         return Err(format!("the plan is blocked by {blockers}").into());
     }
+    let write = |objects: &Backup| write_backup(objects, backup);
     let request = RunRequest {
         access,
         desired,
         reviewed: plan,
         allowed,
-        backup: Some(&write_backup),
+        backup: Some(&write),
         interrupt: &Interrupt::default(),
         options: &RunOptions::default(),
     };
@@ -78,11 +81,10 @@ pub(crate) async fn apply_plan(
 }
 
 /// Writes the objects that the plan deletes, changes or recreates, in the format of RabbitMQ's definitions.
-fn write_backup(backup: &Backup) -> Result<(), BackupError> {
+fn write_backup(backup: &Backup, path: &Path) -> Result<(), BackupError> {
     let text = definitions::definitions(&backup.objects, &backup.topic_permissions, &backup.version);
-    let path = std::env::temp_dir().join(format!("topo-backup-{}.json", std::process::id()));
     let error = |error: std::io::Error| BackupError { file: path.display().to_string(), reason: error.to_string() };
-    fs::write(&path, text).map_err(error)
+    fs::write(path, text).map_err(error)
 }
 
 /// Shows the progress. The steps of several vhosts can be interleaved.

@@ -1,5 +1,6 @@
 //! The example of the library plans and applies without the command line, and its guards are those of `topo apply`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use topo::apply::{self, Interrupt, Outcome, RunError, RunOptions, RunRequest, Status};
@@ -8,7 +9,7 @@ use topo::plan::{Allowance, Allowances, Desired, Options, Plan};
 use topo::spec::SourceFile;
 
 use super::transport::stage::http_options;
-use crate::support::{Node, Vhost, block_on};
+use crate::support::{Node, Vhost, block_on, scratch};
 
 #[path = "../../examples/library/plan_and_apply.rs"]
 #[allow(dead_code, reason = "its main reads the environment")]
@@ -32,10 +33,16 @@ async fn plan(access: &Access, desired: &[Arc<Desired>]) -> Plan {
     apply::plan(access, desired, &Options::default()).await.unwrap()
 }
 
-async fn apply_spec(access: &Access, vhost: &Vhost<'_>, kind: &str, allowed: &[Allowance]) -> Result<Outcome, String> {
+async fn apply_spec(
+    access: &Access,
+    vhost: &Vhost<'_>,
+    kind: &str,
+    allowed: &[Allowance],
+    backup: &Path,
+) -> Result<Outcome, String> {
     let desired = desired(access, vhost, kind).await;
     let plan = plan(access, &desired).await;
-    plan_and_apply::apply_plan(access, &desired, &plan, allowed).await.map_err(|error| error.to_string())
+    plan_and_apply::apply_plan(access, &desired, &plan, allowed, backup).await.map_err(|error| error.to_string())
 }
 
 #[test]
@@ -43,8 +50,11 @@ fn library_plans_and_applies() {
     let node = Node::shared();
     let vhost = node.vhost("library");
     let access = access(node);
+    let folder = scratch::folder();
+    let backup = folder.path().join("backup.json");
     block_on(async {
-        let outcome = apply_spec(&access, &vhost, "classic", &[]).await.unwrap();
+        let outcome = apply_spec(&access, &vhost, "classic", &[], &backup).await.unwrap();
+        assert!(!backup.exists(), "nothing was deleted, changed or recreated");
         assert_eq!((outcome.status(), outcome.left), (Status::Applied, Ok(Vec::new())));
         let done: Vec<String> =
             outcome.reports[0].done.iter().map(|done| done.step.address.as_str().to_owned()).collect();
@@ -59,13 +69,17 @@ fn library_refuses_a_hazard_until_it_is_allowed() {
     let node = Node::shared();
     let vhost = node.vhost("library");
     let access = access(node);
+    let folder = scratch::folder();
+    let backup = folder.path().join("backup.json");
     block_on(async {
-        apply_spec(&access, &vhost, "classic", &[]).await.unwrap();
-        let refused = apply_spec(&access, &vhost, "quorum", &[]).await.unwrap_err();
+        apply_spec(&access, &vhost, "classic", &[], &backup).await.unwrap();
+        let refused = apply_spec(&access, &vhost, "quorum", &[], &backup).await.unwrap_err();
         assert!(refused.starts_with("the plan is blocked by "), "{refused}");
         let allowed: Allowances = "message-loss,routing-gap,consumer-disruption".parse().unwrap();
-        let outcome = apply_spec(&access, &vhost, "quorum", &allowed.0).await.unwrap();
+        let outcome = apply_spec(&access, &vhost, "quorum", &allowed.0, &backup).await.unwrap();
         assert_eq!(outcome.status(), Status::Applied, "{outcome:?}");
+        let saved: serde_json::Value = serde_json::from_slice(&std::fs::read(&backup).unwrap()).unwrap();
+        assert_eq!(saved["queues"][0]["name"], "invoices");
     });
 }
 
