@@ -48,12 +48,12 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 #[allow(dead_code, reason = "the tests need more of it")]
-#[path = "../tests/live/transport/stage.rs"]
-mod stage;
+#[path = "../tests/live/transport/fixture.rs"]
+mod fixture;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use stage::{By, Stage, fill, options_of, shovel_transport};
+use fixture::{By, Fixture, fill, options_of, shovel_transport};
 use support::{Node, Options, until};
 use topo::broker::transport::{AmqpTransport, Transport};
 
@@ -91,10 +91,10 @@ struct Times {
 /// Moves so many messages in a vhost of its own.
 fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
     let vhost = node.vhost("bench");
-    let stage = Stage::set(&vhost, "", types);
-    fill(&stage.amqp, &stage.old, 0..messages, SIZE);
+    let fixture = Fixture::set(&vhost, "", types);
+    fill(&fixture.amqp, &fixture.old, 0..messages, SIZE);
     let count = u32::try_from(messages).unwrap();
-    let all_there = || until("all of them", || (stage.amqp.ready(&stage.new) >= count).then_some(()));
+    let all_there = || until("all of them", || (fixture.amqp.ready(&fixture.new) >= count).then_some(()));
     let pids = [node.pids()[0], std::process::id()];
     let before = pids.map(cpu);
     let worked = || std::array::from_fn(|index| cpu(pids[index]) - before[index]);
@@ -103,13 +103,13 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
         Way::Plain | Way::PlainToExchange => {
             let uri = format!("amqp:///{}", vhost.name());
             let mut value = json!({"value": {
-                "src-protocol": "amqp091", "src-uri": uri, "src-queue": stage.old,
+                "src-protocol": "amqp091", "src-uri": uri, "src-queue": fixture.old,
                 "dest-protocol": "amqp091", "dest-uri": uri,
             }});
             if way == Way::Plain {
-                value["value"]["dest-queue"] = json!(stage.new);
+                value["value"]["dest-queue"] = json!(fixture.new);
             } else {
-                value["value"]["dest-exchange"] = json!(stage.order().target.as_str());
+                value["value"]["dest-exchange"] = json!(fixture.order().target.as_str());
             }
             let path = format!("/api/parameters/shovel/{}/plain", vhost.name());
             assert!(vhost.http().put(&path, &value).is_success());
@@ -134,7 +134,7 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                         }
                         By::Shovel => Transport::Shovel(shovel_transport(&vhost)),
                     };
-                    let moving = transport.start(stage.order()).await.unwrap();
+                    let moving = transport.start(fixture.order()).await.unwrap();
                     let started = start.elapsed();
                     scope.spawn(looks);
                     let (taken, worked) = told.await.expect("all of them");
@@ -148,7 +148,7 @@ fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
                 runtime.block_on(async { tokio::time::timeout(LONGEST, moves).await }).expect("a move that ends")
             });
             // A plain shovel that is deleted gives back what it has not acknowledged yet.
-            assert_eq!(stage.amqp.ready(&stage.old), 0);
+            assert_eq!(fixture.amqp.ready(&fixture.old), 0);
             times
         }
     }

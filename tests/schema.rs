@@ -1,7 +1,7 @@
 //! The schema says of every broken spec and of every example what the parser says; what it cannot say is in one table.
 //! Twice: by a library, and by the `check-jsonschema` that people have in their pre-commit hooks.
 
-mod places;
+mod error_positions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -210,24 +210,29 @@ fn the_schema_finds_the_same_errors_in_the_same_places() {
                 continue;
             }
             let text = String::from_utf8_lossy(&bytes);
-            let Some((documents, places)) = documents(&bytes).zip(places::places(&text)) else { continue };
-            let said =
-                documents.iter().enumerate().flat_map(|(at, it)| places::complaints(&validator, at, it)).collect();
+            let Some((documents, places)) = documents(&bytes).zip(error_positions::places(&text)) else { continue };
+            let said = documents
+                .iter()
+                .enumerate()
+                .flat_map(|(at, it)| error_positions::complaints(&validator, at, it))
+                .collect();
             let errors = told.get(&*name).map_or(&[][..], Vec::as_slice);
-            let paths: Vec<_> = errors.iter().map(|(_, at)| places::paths_at(&places, *at)).collect();
+            let paths: Vec<_> = errors.iter().map(|(_, at)| error_positions::paths_at(&places, *at)).collect();
             for ((code, at), paths) in errors.iter().zip(&paths) {
                 compared += 1;
                 let by_code = BEYOND_BY_CODE.iter().find(|(known, _)| known == code).map(|(code, _)| ("", *code));
                 let there = BEYOND_THERE.iter().find(|(file, known, _)| *file == name && known == code);
                 let is_beyond = by_code.or(there.map(|(file, code, _)| (*file, *code)));
-                match (places::is_said(paths, &said), is_beyond) {
+                match (error_positions::is_said(paths, &said), is_beyond) {
                     (true, _) => {}
                     (false, Some(known)) => drop(beyond.insert(known)),
                     (false, None) => wrong.push(format!("{name}:{at:?} {code}, not by the schema: {paths:?}")),
                 }
             }
             let is_less = ONLY_BY_THE_SCHEMA.contains(&&*name);
-            for complaint in said.iter().filter(|_| !is_less).filter(|complaint| !places::is_found(complaint, &paths)) {
+            for complaint in
+                said.iter().filter(|_| !is_less).filter(|complaint| !error_positions::is_found(complaint, &paths))
+            {
                 wrong.push(format!("{name}, only by the schema: {complaint:?}"));
             }
         }

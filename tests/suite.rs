@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
 
-mod advice;
 mod broken;
 mod cli;
 mod editor;
@@ -12,10 +11,11 @@ mod layers;
 mod live;
 mod new_rule;
 mod pages;
-mod pictures;
 mod readme;
 mod realistic;
+mod resolutions;
 mod scenarios;
 mod schema;
 mod shipping;
 mod support;
+mod svg;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::tool;
 
 /// Longer than it ever takes, on a machine that does other things as well.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server, and the documents that are open in it.
 pub(crate) struct Server {
@@ -73,12 +73,12 @@ impl Server {
 
     /// The first message that is desired; what the server asks meanwhile is answered.
     fn until<T>(&mut self, desired: impl Fn(&Value) -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let message = match self.messages.recv_timeout(left) {
                 Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => panic!("the language server said nothing of it for {PATIENCE:?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("the language server said nothing of it for {TIMEOUT:?}"),
                 Err(RecvTimeoutError::Disconnected) => panic!("the language server is gone"),
             };
             if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {

@@ -4,7 +4,7 @@
 //! | file | facts about |
 //! |---|---|
 //! | [`redeclare`] | which differences of an existing queue are refused, in which order, and in which words |
-//! | [`compared`] | which arguments are compared, by type of queue and version |
+//! | [`redeclare_order`] | which arguments are compared, by type of queue and version |
 //! | [`declare`] | what a new queue may be, and what a request leaves out |
 //! | [`values`] | which values of arguments are refused |
 //! | [`queue_type`] | the type that a queue gets when it is declared without one |
@@ -12,12 +12,12 @@
 //! | [`exchanges`] | differences, deletions, and exchanges that go with their last binding |
 //! | [`bindings`] | identity, keys, and what the management API cannot do with them |
 //! | [`names`] | names in paths, and how long they may be |
-//! | [`statuses`] | what is said when a request is refused |
+//! | [`http_status`] | what is said when a request is refused |
 //! | [`rights`] | who may do what |
 //! | [`delivery_limits`] | how often a quorum queue delivers a message |
 //! | [`deletes`] | what `if-empty` and `if-unused` are worth, and what goes along |
 //! | [`counts`] | what can be known of the messages in a queue |
-//! | [`gets`] | asking a queue for a message to see whether there is one |
+//! | [`basic_get`] | asking a queue for a message to see whether there is one |
 //! | [`reads`] | what lists show, and what they leave out |
 //! | [`policies`] | which policies are taken |
 //! | [`governing`] | which policy governs a queue |
@@ -27,8 +27,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on says so by panicking")]
 
+mod basic_get;
 mod bindings;
-mod compared;
 mod counts;
 mod dead_letters;
 mod declare;
@@ -36,16 +36,16 @@ mod deletes;
 mod delivery_limits;
 mod effective;
 mod exchanges;
-mod gets;
 mod governing;
+mod http_status;
 mod lock;
 mod names;
 mod policies;
 mod queue_type;
 mod reads;
 mod redeclare;
+mod redeclare_order;
 mod rights;
-mod statuses;
 #[path = "../support/mod.rs"]
 mod support;
 mod values;

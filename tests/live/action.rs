@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::github::GitHub;
 use self::runner::Job;
-use crate::support::{Argument, Node, Vhost, scratch};
+use crate::support::{Argument, Node, Vhost, temp_dir};
 
 const PULL: u64 = 7;
 const INSTALLED: (&str, &str) = ("version", "installed");
@@ -365,7 +365,7 @@ fn the_release_is_installed() {
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("there is no topo on the PATH");
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot download");
 
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     // The binary by a line of shell: that of a debug build would take half a minute to pack.
     let binary = folder.path().join("by-a-line");
     fs::write(&binary, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_topo"))).unwrap();

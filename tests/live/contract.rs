@@ -8,7 +8,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use serde_json::Value;
 
 use crate::support::worker::{as_number, as_text, found, header};
-use crate::support::{Amqp, Lateness, Message, Node, Outcome, Topo, Vhost, Work, Worker, until, valid_contract};
+use crate::support::{Amqp, Message, Node, Outcome, TimingBaseline, Topo, Vhost, Work, Worker, until, valid_contract};
 
 /// How messages are published.
 const FIRST: (&str, &str) = ("orders", "order.created");
@@ -97,7 +97,7 @@ struct Run<'a> {
     amqp: &'a Amqp,
     contract: &'a Value,
     case: &'a Case,
-    lateness: &'a Lateness<'a>,
+    lateness: &'a TimingBaseline<'a>,
 }
 
 impl Run<'_> {
@@ -229,7 +229,7 @@ fn a_worker_may_shorten_a_wait_by_the_jitter() {
     let (dead_letter, dead) = FANOUT;
     // A machine that is slow is no wait of 30 s.
     let keys = "retry: {strategy: republish, delays: [30s], jitter: 29500ms}";
-    let lateness = Lateness::watch(Node::shared());
+    let lateness = TimingBaseline::watch(Node::shared());
     let shortened = |kind| {
         let vhost = Node::shared().vhost("jitter");
         let case = Case { name: "jitter", kind, keys, dead_letter, dead };
@@ -255,7 +255,7 @@ fn a_letter_that_is_replayed_with_its_key_is_one_again() {
     let vhost = Node::shared().vhost("replay");
     let (dead_letter, dead) = FANOUT;
     let keys = "retry: {delays: [200ms, 300ms]}";
-    let lateness = Lateness::watch(Node::shared());
+    let lateness = TimingBaseline::watch(Node::shared());
     let case = Case { name: "ladder", kind: "classic", keys, dead_letter, dead };
     let (contract, story) = case.contract(&vhost);
     let amqp = vhost.amqp();
@@ -271,7 +271,7 @@ fn a_letter_that_is_replayed_with_its_key_is_one_again() {
 
 #[test]
 fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
-    let lateness = Lateness::watch(Node::shared());
+    let lateness = TimingBaseline::watch(Node::shared());
     for case in cases() {
         let vhost = Node::shared().vhost("contract");
         let (contract, story) = case.contract(&vhost);

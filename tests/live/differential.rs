@@ -7,9 +7,9 @@
 
 mod answer;
 mod application;
+mod argument_table;
 mod coverage;
-mod draw;
-mod listed;
+mod generate;
 pub(super) mod queues;
 mod shrink;
 
@@ -26,12 +26,12 @@ use topo::plan::Verdict;
 
 use self::answer::{Said, fresh_agrees, judge, make, predict, put};
 use self::application::{OverAmqp, again, fresh};
+use self::argument_table::{Entry, listed};
 use self::coverage::Met;
-use self::draw::{Family, PAIRS, family};
-use self::listed::{Entry, listed};
+use self::generate::{Family, PAIRS, family};
 use self::queues::Live;
 use self::shrink::{Pair, scenario, shrink};
-use super::disagreement::Wrong;
+use super::differential_report::Wrong;
 use crate::support::{Amqp, Node, Options, Random, Vhost, block_on, seed};
 
 /// What a run has to compare, at least, on one version.

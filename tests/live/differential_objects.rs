@@ -21,7 +21,7 @@ use topo::model::{Exchange, Scope, Topology};
 use topo::plan::document::Options;
 use topo::plan::{Activity, Desired, PlanContext, Request, VhostPlan, plan_vhost};
 
-use super::disagreement::{Scenario, Wrong, smallest};
+use super::differential_report::{Scenario, Wrong, smallest};
 use crate::support::http::Answer;
 use crate::support::{Http, Node, Random, Vhost, block_on, draws_on, seed, until};
 

@@ -3,10 +3,10 @@
 //! `TOPO_SEED` repeats a run.
 
 mod arguments;
-mod arrange;
 mod by_type;
 mod case;
 mod patterns;
+mod precedence;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use topo::rabbitmq::{Governed, Named, Policies, Source, effective_definition};
 
 use self::case::{Case, draw, keys};
 use crate::support::http::Answer;
-use crate::support::waiting::PATIENCE;
+use crate::support::wait::TIMEOUT;
 use crate::support::{Node, Vhost, draws_on, seed, until};
 
 /// Vhosts, each with policies of its own: 640 queues in all.
@@ -185,7 +185,7 @@ fn play(node: &Node, case: &Case) -> (Counts, Vec<String>) {
     let (users, operators) = (Policies::new(&users, version), Policies::new(&operators, version));
     let amqp = vhost.amqp();
     // What the broker says of a queue comes with its statistics: 5 s after it was made, and then only when it is busy.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let mut counts = counts.clone();
         let mut compared = Compared { users: &users, operators: &operators, counts: &mut counts, wrong: Vec::new() };

@@ -1,7 +1,7 @@
 //! What is live comes out as a spec that changes nothing, and that makes the same again elsewhere.
 
 mod expires;
-mod odd;
+mod minimal_text;
 mod random;
-pub(super) mod round;
-mod written;
+pub(super) mod round_trip;
+mod unusual_topologies;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::export::round::{exported, plans_to_nothing};
+use super::export::round_trip::{exported, plans_to_nothing};
 use crate::support::{Node, Options, Topo, Vhost, until};
 
 /// Imports objects into a vhost, exactly as they are given.

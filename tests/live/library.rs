@@ -8,8 +8,8 @@ use topo::broker::{Access, Process};
 use topo::plan::{Allowance, Allowances, Desired, Options, Plan};
 use topo::spec::SourceFile;
 
-use super::transport::stage::http_options;
-use crate::support::{Node, Vhost, block_on, scratch};
+use super::transport::fixture::http_options;
+use crate::support::{Node, Vhost, block_on, temp_dir};
 
 #[path = "../../examples/library/plan_and_apply.rs"]
 #[allow(dead_code, reason = "its main reads the environment")]
@@ -50,7 +50,7 @@ fn library_plans_and_applies() {
     let node = Node::shared();
     let vhost = node.vhost("library");
     let access = access(node);
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let backup = folder.path().join("backup.json");
     block_on(async {
         let outcome = apply_spec(&access, &vhost, "classic", &[], &backup).await.unwrap();
@@ -69,7 +69,7 @@ fn library_refuses_a_hazard_until_it_is_allowed() {
     let node = Node::shared();
     let vhost = node.vhost("library");
     let access = access(node);
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let backup = folder.path().join("backup.json");
     block_on(async {
         apply_spec(&access, &vhost, "classic", &[], &backup).await.unwrap();

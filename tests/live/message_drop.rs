@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::case::{Case, draw};
-use crate::support::waiting::PATIENCE;
+use crate::support::wait::TIMEOUT;
 use crate::support::{Amqp, NONE, Node, Options, Random, Topo, Vhost, draws_on, seed, text, until};
 
 /// Queues that share a vhost, and vhosts.
@@ -40,7 +40,7 @@ fn totals(vhost: &Vhost<'_>) -> Totals {
 
 /// The totals, when they have not changed for two ticks.
 fn settled(vhost: &Vhost<'_>) -> Totals {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let (mut seen, mut since) = (totals(vhost), Instant::now());
     while since.elapsed() < TWO_TICKS {
         assert!(Instant::now() < deadline, "the totals do not come to rest: {seen:?}");

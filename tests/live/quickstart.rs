@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::page::root;
-use crate::support::{Node, Page, Part, scratch};
+use crate::support::{Node, Page, Part, temp_dir};
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git").args(arguments).current_dir(folder).output().unwrap();
@@ -32,7 +32,7 @@ fn cloned(into: &Path) {
 
 #[test]
 fn tutorial_shows_the_output_of_the_quickstart() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let [clone, temporary, home] = ["clone", "temporary", "home"].map(|name| folder.path().join(name));
     cloned(&clone);
     for folder in [&temporary, &home] {

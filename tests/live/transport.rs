@@ -1,10 +1,10 @@
 //! Messages are moved as they are, each one, and in order; and what goes wrong is said and loses none.
 
-mod breaks;
-mod declares;
+mod broken_connections;
+mod declarations;
 mod faults;
+pub(crate) mod fixture;
 mod messages;
 mod rights;
-mod secure;
 mod shovels;
-pub(crate) mod stage;
+mod tls;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{done, root};
-use crate::support::{Topo, scratch};
+use crate::support::{Topo, temp_dir};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
@@ -18,7 +18,7 @@ fn pack(binary: &Path, folder: &Path, more: &[(&str, &str)]) -> String {
 
 #[test]
 fn it_has_all_that_belongs_to_a_topo_and_is_the_same_bytes_twice() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     // A program of a few bytes in topo's place: what is packed is not run where TOPO_RUN runs instead.
     let binary = folder.path().join("other-name");
     fs::write(&binary, "#!/bin/sh\n").unwrap();
@@ -74,7 +74,7 @@ fn it_has_all_that_belongs_to_a_topo_and_is_the_same_bytes_twice() {
 
 #[test]
 fn a_topo_of_another_version_is_not_packed() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let other = folder.path().join("other");
     fs::write(&other, "#!/bin/sh\necho '{\"version\": \"0.0.0\"}'\n").unwrap();
     done(Command::new("chmod").arg("+x").arg(&other));

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{done, read, root, said, tool};
-use crate::support::scratch;
+use crate::support::temp_dir;
 
 fn git(folder: &Path, arguments: &[&str]) {
     let mut git = Command::new("git");
@@ -18,7 +18,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 #[test]
 fn a_commit_with_a_mistake_is_stopped() {
     let pre_commit = tool("pre-commit");
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     // What pre-commit takes of this repository; a copy, since it takes what is committed.
     let [hooks, shop] = ["hooks", "shop"].map(|name| folder.path().join(name));
     for repository in [&hooks, &shop] {

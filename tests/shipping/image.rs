@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{cargo, done, read, root};
-use crate::support::scratch;
+use crate::support::temp_dir;
 
 /// Instructions with their arguments, without comments.
 fn instructions() -> Vec<(String, String)> {
@@ -37,7 +37,7 @@ fn what_the_image_starts_is_what_is_built() {
     let lines = of(build, "RUN");
     let line = lines.last().unwrap();
     assert!(line.contains("$(release/build)"), "{line}");
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let release = folder.path().join("release");
     fs::create_dir(&release).unwrap();
     fs::write(release.join("build"), format!("#!/bin/sh\necho '{}'\n", env!("CARGO_BIN_EXE_topo"))).unwrap();

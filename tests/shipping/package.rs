@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{cargo, done, read, root, said};
-use crate::support::scratch;
+use crate::support::temp_dir;
 
 #[test]
 fn it_is_lean_and_complete() {
@@ -64,7 +64,7 @@ const METADATA: [&str; 6] = ["metadata", "--no-deps", "--format-version", "1", "
 /// With `TOPO_LONG=1`, cargo also compiles the package from what it packed.
 #[test]
 fn packing_gives_no_unexpected_warning() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let mut command = Command::new(env!("CARGO"));
     command.args(["package", "--allow-dirty", "--offline", "--locked"]).current_dir(root());
     if std::env::var_os("TOPO_LONG").is_none() {
@@ -120,7 +120,7 @@ fn what_has_to_be_filled_in_before_the_first_release_is_listed() {
     assert_eq!(has_repository, listed.is_empty(), "both are said at once");
     // And the commands of that section do it.
     if let Some(section) = section {
-        let folder = scratch::folder();
+        let folder = temp_dir::folder();
         for file in listed.iter().map(String::as_str).chain(["Cargo.toml"]) {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

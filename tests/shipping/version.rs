@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{done, root};
-use crate::support::{Topo, scratch};
+use crate::support::{Topo, temp_dir};
 
 #[test]
 fn short_on_one_line_and_long_with_what_it_is_made_of() {
@@ -34,7 +34,7 @@ struct Script {
 
 impl Script {
     fn compiled() -> Self {
-        let folder = scratch::folder();
+        let folder = temp_dir::folder();
         let program = folder.path().join("build-script");
         fs::create_dir(folder.path().join("sources")).unwrap();
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{cargo, done, read, root, tool, tool_of};
-use crate::support::scratch;
+use crate::support::temp_dir;
 
 fn workflows() -> Vec<PathBuf> {
     let folder = fs::read_dir(root().join(".github/workflows")).unwrap();
@@ -25,7 +25,7 @@ fn findings(files: &[PathBuf]) -> Vec<String> {
 
 #[test]
 fn actionlint_has_nothing_to_say() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let wrong = folder.path().join("wrong.yml");
     fs::write(&wrong, "on: push\njobs: {a: {runs-on: ubuntu-latest, steps: [{run: 'true', use: x}]}}\n").unwrap();
     assert_eq!(findings(&[wrong]).len(), 1, "it finds what is wrong");
@@ -139,7 +139,7 @@ fn a_recipe_plans_no_fork() {
 /// What a tag moves, and what is said of it: cut from the whole history.
 #[test]
 fn a_release_moves_its_series_and_has_its_own_notes() {
-    let folder = scratch::folder();
+    let folder = temp_dir::folder();
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]);

@@ -13,7 +13,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Confirmation, Connection, ConnectionProperties, Consumer, ErrorKind, ExchangeKind};
 
 use super::vhost::segment;
-use super::waiting::{block_on, try_block_on, until};
+use super::wait::{block_on, try_block_on, until};
 
 /// An argument with its type on the wire: `LongInt` is 32 bits, `LongLongInt` 64, `ShortInt` 16.
 pub(crate) type Argument = AMQPValue;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Tls;
-use super::waiting::try_block_on;
+use super::wait::try_block_on;
 
 /// How often a queue is asked for that is answered with 500, and between two tries.
 const TRIES: usize = 5;

@@ -16,36 +16,36 @@
 #![allow(dead_code, reason = "no single target uses everything")]
 
 pub(crate) mod amqp;
-pub(crate) mod amqp_road;
+pub(crate) mod amqp_proxy;
+pub(crate) mod apply_resolution;
 pub(crate) mod http;
-pub(crate) mod lateness;
 pub(crate) mod node;
 pub(crate) mod page;
-pub(crate) mod paste;
 pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod raw_amqp;
-pub(crate) mod scratch;
+pub(crate) mod temp_dir;
+pub(crate) mod timing;
 pub(crate) mod tls;
 pub(crate) mod topic_permissions;
 pub(crate) mod topo;
 pub(crate) mod vhost;
-pub(crate) mod waiting;
+pub(crate) mod wait;
 pub(crate) mod worker;
 
 #[allow(unused_imports, reason = "one line brings the whole vocabulary into a suite")]
 pub(crate) use self::{
     amqp::{Amqp, Argument, Message, NONE, Outcome, text},
-    amqp_road::{AmqpRoad, Stop},
+    amqp_proxy::{AmqpProxy, Stop},
     http::Http,
-    lateness::Lateness,
     node::{Node, Options},
     page::{Page, Part, Shell},
     proxy::{Fault, Gate, Matching, Proxy, any, deletes, gets, posts, puts, writes},
     random::{Random, draws_on, number, seed},
+    timing::TimingBaseline,
     tls::Tls,
     topo::{Output, Running, Topo, valid_contract, valid_plan},
     vhost::{User, Vhost},
-    waiting::{block_on, until},
+    wait::{block_on, until},
     worker::{Work, Worker},
 };

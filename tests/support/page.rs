@@ -16,7 +16,7 @@ use anstyle_lossy::palette::Palette;
 use anstyle_svg::Term;
 use tempfile::TempDir;
 
-use super::{Node, scratch, until};
+use super::{Node, temp_dir, until};
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -187,7 +187,7 @@ pub(crate) struct Shell<'node> {
 
 impl<'node> Shell<'node> {
     pub(crate) fn new(node: &'node Node) -> Self {
-        Self { folder: scratch::folder(), node }
+        Self { folder: temp_dir::folder(), node }
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-use super::scratch;
+use super::temp_dir;
 
 /// The folder with `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key`; removed when dropped.
 pub(crate) struct Tls {
@@ -16,7 +16,7 @@ pub(crate) struct Tls {
 impl Tls {
     /// A new CA; the server's certificate is for `localhost` and 127.0.0.1.
     pub(crate) fn create() -> Self {
-        let folder = scratch::folder();
+        let folder = temp_dir::folder();
         let key = KeyPair::generate().unwrap();
         let mut params = named("topo test CA", &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

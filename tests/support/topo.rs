@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Node, Proxy, User, Vhost, scratch, until};
+use super::{Node, Proxy, User, Vhost, temp_dir, until};
 
 /// A shell starts a command in the background with SIGINT and SIGQUIT ignored, `nohup` with SIGHUP ignored, and every child
 /// inherits that. `env` of coreutils restores the default before it becomes the program.
@@ -38,7 +38,7 @@ impl Topo {
 
     /// Another program than topo, so that this can be tested itself.
     pub(crate) fn of(program: &Path) -> Self {
-        let folder = scratch::folder();
+        let folder = temp_dir::folder();
         // HOME, so that nobody's ~/.rabbitmqadmin.conf is read.
         let home = folder.path().display().to_string();
         let environment = [("COLUMNS", "100"), ("LANG", "C.UTF-8"), ("HOME", &home)];

@@ -11,7 +11,7 @@ use lapin::{Channel, Consumer};
 use serde_json::Value;
 
 use super::amqp::{Amqp, Outcome, said};
-use super::waiting::{block_on, try_block_on};
+use super::wait::{block_on, try_block_on};
 
 /// A subscription to one queue, until it is dropped.
 pub(crate) struct Worker<'a> {

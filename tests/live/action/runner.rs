@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::github::{GitHub, REPOSITORY, TOKEN};
-use crate::support::{Vhost, scratch};
+use crate::support::{Vhost, temp_dir};
 
 /// A job of a workflow that uses the Action.
 pub(super) struct Job {
@@ -39,7 +39,7 @@ impl Job {
     pub(super) fn new(github: &GitHub, vhost: &Vhost<'_>) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let action = serde_yaml::from_str(&fs::read_to_string(root.join("action.yml")).unwrap()).unwrap();
-        let folder = scratch::folder();
+        let folder = temp_dir::folder();
         for name in ["workspace", "temporary", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }

@@ -10,7 +10,7 @@ use topo::plan::{Activity, Desired, Options, PlanContext, Verdict, plan_vhost};
 use topo::rabbitmq::refusals;
 
 use super::queues::{Definition, Live};
-use crate::live::disagreement::Wrong;
+use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Http, Vhost};
 
 /// What a broker said to a declare.

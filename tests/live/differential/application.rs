@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::answer::{Predicted, Said, sentence_agrees, subject};
 use super::queues::{Definition, Live};
-use crate::live::disagreement::Wrong;
+use crate::live::differential_report::Wrong;
 use crate::support::{Amqp, Vhost};
 
 /// What one declare heard.

@@ -1,5 +1,5 @@
 //! What a run must have met to prove anything: enough pairs of every verdict that is possible on this version, and every
-//! argument, on every type of queue, in every verdict that it can have. What that is, is listed in [`super::listed`].
+//! argument, on every type of queue, in every verdict that it can have. What that is, is listed in [`super::argument_table`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use topo::model::QueueType;
 use topo::plan::Verdict;
 
 use super::answer::Predicted;
-use super::listed::Entry;
+use super::argument_table::Entry;
 use super::queues::{Definition, Live};
 
 /// How many pairs of each verdict a run of 2,000 has at least.

@@ -7,7 +7,7 @@ use topo::model::known_arguments::KnownArgument;
 use super::answer::{fresh_agrees, judge, make, predict, put};
 use super::queues::{Definition, Live, Width};
 use super::{Said, broker};
-use crate::live::disagreement::{Scenario, Wrong, expect_scenario, smallest};
+use crate::live::differential_report::{Scenario, Wrong, expect_scenario, smallest};
 use crate::support::{Node, block_on};
 
 /// One pair, and the default queue type of its vhost.

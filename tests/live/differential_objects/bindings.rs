@@ -1,7 +1,7 @@
 //! Bindings of one queue: live ones, made over AMQP and HTTP, and desired ones.
 
-mod refused;
-mod story;
+mod first_refusal;
+mod scenario;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -264,7 +264,7 @@ impl Kind for Bindings {
             let label = match (block, answer.is_success()) {
                 (None, true) => "made",
                 (Some(_), false) => {
-                    match refused::subject(&self.types, binding, &topology, &snapshot.profile, &answer) {
+                    match first_refusal::subject(&self.types, binding, &topology, &snapshot.profile, &answer) {
                         Ok(subject) => {
                             labels.entry(queue.clone()).or_default().push(format!("refused for {subject}"));
                         }

@@ -11,7 +11,7 @@ use topo::plan::{Action, request};
 use topo::rabbitmq::{Refusal, refusals};
 
 use super::{Exchange, Judged, Kind, LIVE, Road, Scenario, Snapshot, Wrong, live, model, plan, reason, renamed, run};
-use crate::live::disagreement::expect_scenario;
+use crate::live::differential_report::expect_scenario;
 use crate::support::http::Answer;
 use crate::support::{Node, Random};
 

@@ -9,7 +9,7 @@ use topo::plan::{Action, request};
 use topo::rabbitmq::refusals;
 
 use super::{Judged, Kind, LIVE, Road, Scenario, Wrong, live, model, plan, reason, renamed, run};
-use crate::live::disagreement::expect_scenario;
+use crate::live::differential_report::expect_scenario;
 use crate::support::{Node, Random};
 
 struct Policies {

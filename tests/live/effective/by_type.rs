@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use topo::model::QueueType;
 use topo::rabbitmq::{BrokerProfile, precedence};
 
-use super::arrange::{arrange, arrange_all, json_of};
+use super::precedence::{arrange, arrange_all, json_of};
 use super::version;
 use crate::support::amqp::Held;
 use crate::support::{Amqp, Node, until};

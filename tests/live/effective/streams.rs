@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use topo::model::QueueType;
 
-use super::arrange::arrange;
+use super::precedence::arrange;
 use crate::support::{Amqp, Node, Outcome, until};
 
 /// What is published at first; a few of these fill a small segment.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::round::{exported, plans_to_nothing, round, said};
+use super::round_trip::{exported, plans_to_nothing, round, said};
 use crate::scenarios::make_live;
 use crate::support::{NONE, Node, Options, Output, Topo};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::round::{plans_to_nothing, round, said};
+use super::round_trip::{plans_to_nothing, round, said};
 use crate::live::convergence::case::draw;
 use crate::live::convergence::possible;
 use crate::scenarios::make_live;
@@ -91,7 +91,7 @@ fn what_others_made_plans_to_nothing_and_comes_back() {
 fn round_without_types(vhost: &Vhost<'_>) -> String {
     let is_untyped = |queue: &Value| queue["arguments"].get("x-queue-type").is_none() && queue["durable"] == true;
     if vhost.list("queues").iter().any(is_untyped) {
-        let text = super::round::exported(vhost);
+        let text = super::round_trip::exported(vhost);
         plans_to_nothing(vhost, &text);
         return text;
     }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::ownership::objects;
-use super::killed::{has_moved, killed_before, points, request_count};
-use super::stage::{
-    Conversion, Q, QUORUM, Stage, TTL, at_once, expect_each_once, is_long, said_twice, there_are_quorums, twice,
+use super::fixture::{
+    Conversion, Fixture, Q, QUORUM, TTL, at_once, expect_each_once, is_long, said_twice, there_are_quorums, twice,
 };
+use super::killed::{has_moved, killed_before, points, request_count};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Fault, Matching, Output, deletes, puts, writes};
 
@@ -22,61 +22,61 @@ struct Tally {
 }
 
 fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Matching), tally: &Tally) {
-    let (mut stage, proxy) = Stage::new("abort", conversion).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("abort", conversion).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
-    let spec = exported(&stage);
+    let spec = exported(&fixture);
     proxy.add(request, Fault::HangBefore);
-    if !killed_before(n, &proxy, stage.start(transport)) {
+    if !killed_before(n, &proxy, fixture.start(transport)) {
         return;
     }
     let has_moved = has_moved(&proxy);
-    stage.unlock();
-    stage.directly();
+    fixture.unlock();
+    fixture.directly();
     // What comes between is part of it.
     publisher.fill(50);
-    let has_begun = !stage.vhost.queue(HOLD).is_null();
-    let is_old = !stage.vhost.queue(Q).is_null() && !stage.is_new();
+    let has_begun = !fixture.vhost.queue(HOLD).is_null();
+    let is_old = !fixture.vhost.queue(Q).is_null() && !fixture.is_new();
     if has_begun {
-        let plan = stage.topo.run(["plan", "--format", "json"]);
+        let plan = fixture.topo.run(["plan", "--format", "json"]);
         let text = plan.json()["vhosts"][0]["interrupted"][0]["text"].to_string();
         assert!(text.contains("was interrupted"), "{plan}");
         assert_eq!(text.contains("--abort"), is_old, "{text}");
     }
-    assert_eq!(exported(&stage), spec, "killed before request {n} by {transport}");
-    let output = stage.topo.run(["apply", "-y", "--transport", transport, "--abort", "queues/{vhost}/q"]);
+    assert_eq!(exported(&fixture), spec, "killed before request {n} by {transport}");
+    let output = fixture.topo.run(["apply", "-y", "--transport", transport, "--abort", "queues/{vhost}/q"]);
     let context = format!("{} by {transport}, killed before request {n}\n{output}", conversion.name);
     if has_begun && is_old {
         assert_eq!(output.code, Some(0), "{context}");
-        stage.expect_as_before(&context);
+        fixture.expect_as_before(&context);
         tally.is_rolled_back.fetch_add(1, Ordering::Relaxed);
-        expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
+        expect_each_once_or_killed(&fixture, &publisher, (has_moved, &output));
         return;
     }
     assert_eq!(output.code, Some(3), "{context}");
     if !has_begun {
-        assert!(!stage.vhost.queue(Q).is_null(), "{context}");
+        assert!(!fixture.vhost.queue(Q).is_null(), "{context}");
         tally.not_begun.fetch_add(1, Ordering::Relaxed);
         return;
     }
     assert!(output.says("cannot be rolled back"), "{context}");
-    let output = stage.migrate(transport, &[]).expect_code(0);
-    stage.expect_migrated(&context);
-    expect_each_once_or_killed(&stage, &publisher, (has_moved, &output));
+    let output = fixture.migrate(transport, &[]).expect_code(0);
+    fixture.expect_migrated(&context);
+    expect_each_once_or_killed(&fixture, &publisher, (has_moved, &output));
     tally.too_late.fetch_add(1, Ordering::Relaxed);
 }
 
 /// What an export says of everything but what the migration changes of the queue: what leads to its tap leads to it.
-fn exported(stage: &Stage) -> Vec<String> {
-    let output = stage.topo.run(["export", "--vhost", stage.vhost.name()]).expect_code(0);
+fn exported(fixture: &Fixture) -> Vec<String> {
+    let output = fixture.topo.run(["export", "--vhost", fixture.vhost.name()]).expect_code(0);
     let changes = |line: &&str| ["messageTtl:", "maxLength:"].iter().any(|key| line.contains(key));
     output.stdout.lines().filter(|line| !changes(line)).map(str::to_owned).collect()
 }
 
 /// What a transport that was killed had under way may be there twice, and what the next run says.
-fn expect_each_once_or_killed(stage: &Stage, publisher: &Publisher, (has_moved, output): (bool, &Output)) {
+fn expect_each_once_or_killed(fixture: &Fixture, publisher: &Publisher, (has_moved, output): (bool, &Output)) {
     publisher.expect_all_taken();
-    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), output);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), output);
     let may_be = said_twice(output) + if has_moved { MESSAGES } else { 0 };
     assert!(doubled <= may_be, "{doubled} came twice, at most {may_be} may: {output}");
 }
@@ -103,7 +103,7 @@ fn a_migration_is_undone_as_long_as_the_old_queue_is_there() {
 fn with_a_shovel_and_with_quorum_queues_too() {
     aborted_everywhere(TTL, "shovel", 13);
     if is_long() && there_are_quorums() {
-        for transport in super::stage::TRANSPORTS {
+        for transport in super::fixture::TRANSPORTS {
             aborted_everywhere(QUORUM, transport, 7);
         }
     }
@@ -111,62 +111,66 @@ fn with_a_shovel_and_with_quorum_queues_too() {
 
 #[test]
 fn what_is_not_under_way_cannot_be_undone() {
-    let stage = Stage::new("no-migration", TTL);
-    let mut publisher = Publisher::new(&stage.vhost);
+    let fixture = Fixture::new("no-migration", TTL);
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(3);
-    let refused = stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3);
+    let refused = fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3);
     let context = refused.expect_text("no migration of it is in progress");
-    stage.expect_as_before(&context);
-    expect_each_once(emptied(&stage.vhost, Q), 3, &context);
+    fixture.expect_as_before(&context);
+    expect_each_once(emptied(&fixture.vhost, Q), 3, &context);
 }
 
 /// Killed on the way back, and then the spec says the old one again: that is neither, and cannot be rolled back.
 #[test]
 fn what_cannot_be_undone_is_not_offered_to_be() {
-    let (mut stage, proxy) = Stage::new("changed-back", TTL).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("changed-back", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(300);
     // The second brings back what the first moved out.
     proxy.add(puts().path("/api/parameters/shovel/").nth(2), Fault::HangBefore);
-    assert!(killed_before(2, &proxy, stage.start("shovel")));
-    assert!(stage.is_new());
-    stage.unlock();
-    stage.directly();
+    assert!(killed_before(2, &proxy, fixture.start("shovel")));
+    assert!(fixture.is_new());
+    fixture.unlock();
+    fixture.directly();
     publisher.fill(3);
-    let desired = stage.conversion.spec();
-    stage.topo.rewrite(&desired.replace("messageTtl: 2h", "messageTtl: 1h"));
-    stage.conversion.becomes = ("x-message-ttl", "3600000");
-    let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
+    let desired = fixture.conversion.spec();
+    fixture.topo.rewrite(&desired.replace("messageTtl: 2h", "messageTtl: 1h"));
+    fixture.conversion.becomes = ("x-message-ttl", "3600000");
+    let plan = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
     let plan = plan.expect_text("is neither the old one nor the one in this spec").expect_no_text("--abort");
-    stage.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(3).expect_text("cannot be rolled back");
+    fixture
+        .topo
+        .run(["apply", "-y", "--abort", "queues/{vhost}/q"])
+        .expect_code(3)
+        .expect_text("cannot be rolled back");
     let output =
-        stage.migrate("amqp", &["--allow", "message-drop"]).expect_code(0).expect_text("303 messages came back");
+        fixture.migrate("amqp", &["--allow", "message-drop"]).expect_code(0).expect_text("303 messages came back");
     let context = format!("{plan}\n{output}");
-    stage.expect_migrated(&context);
-    expect_each_once(emptied(&stage.vhost, Q), 303, &context);
+    fixture.expect_migrated(&context);
+    expect_each_once(emptied(&fixture.vhost, Q), 303, &context);
 }
 
 /// What is held beside the queue would have nobody left to bring it back.
 #[test]
 fn a_queue_whose_migration_was_cut_short_is_not_deleted() {
-    let (mut stage, proxy) = Stage::new("cut-short", TTL).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("cut-short", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::HangBefore);
-    assert!(killed_before(1, &proxy, stage.start("amqp")), "before it is drained");
-    stage.unlock();
-    stage.directly();
-    let before = objects(&stage.vhost);
+    assert!(killed_before(1, &proxy, fixture.start("amqp")), "before it is drained");
+    fixture.unlock();
+    fixture.directly();
+    let before = objects(&fixture.vhost);
     let exchange = "exchanges: {in: {type: topic}}\n";
     let words = ["apply", "-y", "--prune", "--allow", "mass-delete,message-loss,routing-gap"];
     for spec in [format!("{exchange}removed: {{queues: [{Q}]}}\n"), format!("owns: [\"**\"]\n{exchange}")] {
-        stage.topo.rewrite(&spec);
-        let refused = stage.topo.run(words).expect_code(3);
+        fixture.topo.rewrite(&spec);
+        let refused = fixture.topo.run(words).expect_code(3);
         let context = refused.expect_text("was interrupted").expect_text("and this plan deletes it");
-        assert_eq!(objects(&stage.vhost), before, "{context}");
+        assert_eq!(objects(&fixture.vhost), before, "{context}");
     }
-    stage.topo.rewrite(&stage.conversion.spec());
-    let output = stage.migrate("amqp", &[]).expect_code(0);
-    stage.expect_migrated(&output);
-    expect_each_once_or_killed(&stage, &publisher, (false, &output));
+    fixture.topo.rewrite(&fixture.conversion.spec());
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    expect_each_once_or_killed(&fixture, &publisher, (false, &output));
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::stage::{Q, Stage, TRANSPORTS, TTL, declare_old, expect_each_once, is_long, twice};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, declare_old, expect_each_once, is_long, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};
@@ -33,21 +33,21 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
         let vhost = node.vhost("alarm");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
-        let mut stage = Stage::of(vhost, topo, TTL);
-        let proxy = stage.through_node(&node);
-        let mut publisher = Publisher::new(&stage.vhost);
+        let mut fixture = Fixture::of(vhost, topo, TTL);
+        let proxy = fixture.through_node(&node);
+        let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
 
         // One that ends in time.
-        let running = stage.start(transport);
+        let running = fixture.start(transport);
         until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         set_alarm(&node, true);
         // How long it lasts is the subject.
         std::thread::sleep(Duration::from_secs(3));
         set_alarm(&node, false);
         let output = running.wait().expect_code(0);
-        stage.expect_migrated(&output);
-        expect_each_once(emptied(&stage.vhost, Q), MESSAGES, &output);
+        fixture.expect_migrated(&output);
+        expect_each_once(emptied(&fixture.vhost, Q), MESSAGES, &output);
     }
 }
 
@@ -59,17 +59,17 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         let vhost = node.vhost("alarm-stays");
         declare_old(&vhost.amqp(), TTL, &[]);
         let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
-        let mut stage = Stage::of(vhost, topo, TTL);
-        let mut publisher = Publisher::new(&stage.vhost);
+        let mut fixture = Fixture::of(vhost, topo, TTL);
+        let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
-        let proxy = stage.through_node(&node);
+        let proxy = fixture.through_node(&node);
         // To set it takes seconds, in which all may be moved: until it is set, the run gets no further than that.
         let (set, is_set) = channel::<()>();
         let wait = move || is_set.recv().unwrap_or_default();
         proxy.add(of_the_migration().nth(PREPARED + 1), Fault::Meanwhile(Box::new(wait)));
-        let words = Stage::apply(transport);
+        let words = Fixture::apply(transport);
         let words = words.iter().map(String::as_str).chain(["--drain-timeout=5s"]);
-        let running = stage.topo.start(words);
+        let running = fixture.topo.start(words);
         until("the drain", || (proxy.count(&of_the_migration()) >= PREPARED).then_some(()));
         set_alarm(&node, true);
         drop(set);
@@ -78,10 +78,10 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         assert!(matches!(output.code, Some(1 | 4)) || *transport == "shovel" && output.code == Some(0), "{output}");
         println!("by {transport}: {:?}", output.code);
         set_alarm(&node, false);
-        let again = stage.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
+        let again = fixture.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         let context = format!("{output}\n{again}");
-        stage.expect_migrated(&context);
-        let doubled = twice(emptied(&stage.vhost, Q), MESSAGES, &context);
+        fixture.expect_migrated(&context);
+        let doubled = twice(emptied(&fixture.vhost, Q), MESSAGES, &context);
         assert!(doubled <= PREFETCH, "{doubled} came twice: {context}");
     }
 }

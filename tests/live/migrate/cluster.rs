@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::stage::{Q, QUORUM, Stage, TRANSPORTS, declare_old, is_long, since, there_are_quorums, twice};
+use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, is_long, since, there_are_quorums, twice};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
@@ -44,9 +44,9 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         (vhost.queue(Q)["members"].as_array().is_some_and(|members| members.len() == 3)).then_some(())
     });
     let topo = Topo::new(&vhost).url(&topos.url()).spec(&QUORUM.spec()).timeout(Duration::from_secs(300));
-    let mut stage = Stage::of(vhost, topo, QUORUM);
-    let proxy = stage.through_node(&topos);
-    let mut publisher = Publisher::new(&stage.vhost);
+    let mut fixture = Fixture::of(vhost, topo, QUORUM);
+    let proxy = fixture.through_node(&topos);
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     let full = AtomicBool::new(false);
     let what = format!("{victim:?} dies after request {after}, by {transport}");
@@ -54,7 +54,7 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
         // Also when the run fails the test: the publisher would go on for ever.
         let _over = Over(&full);
-        let mut running = stage.start(transport);
+        let mut running = fixture.start(transport);
         until("so many requests", || (proxy.count(&writes()) >= after || running.is_over()).then_some(()));
         let was_in_time = !running.is_over();
         match victim {
@@ -65,20 +65,20 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         println!("{what}:\n{}", outputs[0]);
         if outputs[0].code != Some(0) {
             // By the next node, as one would.
-            stage.directly();
-            outputs.push(stage.migrate(transport, &LOCK));
+            fixture.directly();
+            outputs.push(fixture.migrate(transport, &LOCK));
         }
         full.store(true, Ordering::Relaxed);
         publishing.join().unwrap();
         (outputs, was_in_time)
     });
     assert!(was_in_time, "{what}: it was over before");
-    stage.directly();
+    fixture.directly();
     publisher.expect_all_taken();
     if outputs.last().unwrap().says("none of its members is running") {
         // A queue that was deleted by halves: what topo says is done, and then it goes on.
-        stage.vhost.http().delete(&stage.vhost.path("queues", &[Q])).expect_status(204);
-        outputs.push(stage.migrate(transport, &LOCK));
+        fixture.vhost.http().delete(&fixture.vhost.path("queues", &[Q])).expect_status(204);
+        outputs.push(fixture.migrate(transport, &LOCK));
         println!("{what}: {Q} was deleted by halves");
     }
     let last = outputs.last().unwrap();
@@ -86,14 +86,14 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         // Up to 3.x a queue whose declaration was cut off by the death of a node never gets a leader, and the broker says
         // that it is there. Then topo says so, and everything is still held.
         assert!(!since(4, 0) && last.says("accepts no messages: it has no leader"), "{what}\n{}\n{last}", outputs[0]);
-        let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&stage.vhost, queue));
+        let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&fixture.vhost, queue));
         let doubled = twice(held, publisher.published(), &what);
         println!("{what}: {Q} has no leader; {} messages are held, {doubled} twice", publisher.published());
         return;
     }
-    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &what);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &what);
     assert!(doubled <= PREFETCH, "{doubled} came twice: {what}");
-    stage.expect_migrated(&what);
+    fixture.expect_migrated(&what);
     println!("{what}: {} runs, {} messages, {doubled} twice", outputs.len(), publisher.published());
 }
 

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
-use super::stage::{
-    Conversion, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
+use super::fixture::{
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
 };
 use super::traffic::{Publisher, disorder, emptied};
-use crate::support::{AmqpRoad, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
+use crate::support::{AmqpProxy, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
 
 /// Before it begins.
 const MESSAGES: usize = 200;
@@ -21,11 +21,11 @@ const BETWEEN_RENEWALS: usize = 15;
 
 /// The requests of an undisturbed run that change something, but for those that renew its lock: a run that is faster has fewer.
 pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
-    let (stage, proxy) = Stage::new("undisturbed", conversion).through();
+    let (fixture, proxy) = Fixture::new("undisturbed", conversion).through();
     let began = Instant::now();
-    let output = stage.migrate(transport, &[]).expect_code(0);
+    let output = fixture.migrate(transport, &[]).expect_code(0);
     let renewals = usize::try_from(began.elapsed().as_secs()).unwrap() / BETWEEN_RENEWALS;
-    stage.expect_migrated(&output);
+    fixture.expect_migrated(&output);
     proxy.count(&writes()) - renewals
 }
 
@@ -53,7 +53,7 @@ pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bo
     true
 }
 
-impl Stage<'_> {
+impl Fixture<'_> {
     pub(super) fn start(&self, transport: &str) -> Running {
         let words = Self::apply(transport);
         self.topo.start(words.iter().map(String::as_str))
@@ -100,19 +100,19 @@ fn killed(
     kill: impl FnOnce(&Proxy, Running) -> bool,
     tally: &Tally,
 ) {
-    killed_on(Stage::new("killed", conversion), transports, n, kill, tally);
+    killed_on(Fixture::new("killed", conversion), transports, n, kill, tally);
 }
 
 fn killed_on(
-    stage: Stage<'_>,
+    fixture: Fixture<'_>,
     transports: [&str; 2],
     n: Option<usize>,
     kill: impl FnOnce(&Proxy, Running) -> bool,
     tally: &Tally,
 ) {
-    let conversion = stage.conversion;
-    let (mut stage, proxy) = stage.through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let conversion = fixture.conversion;
+    let (mut fixture, proxy) = fixture.through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     if let Some(n) = n {
         proxy.add(writes().nth(n), Fault::HangBefore);
@@ -120,12 +120,12 @@ fn killed_on(
     let full = AtomicBool::new(false);
     let (was_killed, output) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
-        let was_killed = kill(&proxy, stage.start(transports[0]));
+        let was_killed = kill(&proxy, fixture.start(transports[0]));
         let output = was_killed.then(|| {
-            stage.unlock();
-            stage.directly();
+            fixture.unlock();
+            fixture.directly();
             // A lock that was asked for before the kill may have come after that.
-            stage.migrate(transports[1], &["--lock-timeout=2m"])
+            fixture.migrate(transports[1], &["--lock-timeout=2m"])
         });
         full.store(true, Ordering::Relaxed);
         publishing.join().unwrap();
@@ -140,12 +140,12 @@ fn killed_on(
     assert_eq!(output.code, Some(0), "{context}");
     let said = said_twice(&output);
     publisher.expect_all_taken();
-    let left = emptied(&stage.vhost, Q);
+    let left = emptied(&fixture.vhost, Q);
     let late = disorder(&left).late;
     let doubled = twice(left, publisher.published(), &context);
     let may_be = said + if has_moved(&proxy) { PREFETCH } else { 0 };
     assert!(doubled <= may_be, "{doubled} came twice, at most {may_be} may: {context}");
-    stage.expect_migrated(&context);
+    fixture.expect_migrated(&context);
     tally.kills.fetch_add(1, Ordering::Relaxed);
     tally.twice.fetch_add(doubled, Ordering::Relaxed);
     tally.most_twice.fetch_max(doubled, Ordering::Relaxed);
@@ -201,11 +201,11 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
     let tally = Tally::default();
     let cases: Vec<(Conversion, Stop)> = conversions
         .flat_map(|conversion| {
-            let stage = Stage::new("undisturbed", conversion);
-            let road = AmqpRoad::to(stage.vhost.node(), None);
-            let stage = stage.by_road(&road);
-            let output = stage.migrate("amqp", &[]).expect_code(0);
-            stage.expect_migrated(&output);
+            let fixture = Fixture::new("undisturbed", conversion);
+            let road = AmqpProxy::to(fixture.vhost.node(), None);
+            let fixture = fixture.by_road(&road);
+            let output = fixture.migrate("amqp", &[]).expect_code(0);
+            fixture.expect_migrated(&output);
             let methods = road.methods();
             println!("{}: {}", conversion.name, methods.join(", "));
             // Where a quorum queue is one of the two, it may take a while until the new one may come: then it is done over HTTP.
@@ -217,8 +217,8 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
         .collect();
     let count = cases.len();
     at_once(4, cases, |(conversion, stop)| {
-        let stage = Stage::new("killed", conversion);
-        let road = AmqpRoad::to(stage.vhost.node(), Some(stop));
+        let fixture = Fixture::new("killed", conversion);
+        let road = AmqpProxy::to(fixture.vhost.node(), Some(stop));
         let kill = |proxy: &Proxy, mut running: Running| {
             until("a method that hangs", || (road.hangs() || running.is_over()).then_some(()));
             if !road.hangs() {
@@ -231,7 +231,7 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
             proxy.wait_until_idle();
             true
         };
-        killed_on(stage.by_road(&road), ["amqp", "amqp"], None, kill, &tally);
+        killed_on(fixture.by_road(&road), ["amqp", "amqp"], None, kill, &tally);
     });
     tally.tell(&format!("{count} AMQP methods"));
     assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
@@ -270,80 +270,80 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
 
 #[test]
 fn one_that_cannot_even_be_gone_on_with_is_said_to_stand_halfway() {
-    let (mut stage, proxy) = Stage::new("halfway", TTL).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("halfway", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     proxy.add(deletes().path("/q.topo.tap/q/q/"), Fault::HangBefore);
-    assert!(killed_before(1, &proxy, stage.start("amqp")));
-    stage.unlock();
+    assert!(killed_before(1, &proxy, fixture.start("amqp")));
+    fixture.unlock();
     proxy.reset();
     proxy.add(writes().path("q.topo"), Fault::Status(400));
-    let output = stage.migrate("amqp", &[]).expect_code(4);
+    let output = fixture.migrate("amqp", &[]).expect_code(4);
     assert!(output.says("stopped halfway: 0 of "), "{output}");
     assert!(output.says("Interrupted: the migration of queue q"), "{output}");
-    stage.directly();
-    let output = stage.migrate("amqp", &[]).expect_code(0);
-    stage.expect_migrated(&output);
-    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &output.to_string());
+    fixture.directly();
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
     assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
 }
 
-fn shovels(stage: &Stage<'_>) -> usize {
-    let path = stage.vhost.path("parameters/shovel", &[]);
-    stage.vhost.http().get(&path).expect_status(200).as_array().unwrap().len()
+fn shovels(fixture: &Fixture<'_>) -> usize {
+    let path = fixture.vhost.path("parameters/shovel", &[]);
+    fixture.vhost.http().get(&path).expect_status(200).as_array().unwrap().len()
 }
 
 /// A shovel that was left goes on; whoever does not see it would move against it.
 #[test]
 fn a_shovel_that_was_left_is_removed_or_said_whoever_goes_on() {
-    let (mut stage, proxy) = Stage::new("left", TTL).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("left", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     // The first is for one that another run might have left.
     proxy.add(deletes().path("/api/parameters/shovel/").nth(2), Fault::HangBefore);
-    assert!(killed_before(2, &proxy, stage.start("shovel")));
-    stage.unlock();
-    stage.directly();
-    assert_eq!(shovels(&stage), 1);
-    let user = stage.vhost.node().user("management").may_everything(&stage.vhost);
-    let stage = stage.by_user(&user);
-    let before = objects(&stage.vhost);
+    assert!(killed_before(2, &proxy, fixture.start("shovel")));
+    fixture.unlock();
+    fixture.directly();
+    assert_eq!(shovels(&fixture), 1);
+    let user = fixture.vhost.node().user("management").may_everything(&fixture.vhost);
+    let fixture = fixture.by_user(&user);
+    let before = objects(&fixture.vhost);
     // Consumers are listed late.
     let output = until("a plan that sees it", || {
-        let words = Stage::apply("amqp");
+        let words = Fixture::apply("amqp");
         let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
-        let output = stage.topo.run(["plan"].into_iter().chain(plan));
+        let output = fixture.topo.run(["plan"].into_iter().chain(plan));
         output.says("a shovel of the interrupted run still moves messages of q").then_some(output)
     });
     output.expect_text("this user may not delete it").expect_text("apply as a user with the tag policymaker");
-    let output = stage.migrate("amqp", &[]).expect_code(3);
-    assert_eq!((objects(&stage.vhost), shovels(&stage)), (before, 1), "{output}");
-    let stage = stage.by_guest();
-    let output = stage.migrate("amqp", &[]).expect_code(0);
-    stage.expect_migrated(&output);
-    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &output.to_string());
+    let output = fixture.migrate("amqp", &[]).expect_code(3);
+    assert_eq!((objects(&fixture.vhost), shovels(&fixture)), (before, 1), "{output}");
+    let fixture = fixture.by_guest();
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
     assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
 }
 
 #[test]
 fn one_that_finds_the_old_queue_gone_and_the_new_one_refused_goes_all_the_way_back() {
-    let (mut stage, proxy) = Stage::new("gone", TTL).through();
-    let mut publisher = Publisher::new(&stage.vhost);
+    let (mut fixture, proxy) = Fixture::new("gone", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
-    let path = format!("/api/queues/{}/{Q}", stage.vhost.name());
+    let path = format!("/api/queues/{}/{Q}", fixture.vhost.name());
     // The holding queues and a probe have names that begin like it.
     proxy.add(puts().path(&path).nth(4), Fault::HangBefore);
-    assert!(killed_before(4, &proxy, stage.start("shovel")));
-    assert!(proxy.requests().last().is_some_and(|last| last.path == path) && stage.vhost.queue(Q).is_null());
-    stage.unlock();
+    assert!(killed_before(4, &proxy, fixture.start("shovel")));
+    assert!(proxy.requests().last().is_some_and(|last| last.path == path) && fixture.vhost.queue(Q).is_null());
+    fixture.unlock();
     proxy.reset();
     proxy.add(puts().path(&path).first(1), Fault::Status(400));
-    let output = stage.migrate("shovel", &[]).expect_code(1);
+    let output = fixture.migrate("shovel", &[]).expect_code(1);
     assert!(output.says("could not be completed and was rolled back: all messages are back"), "{output}");
-    stage.directly();
-    stage.expect_as_before(&output);
-    let doubled = twice(emptied(&stage.vhost, Q), publisher.published(), &output);
+    fixture.directly();
+    fixture.expect_as_before(&output);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output);
     assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
-    stage.migrate("shovel", &[]).expect_code(0);
-    stage.expect_migrated(&output);
+    fixture.migrate("shovel", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::stage::{Q, Stage, TRANSPORTS, TTL, at_once, is_long};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, at_once, is_long};
 use crate::support::until;
 
 /// Of one message.
@@ -23,16 +23,16 @@ fn peak_kib(pid: u32) -> Option<u64> {
 fn large_messages_are_not_all_held_in_memory() {
     let messages = if is_long() { 500 } else { 150 };
     at_once(1, TRANSPORTS, |transport| {
-        let stage = Stage::new("large", TTL);
+        let fixture = Fixture::new("large", TTL);
         let body = "x".repeat(SIZE);
         for _ in 0..messages {
-            stage.amqp.publish("", Q, &body);
+            fixture.amqp.publish("", Q, &body);
         }
         // The sizes are statistics.
         until("the sizes", || {
-            (stage.vhost.queue(Q)["message_bytes"].as_u64() == Some((messages * SIZE) as u64)).then_some(())
+            (fixture.vhost.queue(Q)["message_bytes"].as_u64() == Some((messages * SIZE) as u64)).then_some(())
         });
-        let mut running = stage.start(transport);
+        let mut running = fixture.start(transport);
         let mut peak = 0;
         while !running.is_over() {
             peak = peak_kib(running.pid()).unwrap_or(0).max(peak);
@@ -42,7 +42,7 @@ fn large_messages_are_not_all_held_in_memory() {
         println!("{messages} messages of {SIZE} bytes by {transport}: at most {peak} KiB");
         assert_eq!(output.code, Some(0), "{output}");
         assert!(peak > 0 && peak < MOST_KIB, "{peak} KiB: {output}");
-        stage.expect_migrated(&output);
-        assert_eq!(usize::try_from(stage.amqp.ready(Q)).unwrap(), messages);
+        fixture.expect_migrated(&output);
+        assert_eq!(usize::try_from(fixture.amqp.ready(Q)).unwrap(), messages);
     });
 }

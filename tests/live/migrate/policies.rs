@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::stage::{Conversion, Q, QUORUM, Stage, TO_QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, since};
+use super::fixture::{Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, since};
 use super::traffic::{Publisher, emptied};
 use crate::support::{NONE, deletes, puts, text};
 
-fn put(stage: &Stage, kind: &str, name: &str, body: &Value) {
-    let answer = stage.vhost.http().put(&stage.vhost.path(kind, &[name]), body);
+fn put(fixture: &Fixture, kind: &str, name: &str, body: &Value) {
+    let answer = fixture.vhost.http().put(&fixture.vhost.path(kind, &[name]), body);
     assert!(answer.is_success(), "{answer:?}");
 }
 
@@ -20,27 +20,27 @@ fn a_policy_does_not_eat_what_is_held() {
         .into_iter()
         .flat_map(|conflicting_policy| TRANSPORTS.map(|transport| (conflicting_policy.clone(), transport)));
     at_once(4, cases, |(conflicting_policy, transport)| {
-        let stage = Stage::new("eater", TTL);
+        let fixture = Fixture::new("eater", TTL);
         put(
-            &stage,
+            &fixture,
             "policies",
             "own",
             &json!({"pattern": "^(q|topo.lock)$", "definition": {"max-length": 100_000}, "priority": 9}),
         );
         put(
-            &stage,
+            &fixture,
             "policies",
             "eater",
             &json!({"pattern": ".*", "definition": conflicting_policy, "priority": 3, "apply-to": "queues"}),
         );
-        let stage = stage.remembered();
-        let mut publisher = Publisher::new(&stage.vhost);
+        let fixture = fixture.remembered();
+        let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(100);
-        let output = stage.migrate(transport, &[]);
+        let output = fixture.migrate(transport, &[]);
         let context = format!("{conflicting_policy} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
-        stage.expect_migrated(&context);
-        expect_each_once(emptied(&stage.vhost, Q), 100, &context);
+        fixture.expect_migrated(&context);
+        expect_each_once(emptied(&fixture.vhost, Q), 100, &context);
     });
 }
 
@@ -52,83 +52,83 @@ fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
     let conflicting_policy = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
     let cases = [(None, false), (Some(of_the_queue), false), (Some(harmless), false), (Some(conflicting_policy), true)];
     at_once(4, cases, |(policy, is_shielded)| {
-        let stage = Stage::new("shield", TTL);
+        let fixture = Fixture::new("shield", TTL);
         if let Some(body) = &policy {
-            put(&stage, "policies", "theirs", body);
+            put(&fixture, "policies", "theirs", body);
         }
-        let (stage, proxy) = stage.remembered().through();
-        let mut publisher = Publisher::new(&stage.vhost);
+        let (fixture, proxy) = fixture.remembered().through();
+        let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
-        let output = stage.migrate("amqp", &[]);
+        let output = fixture.migrate("amqp", &[]);
         let context = format!("{policy:?}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         for method in [puts(), deletes()] {
             assert_eq!(proxy.count(&method.path("/q.topo.shield")) > 0, is_shielded, "{context}");
         }
-        stage.expect_migrated(&context);
-        expect_each_once(emptied(&stage.vhost, Q), 20, &context);
+        fixture.expect_migrated(&context);
+        expect_each_once(emptied(&fixture.vhost, Q), 20, &context);
     });
 }
 
 /// Refused by the plan, and nothing is different afterwards.
-fn refused(stage: Stage, why: &str) {
-    let stage = stage.remembered();
-    let mut publisher = Publisher::new(&stage.vhost);
+fn refused(fixture: Fixture, why: &str) {
+    let fixture = fixture.remembered();
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(5);
-    let plan = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
+    let plan = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate"]);
     assert!(plan.code == Some(3) || plan.says("BLOCKED"), "{plan}");
-    let output = stage.migrate("auto", &[]).expect_code(3).expect_text(why);
-    stage.expect_as_before(&output);
-    expect_each_once(emptied(&stage.vhost, Q), 5, &output);
+    let output = fixture.migrate("auto", &[]).expect_code(3).expect_text(why);
+    fixture.expect_as_before(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 5, &output);
 }
 
 #[test]
 fn an_operator_policy_that_would_eat_it_is_a_refusal() {
-    let stage = Stage::new("operator", TTL);
+    let fixture = Fixture::new("operator", TTL);
     let policy = json!({"pattern": "topo", "definition": {"max-length": 1000}, "apply-to": "queues"});
-    put(&stage, "operator-policies", "theirs", &policy);
-    refused(stage, "operator policy theirs sets max-length on q.topo.hold");
+    put(&fixture, "operator-policies", "theirs", &policy);
+    refused(fixture, "operator policy theirs sets max-length on q.topo.hold");
 }
 
 /// One that cannot do harm is none.
 #[test]
 fn an_operator_policy_of_other_queues_is_no_obstacle() {
-    let stage = Stage::new("operator", TTL);
+    let fixture = Fixture::new("operator", TTL);
     let policy = json!({"pattern": "^q$", "definition": {"max-length": 100_000}, "apply-to": "queues"});
-    put(&stage, "operator-policies", "theirs", &policy);
-    let mut publisher = Publisher::new(&stage.vhost);
+    put(&fixture, "operator-policies", "theirs", &policy);
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(5);
-    let output = stage.migrate("amqp", &[]).expect_code(0);
-    stage.expect_migrated(&output);
-    expect_each_once(emptied(&stage.vhost, Q), 5, &output);
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 5, &output);
 }
 
 #[test]
 fn a_vhost_with_no_room_is_a_refusal() {
     for room in [1, 2] {
-        let stage = Stage::new("room", TTL);
-        put(&stage, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
+        let fixture = Fixture::new("room", TTL);
+        put(&fixture, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
         let why = format!("the vhost is limited to {} queues", 1 + room);
-        refused(stage, &why);
+        refused(fixture, &why);
     }
-    let stage = Stage::new("room", TTL);
-    put(&stage, "vhost-limits", "max-queues", &json!({"value": 4}));
-    let output = stage.migrate("amqp", &[]).expect_code(0);
-    stage.expect_migrated(&output);
+    let fixture = Fixture::new("room", TTL);
+    put(&fixture, "vhost-limits", "max-queues", &json!({"value": 4}));
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
 }
 
 #[test]
 fn a_name_that_is_taken_is_a_refusal() {
-    let stage = Stage::new("taken", TTL);
-    stage.amqp.declare_queue("q.topo.hold", NONE).unwrap();
-    refused(stage, "queue q.topo.hold exists, and no migration created it");
-    let stage = Stage::new("taken", TTL);
-    stage.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
-    refused(stage, "exchange q.topo.tap exists, and no migration created it");
+    let fixture = Fixture::new("taken", TTL);
+    fixture.amqp.declare_queue("q.topo.hold", NONE).unwrap();
+    refused(fixture, "queue q.topo.hold exists, and no migration created it");
+    let fixture = Fixture::new("taken", TTL);
+    fixture.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
+    refused(fixture, "exchange q.topo.tap exists, and no migration created it");
     // It says that it is of a migration, but of another queue.
-    let stage = Stage::new("taken", TTL);
-    stage.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
-    refused(stage, "queue q.topo.drained exists, and no migration created it");
+    let fixture = Fixture::new("taken", TTL);
+    fixture.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
+    refused(fixture, "queue q.topo.drained exists, and no migration created it");
 }
 
 #[test]
@@ -137,32 +137,32 @@ fn a_stream_is_refused_with_the_alternative() {
         return;
     }
     let stream = Conversion { name: "stream", from: "stream", old: None, ..TTL };
-    let stage = Stage::new("stream", stream);
-    stage.amqp.fill(Q, 3);
+    let fixture = Fixture::new("stream", stream);
+    fixture.amqp.fill(Q, 3);
     let output =
-        stage.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move the messages of a stream");
+        fixture.migrate("auto", &[]).expect_code(3).expect_text("`migrate` cannot move the messages of a stream");
     let output = output.expect_text("give the new queue another name");
-    stage.expect_as_before(&output);
-    let stage = Stage::new("to-stream", Conversion { new: "type: stream", ..TTL });
-    refused(stage, "`migrate` cannot move the messages of a stream");
+    fixture.expect_as_before(&output);
+    let fixture = Fixture::new("to-stream", Conversion { new: "type: stream", ..TTL });
+    refused(fixture, "`migrate` cannot move the messages of a stream");
 }
 
 /// Fills the queue, and migrates it with what [`Stage::migrate`] allows, but for `duplicates`. From 3.10 on that must go well;
 /// before, it must be refused: then true.
-fn is_refused_before_3_10(stage: &Stage) -> bool {
-    let mut publisher = Publisher::new(&stage.vhost);
+fn is_refused_before_3_10(fixture: &Fixture) -> bool {
+    let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(100);
     let most = "routing-gap,consumer-disruption,contract-change,reorder";
-    let output = stage.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
+    let output = fixture.topo.run(["apply", "-y", "--recreate", "queues/{vhost}/q=migrate", "--allow", most]);
     let reservation = "before RabbitMQ 3.10, a busy quorum queue can keep a copy";
     if since(3, 10) {
         let output = output.expect_code(0).expect_no_text(reservation);
-        stage.expect_migrated(&output);
-        expect_each_once(emptied(&stage.vhost, Q), 100, &output);
+        fixture.expect_migrated(&output);
+        expect_each_once(emptied(&fixture.vhost, Q), 100, &output);
         return false;
     }
     let refused = output.expect_code(3).expect_error("BLOCKED by 1 hazard").expect_text(reservation);
-    stage.expect_as_before(&refused);
+    fixture.expect_as_before(&refused);
     true
 }
 
@@ -171,19 +171,19 @@ fn is_refused_before_3_10(stage: &Stage) -> bool {
 fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
     let conversions = [QUORUM, TO_QUORUM];
     at_once(2, conversions, |conversion| {
-        let stage = Stage::new("reservation", conversion);
-        if !is_refused_before_3_10(&stage) {
+        let fixture = Fixture::new("reservation", conversion);
+        if !is_refused_before_3_10(&fixture) {
             return;
         }
         // It may stop halfway, as it says, and the next run goes on.
-        let mut output = stage.migrate("auto", &[]);
+        let mut output = fixture.migrate("auto", &[]);
         for _ in 0..3 {
             if output.code == Some(4) {
-                output = stage.migrate("auto", &[]);
+                output = fixture.migrate("auto", &[]);
             }
         }
-        stage.expect_migrated(&output.expect_code(0));
-        let came: BTreeSet<usize> = emptied(&stage.vhost, Q).into_iter().collect();
+        fixture.expect_migrated(&output.expect_code(0));
+        let came: BTreeSet<usize> = emptied(&fixture.vhost, Q).into_iter().collect();
         assert_eq!(came.len(), 100);
     });
 }
@@ -195,16 +195,16 @@ fn so_must_a_mirrored_one() {
     if since(4, 0) {
         return;
     }
-    let stage = Stage::new("mirrored", TTL);
-    put(&stage, "policies", "ha", &json!({"pattern": "^q$", "definition": {"ha-mode": "all"}}));
-    let stage = stage.remembered();
-    if !is_refused_before_3_10(&stage) {
+    let fixture = Fixture::new("mirrored", TTL);
+    put(&fixture, "policies", "ha", &json!({"pattern": "^q$", "definition": {"ha-mode": "all"}}));
+    let fixture = fixture.remembered();
+    if !is_refused_before_3_10(&fixture) {
         return;
     }
     // Of the two, one must be allowed.
-    let comment = stage.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", "markdown"]).stdout;
+    let comment = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", "markdown"]).stdout;
     let duplicates: Vec<&str> = comment.lines().filter(|line| line.starts_with("- **duplicates**")).collect();
     let only_shown = duplicates.iter().filter(|line| line.ends_with(" (only shown)")).count();
     assert_eq!((duplicates.len(), only_shown), (2, 1), "{comment}");
-    stage.expect_as_before(&comment);
+    fixture.expect_as_before(&comment);
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use lapin::protocol::basic::AMQPProperties;
 
-use super::letter::{self, BODY, Death, death, deaths, original_expirations, unchanged};
-use super::stage::until_ready;
+use super::dead_lettered_message::{self, BODY, Death, death, deaths, original_expirations, unchanged};
+use super::fixture::until_ready;
 use super::worker::{self, Seen, Verb, channel, consume, next, publish, take};
-use crate::support::{Amqp, Lateness, Message, NONE, Node, Topo, Vhost, block_on, until};
+use crate::support::{Amqp, Message, NONE, Node, TimingBaseline, Topo, Vhost, block_on, until};
 
 /// Later than this is too late.
 const LATE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const QUIET: Duration = Duration::from_millis(700);
 const STANDSTILL: Duration = Duration::from_secs(10);
 
 /// Longer than any case takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
@@ -101,7 +101,7 @@ impl Case {
             waits: waits.to_vec(),
             jitter: 0,
             succeeds_on: None,
-            published: letter::properties(2),
+            published: dead_lettered_message::properties(2),
         }
     }
 
@@ -141,7 +141,7 @@ impl Case {
         let (verb, dead) = (self.verb(), self.dead());
         let mut story = Explanation { seen: Vec::new(), letters: Vec::new() };
         let mut last = Instant::now();
-        let deadline = last + PATIENCE;
+        let deadline = last + TIMEOUT;
         while Instant::now() < deadline {
             if let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await {
                 let succeeds = self.succeeds_on == Some(story.seen.len() + 1);
@@ -161,7 +161,7 @@ impl Case {
                 }
             }
         }
-        panic!("{}: no end after {:?}: {}", self.queue, PATIENCE, self.told(&story));
+        panic!("{}: no end after {:?}: {}", self.queue, TIMEOUT, self.told(&story));
     }
 
     fn told(&self, story: &Explanation) -> String {
@@ -170,7 +170,7 @@ impl Case {
     }
 
     /// Whether all is as promised.
-    pub(super) fn judge(&self, story: &Explanation, key: &str, lateness: &Lateness<'_>) {
+    pub(super) fn judge(&self, story: &Explanation, key: &str, lateness: &TimingBaseline<'_>) {
         let context =
             format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
@@ -329,7 +329,7 @@ fn lived(hint: &str, cases: &[Case], more: &str) -> Duration {
     let vhost = Node::shared().vhost(hint);
     applied(&vhost, &format!("{}{more}", spec(cases)));
     let amqp = vhost.amqp();
-    let lateness = Lateness::watch(Node::shared());
+    let lateness = TimingBaseline::watch(Node::shared());
     let began = Instant::now();
     let lives = cases.iter().enumerate().map(async |(number, case)| case.live(&amqp, &key_of(number)).await);
     let stories = block_on(join_all(lives));

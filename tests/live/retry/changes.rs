@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::stage::{PATIENCE, QUIET, Stage, at_once};
+use super::fixture::{Fixture, QUIET, TIMEOUT, at_once};
 use super::worker::{Verb, channel, consume, fail, next, publish_plain, take};
 use crate::support::{Amqp, Output, block_on, number};
 
@@ -135,7 +135,7 @@ fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> BTreeMap<String, T
 /// counts the letters sees what is missing.
 fn until_dead(amqp: &Amqp, messages: usize) {
     let began = Instant::now();
-    while (amqp.ready("dead") as usize) < messages && began.elapsed() < PATIENCE {
+    while (amqp.ready("dead") as usize) < messages && began.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -153,16 +153,16 @@ fn letters(amqp: &Amqp, queue: &str) -> Counts {
 
 /// Applies each spec in its turn while messages fail, then waits for the end.
 fn played(story: &Explanation) {
-    let stage = Stage::new(story.name, &story.spec(0));
+    let fixture = Fixture::new(story.name, &story.spec(0));
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut times = Vec::new();
     let (published, seen) = std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| publish_until(&stage.vhost.amqp(), &full));
-        let worker = scope.spawn(|| fail_until(&stage.vhost.amqp(), &story.verb(), &over));
+        let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
+        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &story.verb(), &over));
         for index in 1..story.delays.len() {
-            stage.topo.rewrite(&story.spec(index));
+            fixture.topo.rewrite(&story.spec(index));
             let began = Instant::now();
-            let applied = stage.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
+            let applied = fixture.topo.run(["apply", "-y", "--drain-timeout=0s"]).expect_code(0);
             assert!(applied.stdout.contains("the broker matches the spec"), "{applied}");
             times.push((began, Instant::now()));
         }
@@ -170,11 +170,11 @@ fn played(story: &Explanation) {
         std::thread::sleep(2 * SLACK);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();
-        until_dead(&stage.amqp, published);
+        until_dead(&fixture.amqp, published);
         over.store(true, Ordering::Relaxed);
         (published, worker.join().unwrap())
     });
-    let found = letters(&stage.amqp, "dead");
+    let found = letters(&fixture.amqp, "dead");
     let mut exact = 0;
     for number in 0..published {
         let body = format!("message {number}");
@@ -196,22 +196,22 @@ fn played(story: &Explanation) {
     assert_eq!(found.len(), published);
     assert!(published >= ENOUGH, "{published}: too few to prove anything");
 
-    stage.topo.run(["apply", "-y"]).expect_code(0);
-    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
+    fixture.topo.run(["apply", "-y"]).expect_code(0);
+    fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
     // What a vhost has that had this spec and no other.
-    let fresh = Stage::new("fresh", &story.spec(story.delays.len() - 1));
+    let fresh = Fixture::new("fresh", &story.spec(story.delays.len() - 1));
     for kind in ["queues", "exchanges"] {
-        assert_eq!(stage.vhost.names(kind), fresh.vhost.names(kind), "{}", story.name);
+        assert_eq!(fixture.vhost.names(kind), fresh.vhost.names(kind), "{}", story.name);
     }
-    assert_eq!(bindings(&stage), bindings(&fresh), "{}", story.name);
-    stage.is_left_empty();
+    assert_eq!(bindings(&fixture), bindings(&fresh), "{}", story.name);
+    fixture.is_left_empty();
 }
 
-fn bindings(stage: &Stage) -> BTreeSet<String> {
+fn bindings(fixture: &Fixture) -> BTreeSet<String> {
     let text = |binding: &serde_json::Value| {
         format!("{} {} {} {}", binding["source"], binding["routing_key"], binding["destination"], binding["arguments"])
     };
-    stage.vhost.list("bindings").iter().map(text).collect()
+    fixture.vhost.list("bindings").iter().map(text).collect()
 }
 
 #[test]
@@ -219,25 +219,25 @@ fn delays_and_counts_change_while_messages_wait() {
     at_once(STORIES, |story| played(&story));
 }
 
-fn one_letter(stage: &Stage, worker: impl FnOnce()) {
+fn one_letter(fixture: &Fixture, worker: impl FnOnce()) {
     worker();
     let began = Instant::now();
     let mut found = Counts::new();
-    while found.is_empty() && began.elapsed() < PATIENCE {
-        found = letters(&stage.amqp, "dead");
+    while found.is_empty() && began.elapsed() < TIMEOUT {
+        found = letters(&fixture.amqp, "dead");
     }
     assert_eq!(found.values().sum::<usize>(), 1, "{found:?}");
 }
 
-fn failing(stage: &Stage, times: usize) {
+fn failing(fixture: &Fixture, times: usize) {
     block_on(async {
-        let channel = stage.channel().await;
-        super::stage::fail_times(&channel, "work", &Verb::NackAway, times).await;
+        let channel = fixture.channel().await;
+        super::fixture::fail_times(&channel, "work", &Verb::NackAway, times).await;
     });
 }
 
-fn planned(stage: &Stage, code: i32) -> Output {
-    stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(code)
+fn planned(fixture: &Fixture, code: i32) -> Output {
+    fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(code)
 }
 
 /// A tier whose message comes back in an hour only.
@@ -245,16 +245,16 @@ fn planned(stage: &Stage, code: i32) -> Output {
 fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
     for kind in ["classic", "quorum"] {
         let with = |delays: &str| spec(kind, &format!("retry: {{delays: [{delays}]}}, deadLetter: dead"));
-        let stage = Stage::new("unfinished", &with("1h, 200ms"));
+        let fixture = Fixture::new("unfinished", &with("1h, 200ms"));
         block_on(async {
-            let channel = stage.channel().await;
+            let channel = fixture.channel().await;
             publish_plain(&channel, "orders", "order.created", "waits").await;
         });
-        failing(&stage, 1);
-        stage.vhost.until_counted("work.retry.1.1h", 1);
+        failing(&fixture, 1);
+        fixture.vhost.until_counted("work.retry.1.1h", 1);
 
-        stage.topo.rewrite(&with("100ms"));
-        let report = stage.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
+        fixture.topo.rewrite(&with("100ms"));
+        let report = fixture.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
         // Also while it waits.
         let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
         assert!(report.stderr.lines().any(waits), "{report}");
@@ -262,9 +262,9 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
             .expect_text("1 message waits in it, and comes back within 1h")
             .expect_text("left queue work.retry.1.1h: ")
             .expect_text("To finish later:");
-        assert!(!stage.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()), "the empty one went");
-        planned(&stage, 2).expect_text("- retired: 1 tier queue").expect_text("queue work                 unchanged");
-        let again = stage.topo.run(["apply", "-y", "--format=json", "--drain-timeout=0s"]).expect_code(0).json();
+        assert!(!fixture.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()), "the empty one went");
+        planned(&fixture, 2).expect_text("- retired: 1 tier queue").expect_text("queue work                 unchanged");
+        let again = fixture.topo.run(["apply", "-y", "--format=json", "--drain-timeout=0s"]).expect_code(0).json();
         assert_eq!(
             again["vhosts"][0]["waiting"][0]["address"].as_str().unwrap().rsplit('/').next(),
             Some("work.retry.1.1h")
@@ -273,16 +273,16 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
 
         // New failures take the new tier meanwhile; the old one comes back with a key that is over.
         block_on(async {
-            let channel = stage.channel().await;
+            let channel = fixture.channel().await;
             publish_plain(&channel, "orders", "order.created", "new").await;
         });
-        one_letter(&stage, || failing(&stage, 2));
-        let back = stage.amqp.get("work.retry.1.1h").expect("it still waits");
+        one_letter(&fixture, || failing(&fixture, 2));
+        let back = fixture.amqp.get("work.retry.1.1h").expect("it still waits");
         assert_eq!(back.body, b"waits");
-        stage.vhost.until_counted("work.retry.1.1h", 0);
-        stage.topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified: the broker matches the spec.");
-        planned(&stage, 0).expect_text("No changes.");
-        stage.is_left_empty();
+        fixture.vhost.until_counted("work.retry.1.1h", 0);
+        fixture.topo.run(["apply", "-y"]).expect_code(0).expect_text("Verified: the broker matches the spec.");
+        planned(&fixture, 0).expect_text("No changes.");
+        fixture.is_left_empty();
     }
 }
 
@@ -291,34 +291,34 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
 fn retries_come_and_go_by_a_policy() {
     let with = |retry: &str| spec("classic", &format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}"));
     let ladder = with("retry: {delays: [300ms, 300ms]}");
-    let stage = Stage::new("comes-and-goes", &with("maxRetries: 0"));
-    let bare = (stage.vhost.names("queues"), stage.vhost.names("exchanges"), bindings(&stage));
-    stage.topo.rewrite(&ladder);
-    stage.topo.run(["apply", "-y"]).expect_code(0);
+    let fixture = Fixture::new("comes-and-goes", &with("maxRetries: 0"));
+    let bare = (fixture.vhost.names("queues"), fixture.vhost.names("exchanges"), bindings(&fixture));
+    fixture.topo.rewrite(&ladder);
+    fixture.topo.run(["apply", "-y"]).expect_code(0);
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "one").await;
     });
-    failing(&stage, 1);
+    failing(&fixture, 1);
 
     // Gone while a message is in a tier: it comes back, and its next failure is final.
-    stage.topo.rewrite(&with("maxRetries: 0"));
-    let refused = stage.topo.run(["apply", "-y"]).expect_code(3);
+    fixture.topo.rewrite(&with("maxRetries: 0"));
+    let refused = fixture.topo.run(["apply", "-y"]).expect_code(3);
     refused.expect_text("queue work no longer retries by ladder: the first basic.nack with requeue=false is final");
-    stage.topo.run(["apply", "-y", "--allow", "contract-change"]).expect_code(0);
-    one_letter(&stage, || failing(&stage, 1));
-    stage.topo.run(["apply", "-y"]).expect_code(0);
-    assert_eq!((stage.vhost.names("queues"), stage.vhost.names("exchanges"), bindings(&stage)), bare);
-    stage.is_left_empty();
+    fixture.topo.run(["apply", "-y", "--allow", "contract-change"]).expect_code(0);
+    one_letter(&fixture, || failing(&fixture, 1));
+    fixture.topo.run(["apply", "-y"]).expect_code(0);
+    assert_eq!((fixture.vhost.names("queues"), fixture.vhost.names("exchanges"), bindings(&fixture)), bare);
+    fixture.is_left_empty();
 }
 
 /// Another strategy is a conflict of the queue's own arguments, and workers must call something else.
 #[test]
 fn another_strategy_is_a_conflict_with_both_verbs_named() {
     let with = |retry: &str| spec("quorum", &format!("{retry}, deadLetter: dead"));
-    let stage = Stage::new("another-strategy", &with("retry: {delays: [200ms]}"));
-    stage.topo.rewrite(&with("maxRetries: 2"));
-    let refused = planned(&stage, 3).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let fixture = Fixture::new("another-strategy", &with("retry: {delays: [200ms]}"));
+    fixture.topo.rewrite(&with("maxRetries: 2"));
+    let refused = planned(&fixture, 3).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in ["! contract-change queues/", "call basic.reject with requeue=true", "basic.nack with requeue=false"] {
         assert!(refused.contains(told), "{told}: {refused}");
     }
@@ -327,20 +327,20 @@ fn another_strategy_is_a_conflict_with_both_verbs_named() {
         "apply",
         "-y",
         "--recreate",
-        &format!("queues/{}/work=ifEmpty", stage.vhost.name()),
+        &format!("queues/{}/work=ifEmpty", fixture.vhost.name()),
         "--allow",
         "contract-change,routing-gap",
     ];
-    stage.topo.run(apply).expect_code(0);
-    planned(&stage, 0).expect_text("No changes.");
-    let names = stage.vhost.names("queues");
+    fixture.topo.run(apply).expect_code(0);
+    planned(&fixture, 0).expect_text("No changes.");
+    let names = fixture.vhost.names("queues");
     assert!(names.iter().all(|name| !name.starts_with("work.retry")), "{names:?}");
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "one").await;
-        super::stage::fail_times(&channel, "work", &Verb::RejectBack, 3).await;
+        super::fixture::fail_times(&channel, "work", &Verb::RejectBack, 3).await;
     });
-    one_letter(&stage, || {});
+    one_letter(&fixture, || {});
 }
 
 /// Killed anywhere in the middle, a change is finished by the next run.
@@ -349,30 +349,30 @@ fn a_change_that_is_killed_is_finished_by_the_next_run() {
     let seed = crate::support::seed();
     let times = number("TOPO_KILLS").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 40 } else { 8 });
     let story = &STORIES[0];
-    let stage = Stage::new("killed-change", &story.spec(0));
+    let fixture = Fixture::new("killed-change", &story.spec(0));
     let mut random = crate::support::Random::new(seed);
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (published, seen) = std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| publish_until(&stage.vhost.amqp(), &full));
-        let worker = scope.spawn(|| fail_until(&stage.vhost.amqp(), &story.verb(), &over));
+        let publisher = scope.spawn(|| publish_until(&fixture.vhost.amqp(), &full));
+        let worker = scope.spawn(|| fail_until(&fixture.vhost.amqp(), &story.verb(), &over));
         for round in 0..times {
-            stage.topo.rewrite(&story.spec(1 + usize::try_from(round).unwrap() % (story.delays.len() - 1)));
-            let running = stage.topo.start(["apply", "-y", "--drain-timeout=0s"]);
+            fixture.topo.rewrite(&story.spec(1 + usize::try_from(round).unwrap() % (story.delays.len() - 1)));
+            let running = fixture.topo.start(["apply", "-y", "--drain-timeout=0s"]);
             std::thread::sleep(Duration::from_millis(random.next() % 400));
             running.signal("KILL");
             running.wait();
-            let lock = stage.vhost.path("queues", &["topo.lock"]);
-            assert!(matches!(stage.vhost.http().delete(&lock).status, 204 | 404));
+            let lock = fixture.vhost.path("queues", &["topo.lock"]);
+            assert!(matches!(fixture.vhost.http().delete(&lock).status, 204 | 404));
         }
         // What a killed run had asked for may come after that: its lock, too, which then lasts for its lease.
-        stage.topo.run(["apply", "-y", "--drain-timeout=0s", "--lock-timeout=2m"]).expect_code(0);
+        fixture.topo.run(["apply", "-y", "--drain-timeout=0s", "--lock-timeout=2m"]).expect_code(0);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();
-        until_dead(&stage.amqp, published);
+        until_dead(&fixture.amqp, published);
         over.store(true, Ordering::Relaxed);
         (published, worker.join().unwrap())
     });
-    let found = letters(&stage.amqp, "dead");
+    let found = letters(&fixture.amqp, "dead");
     let deliveries: usize = seen.values().map(|tries| tries.count).sum();
     println!("{times} kills, {published} messages, {deliveries} deliveries, seed {seed}");
     // What a killed run left half done holds until another has finished.
@@ -383,9 +383,9 @@ fn a_change_that_is_killed_is_finished_by_the_next_run() {
         assert_eq!(found.get(&body), Some(&1), "{body} came {tries} times");
         assert!((fewest + 1..=most + 1).contains(&tries), "{body} was tried {tries} times");
     }
-    stage.topo.run(["apply", "-y"]).expect_code(0);
-    planned(&stage, 0).expect_text("No changes.");
-    let names = stage.vhost.names("queues");
+    fixture.topo.run(["apply", "-y"]).expect_code(0);
+    planned(&fixture, 0).expect_text("No changes.");
+    let names = fixture.vhost.names("queues");
     assert!(names.iter().all(|name| !name.contains('~')), "{names:?}");
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }

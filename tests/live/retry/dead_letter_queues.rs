@@ -4,8 +4,8 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::AMQPValue;
 
 use super::case::{Case, Strategy, prove_with};
-use super::letter::{deaths, header};
-use super::stage::{PATIENCE, QUIET, Stage, deaths_in, fail_times, fail_until_dead, since, until_ready};
+use super::dead_lettered_message::{deaths, header};
+use super::fixture::{Fixture, QUIET, TIMEOUT, deaths_in, fail_times, fail_until_dead, since, until_ready};
 use super::worker::{Verb, publish_plain, ready, take_next};
 use crate::support::{Argument, NONE, block_on, text};
 
@@ -51,7 +51,7 @@ fn dead_letters_arrive_however_they_are_wired() {
 /// One dead-letter queue of many queues, each of another strategy: the letter says whose it is.
 #[test]
 fn many_queues_may_share_one_dead_letter_queue() {
-    let stage = Stage::new(
+    let fixture = Fixture::new(
         "many",
         "defaults: {deadLetter: {queue: all.dead-letters, wiring: policy}}\n\
          queues:\n  ladder: {type: classic, retry: {delays: [200ms]}}\n  final: {type: classic, maxRetries: 0}\n  \
@@ -59,9 +59,9 @@ fn many_queues_may_share_one_dead_letter_queue() {
            republish: {type: quorum, retry: {strategy: republish, delays: [200ms]}}\n\
          deadLetterQueues: {all.dead-letters: {type: quorum, exchange: {name: all.dead, internal: true}}}\n",
     );
-    assert_eq!(stage.vhost.exchange("all.dead")["internal"], true);
+    assert_eq!(fixture.vhost.exchange("all.dead")["internal"], true);
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         for (queue, verb, attempts, death) in [
             ("ladder", Verb::NackAway, 2, "rejected 2"),
             ("final", Verb::NackAway, 1, "rejected 1"),
@@ -75,7 +75,7 @@ fn many_queues_may_share_one_dead_letter_queue() {
             assert_eq!(letters[0].body, queue.as_bytes());
         }
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 /// Somebody else's exchange, known to the spec or not, with a key where the strategy takes one.
@@ -124,9 +124,9 @@ fn without_a_dead_letter_queue_a_message_is_dropped() {
     let spec = "queues:\n  none: {type: classic, deadLetter: none}\n  \
                 limited: {type: quorum, deadLetter: none, maxRetries: 1}\n  \
                 tiers: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [200ms]}}\n";
-    let stage = Stage::new("nowhere", spec);
+    let fixture = Fixture::new("nowhere", spec);
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         let republish = Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 };
         for (queue, verb, attempts) in
             [("none", Verb::NackAway, 1), ("limited", Verb::RejectBack, 2), ("tiers", republish, 2)]
@@ -137,53 +137,53 @@ fn without_a_dead_letter_queue_a_message_is_dropped() {
             assert_eq!(ready(&channel, queue).await, 0, "{queue}");
         }
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 /// None, where the broker knows a word for it; and the one that the spec says, which destroys a letter in the end.
 #[test]
 fn the_delivery_limit_of_a_dead_letter_queue_is_what_the_spec_says() {
-    let stage = Stage::new(
+    let fixture = Fixture::new(
         "limits",
         "queues: {work: {type: quorum, deadLetter: kept}, other: {type: quorum, deadLetter: limited}}\n\
          deadLetterQueues:\n  kept: {type: quorum}\n  plain: {type: classic}\n  limited: {type: quorum, deliveryLimit: 7}\n",
     );
-    let limit = |queue: &str| stage.vhost.queue(queue)["arguments"]["x-delivery-limit"].as_i64();
+    let limit = |queue: &str| fixture.vhost.queue(queue)["arguments"]["x-delivery-limit"].as_i64();
     assert_eq!(limit("kept"), since(4, 0).then_some(-1));
     assert_eq!(limit("plain"), None);
     assert_eq!(limit("limited"), Some(7));
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         publish_plain(&channel, "", "work", "letter").await;
         fail_times(&channel, "work", &Verb::NackAway, 1).await;
         fail_times(&channel, "kept", &Verb::RejectBack, 60).await;
         until_ready(&channel, "kept", 1).await;
-        assert_eq!(take_next(&channel, "kept", PATIENCE).await.body, b"letter");
+        assert_eq!(take_next(&channel, "kept", TIMEOUT).await.body, b"letter");
         publish_plain(&channel, "", "other", "letter").await;
         fail_times(&channel, "other", &Verb::NackAway, 1).await;
         fail_times(&channel, "limited", &Verb::RejectBack, 8).await;
         tokio::time::sleep(QUIET).await;
         assert_eq!(ready(&channel, "limited").await, 0);
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 /// A dead-letter queue may have dead letters of its own: here they expire into an archive.
 #[test]
 fn a_dead_letter_queue_may_hand_on() {
-    let stage = Stage::new(
+    let fixture = Fixture::new(
         "archive",
         "queues: {work: {type: quorum, deadLetter: dead, retry: {delays: [200ms]}}}\n\
          deadLetterQueues:\n  dead: {type: quorum, maxLength: 1, deadLetter: archive}\n  archive: {type: classic}\n",
     );
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         for body in ["first", "second"] {
             publish_plain(&channel, "", "work", body).await;
             fail_times(&channel, "work", &Verb::NackAway, 2).await;
             until_ready(&channel, "dead", 1).await;
         }
-        let letter = take_next(&channel, "archive", PATIENCE).await;
+        let letter = take_next(&channel, "archive", TIMEOUT).await;
         assert_eq!(letter.body, b"first");
         assert_eq!(
             (deaths_in(&letter, "work"), deaths_in(&letter, "dead")),
@@ -194,7 +194,7 @@ fn a_dead_letter_queue_may_hand_on() {
             first.as_ref().and_then(AMQPValue::as_long_string).map(ToString::to_string).as_deref(),
             Some("work")
         );
-        assert_eq!(take_next(&channel, "dead", PATIENCE).await.body, b"second");
+        assert_eq!(take_next(&channel, "dead", TIMEOUT).await.body, b"second");
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }

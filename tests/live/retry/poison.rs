@@ -10,9 +10,9 @@ use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicPublishOptions};
 use lapin::protocol::basic::AMQPProperties;
 
-use super::stage::{Stage, at_once};
+use super::fixture::{Fixture, at_once};
 use super::worker::{channel, consume, next};
-use crate::support::{Amqp, Lateness, Node, block_on};
+use crate::support::{Amqp, Node, TimingBaseline, block_on};
 
 /// One of so many is poison.
 const EVERY: usize = 11;
@@ -23,7 +23,7 @@ const WINDOW: usize = 100;
 /// Longer than a message has to wait for a hundred others, much.
 const DELAYS: [u64; 2] = [3000, 2000];
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What became of the messages of one run.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Run {
                 None if is_done => return run,
                 None => panic!("{queue}: {} healthy of {count} came, poison {:?}", run.healthy.len(), run.poison),
             }
-            assert!(began.elapsed() < PATIENCE, "{queue}: {} healthy of {count}", run.healthy.len());
+            assert!(began.elapsed() < TIMEOUT, "{queue}: {} healthy of {count}", run.healthy.len());
         }
     }
 
@@ -127,12 +127,12 @@ fn poison_does_not_hold_up_healthy_messages() {
             "queues: {{work: {{type: {kind}, deadLetter: dead, retry: {{delays: [{first}ms, {second}ms]}}}}}}\n\
              deadLetterQueues: {{dead: {{type: {kind}}}}}\n"
         );
-        let stage = Stage::new("poison", &spec);
-        let lateness = Lateness::watch(Node::shared());
+        let fixture = Fixture::new("poison", &spec);
+        let lateness = TimingBaseline::watch(Node::shared());
         let began = Instant::now();
         let (without, with) = block_on(async {
-            let without = Run::of(&stage.amqp, "work", count, false).await;
-            (without, Run::of(&stage.amqp, "work", count, true).await)
+            let without = Run::of(&fixture.amqp, "work", count, false).await;
+            (without, Run::of(&fixture.amqp, "work", count, true).await)
         });
         let poison: BTreeSet<usize> = (0..count).filter(|it| is_poison(*it, true)).collect();
         assert_eq!(poison.len(), count / EVERY);
@@ -163,15 +163,15 @@ fn poison_does_not_hold_up_healthy_messages() {
             with.took,
             ratio(with.took, without.took),
         );
-        assert_eq!(letters(&stage, poison.len()), poison, "{kind}: each poison is one dead letter");
-        stage.is_left_empty();
+        assert_eq!(letters(&fixture, poison.len()), poison, "{kind}: each poison is one dead letter");
+        fixture.is_left_empty();
     });
 }
 
 /// Takes all dead letters out: each once.
-fn letters(stage: &Stage, count: usize) -> BTreeSet<usize> {
+fn letters(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         let mut consumer = consume(&channel, "dead", 100).await;
         let mut numbers = BTreeSet::new();
         loop {

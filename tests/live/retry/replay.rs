@@ -4,9 +4,9 @@ use lapin::Channel;
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::FieldTable;
 
-use super::letter::{BODY, death, deaths, properties, unchanged};
-use super::stage::{
-    PATIENCE, QUIET, Stage, at_once, deaths_in, fail_all, fail_times, fail_until_dead, keys, since, until_ready,
+use super::dead_lettered_message::{BODY, death, deaths, properties, unchanged};
+use super::fixture::{
+    Fixture, QUIET, TIMEOUT, at_once, deaths_in, fail_all, fail_times, fail_until_dead, keys, since, until_ready,
 };
 use super::worker::{Verb, ack, consume, next, publish, publish_plain, take, take_next};
 use crate::support::{Message, block_on};
@@ -44,9 +44,9 @@ async fn replays(channel: &Channel, letter: &Message, to: &[(&str, &str, &[&str]
 }
 
 fn replays_of(kind: &str) {
-    let stage = Stage::new("replay", &ladder(kind));
+    let fixture = Fixture::new("replay", &ladder(kind));
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "poison").await;
         let (_, letters) = fail_until_dead(&channel, "work", &Verb::NackAway, "dead").await;
         let letter = &letters[0];
@@ -61,7 +61,7 @@ fn replays_of(kind: &str) {
         ];
         replays(&channel, letter, &ways).await;
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 #[test]
@@ -75,32 +75,33 @@ fn the_last_death_of_a_replayed_letter_is_forgotten() {
     if !since(3, 13) {
         return;
     }
-    let stage = Stage::new("last-death", &ladder("quorum").replace("quorum, deadL", "quorum, deliveryLimit: 1, deadL"));
+    let fixture =
+        Fixture::new("last-death", &ladder("quorum").replace("quorum, deadL", "quorum, deliveryLimit: 1, deadL"));
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         publish_plain(&channel, "orders", "order.created", "poison").await;
         fail_times(&channel, "work", &Verb::RejectBack, 2).await;
-        let letter = take_next(&channel, "dead", PATIENCE).await;
+        let letter = take_next(&channel, "dead", TIMEOUT).await;
         assert_eq!(deaths_in(&letter, "work"), ["delivery_limit 1"]);
         let letters = replays(&channel, &letter, &[("", "work", &["work", "work.retry.1", "work.retry.2"])]).await;
         for letter in letters {
             assert!(deaths_in(&letter, "work").contains(&"rejected 3".to_owned()), "{letter:?}");
         }
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 /// The broker counts anew; a worker does if its count is taken away.
 #[test]
 fn other_replays_are_tried_as_often_as_the_first_time() {
-    let stage = Stage::new(
+    let fixture = Fixture::new(
         "again",
         "queues:\n  counted: {type: quorum, deadLetter: dead, maxRetries: 2}\n  \
            tiers: {type: classic, deadLetter: dead, retry: {strategy: republish, delays: [200ms, 200ms]}}\n\
          deadLetterQueues: {dead: {type: classic}}\n",
     );
     block_on(async {
-        let channel = stage.channel().await;
+        let channel = fixture.channel().await;
         let republish = Verb::Republish { retries: 2, tiers: vec![200, 200], jitter: 0 };
         for (queue, verb, kept) in [("counted", Verb::RejectBack, 3), ("tiers", republish, 1)] {
             publish_plain(&channel, "", queue, "poison").await;
@@ -116,7 +117,7 @@ fn other_replays_are_tried_as_often_as_the_first_time() {
             }
         }
     });
-    stage.is_left_empty();
+    fixture.is_left_empty();
 }
 
 /// On the first attempt, and on a later one.
@@ -129,9 +130,9 @@ fn a_worker_may_give_up_early() {
         );
         // The queues stand in one line in the ladder's spec.
         let spec = spec.replace("queues: {work: ", "queues:\n  work: ").replace("}]}}\n", "}]}\n");
-        let stage = Stage::new("gives-up", &spec);
+        let fixture = Fixture::new("gives-up", &spec);
         block_on(async {
-            let channel = stage.channel().await;
+            let channel = fixture.channel().await;
             for tries in [0, 1] {
                 publish(&channel, "", "work", BODY, properties(2)).await;
                 if tries > 0 {
@@ -160,14 +161,14 @@ fn a_worker_may_give_up_early() {
                 unchanged(&letter, &properties(2), kind);
             }
         });
-        stage.is_left_empty();
+        fixture.is_left_empty();
     });
 }
 
 /// Publishes the next message to the ladder's end and acknowledges it: with its properties, which are returned.
 async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
     let mut consumer = consume(channel, queue, 1).await;
-    let delivery = next(&mut consumer, PATIENCE).await.expect("a message");
+    let delivery = next(&mut consumer, TIMEOUT).await.expect("a message");
     let options = lapin::options::BasicCancelOptions::default();
     channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
     let properties = super::worker::without_expiration(&delivery.properties);
@@ -178,7 +179,7 @@ async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
 
 /// The letter that is there, and no other.
 async fn only_letter(channel: &Channel) -> Message {
-    let letter = take_next(channel, "dead", PATIENCE).await;
+    let letter = take_next(channel, "dead", TIMEOUT).await;
     tokio::time::sleep(QUIET).await;
     assert!(take(channel, "dead").await.is_none(), "it came twice");
     letter

@@ -29,7 +29,7 @@ const ENOUGH: usize = 5;
 const MOST_DEATHS: usize = 60;
 const TTL: i64 = 10;
 const QUIET: Duration = Duration::from_millis(150);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A copy of a message.
 #[derive(Clone)]
@@ -160,7 +160,7 @@ fn draw(random: &mut Random, version: BrokerVersion) -> Topology {
 /// Waits until every queue holds as many as it should, and that for a while: a copy on its way is in no queue for a moment.
 /// What is wrong, if that does not come.
 fn settle(amqp: &Amqp, simulation: &Simulation<'_>) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut quiet_since = Instant::now();
     loop {
         let differ: Vec<String> = QUEUES

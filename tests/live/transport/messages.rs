@@ -7,7 +7,7 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use topo::broker::transport::{Move, State};
 
-use super::stage::{By, Stage, TYPES, fill, numbers, shovels, take, total};
+use super::fixture::{By, Fixture, TYPES, fill, numbers, shovels, take, total};
 use crate::support::{Amqp, Message, Node, Outcome, Vhost, block_on, text, until};
 
 fn table(fields: &[(&str, AMQPValue)]) -> FieldTable {
@@ -93,29 +93,29 @@ fn publish_all(amqp: &Amqp, exchange: &str) {
 
 fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
     let prefix = format!("{by:?} {types:?} ");
-    let stage = Stage::set(vhost, &prefix, types);
+    let fixture = Fixture::set(vhost, &prefix, types);
     // The same messages in a queue of the same type as the new one, as they look when nobody has moved them.
     let unmoved = format!("{prefix}unmoved");
-    stage.amqp.declare_queue(&unmoved, &super::stage::of_type(types.1)).unwrap();
-    stage.amqp.declare_exchange(&format!("{prefix}in"), "fanout", &[]).unwrap();
-    for queue in [&stage.old, &unmoved] {
-        stage.amqp.bind_queue(&format!("{prefix}in"), queue, "", &[]);
+    fixture.amqp.declare_queue(&unmoved, &super::fixture::of_type(types.1)).unwrap();
+    fixture.amqp.declare_exchange(&format!("{prefix}in"), "fanout", &[]).unwrap();
+    for queue in [&fixture.old, &unmoved] {
+        fixture.amqp.bind_queue(&format!("{prefix}in"), queue, "", &[]);
     }
     // Whoever routes by `CC` finds this one: by the default exchange, or by the fanout one's own key.
     let bystander = "bystander";
-    stage.amqp.declare_queue(bystander, &[]).unwrap();
-    publish_all(&stage.amqp, &format!("{prefix}in"));
+    fixture.amqp.declare_queue(bystander, &[]).unwrap();
+    publish_all(&fixture.amqp, &format!("{prefix}in"));
     let messages = all_kinds().len();
-    let last = stage.move_all(by, messages.try_into().unwrap());
+    let last = fixture.move_all(by, messages.try_into().unwrap());
     assert_eq!(last.state, State::Stopped);
-    let moved: Vec<_> = take(&stage.amqp, &stage.new, messages).iter().map(seen).collect();
-    let expected: Vec<_> = take(&stage.amqp, &unmoved, messages).iter().map(seen).collect();
+    let moved: Vec<_> = take(&fixture.amqp, &fixture.new, messages).iter().map(seen).collect();
+    let expected: Vec<_> = take(&fixture.amqp, &unmoved, messages).iter().map(seen).collect();
     for (moved, expected) in moved.iter().zip(&expected) {
         assert_eq!(moved, expected, "{by:?} {types:?}");
     }
-    assert_eq!(stage.amqp.ready(bystander), 0, "{by:?} {types:?}");
+    assert_eq!(fixture.amqp.ready(bystander), 0, "{by:?} {types:?}");
     // That of a quorum queue is of its last tick.
-    until("none to be left", || (total(vhost, &stage.old) == 0).then_some(()));
+    until("none to be left", || (total(vhost, &fixture.old) == 0).then_some(()));
 }
 
 #[test]
@@ -131,18 +131,18 @@ fn order_is_kept_over_5000_messages() {
     let vhost = Node::shared().vhost("order");
     for by in By::BOTH {
         for types in TYPES {
-            let stage = Stage::set(&vhost, &format!("{by:?} {types:?} "), types);
-            fill(&stage.amqp, &stage.old, 0..5000, 20);
-            let moving = stage.start(by);
+            let fixture = Fixture::set(&vhost, &format!("{by:?} {types:?} "), types);
+            fill(&fixture.amqp, &fixture.old, 0..5000, 20);
+            let moving = fixture.start(by);
             // And what comes while it moves.
-            fill(&stage.amqp, &stage.old, 5000..5500, 20);
-            until("all of them", || (stage.amqp.ready(&stage.new) >= 5500).then_some(()));
+            fill(&fixture.amqp, &fixture.old, 5000..5500, 20);
+            until("all of them", || (fixture.amqp.ready(&fixture.new) >= 5500).then_some(()));
             let last = block_on(moving.stop()).unwrap();
             assert_eq!(last.moved.unwrap_or(5500), 5500);
             assert_eq!((last.possible_duplicates, last.in_flight, last.state), (0, 0, State::Stopped));
-            let taken = numbers(&take(&stage.amqp, &stage.new, 5500));
+            let taken = numbers(&take(&fixture.amqp, &fixture.new, 5500));
             assert!(taken.into_iter().eq(0..5500), "{by:?} {types:?}");
-            assert_eq!(stage.amqp.ready(&stage.old), 0);
+            assert_eq!(fixture.amqp.ready(&fixture.old), 0);
         }
     }
     assert!(shovels(&vhost).is_empty());
@@ -159,25 +159,25 @@ fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
 
 /// Whether some were left when it was stopped.
 fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) -> bool {
-    let stage = Stage::set(vhost, &format!("{types:?} {game} "), types);
-    fill(&stage.amqp, &stage.old, 0..20_000, 20);
-    let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+    let fixture = Fixture::set(vhost, &format!("{types:?} {game} "), types);
+    fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
+    let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
     until("the first", || (moving.progress().moved > Some(100)).then_some(()));
     let last = block_on(moving.stop());
     let moved = last.moved.unwrap();
     assert_eq!((last.possible_duplicates, last.state), (0, State::Stopped));
     let moved = usize::try_from(moved).unwrap();
-    in_order(&numbers(&take(&stage.amqp, &stage.new, moved)), 0, &format!("{types:?}, at the target"));
-    rest_is_there(&stage, types, moved);
+    in_order(&numbers(&take(&fixture.amqp, &fixture.new, moved)), 0, &format!("{types:?}, at the target"));
+    rest_is_there(&fixture, types, moved);
     moved < 20_000
 }
 
 /// Sees that all others are where they were, and that none of them was handed out.
-fn rest_is_there(stage: &Stage<'_>, types: (&str, &str), moved: usize) {
+fn rest_is_there(fixture: &Fixture<'_>, types: (&str, &str), moved: usize) {
     until("all others, where they were", || {
-        (usize::try_from(stage.amqp.ready(&stage.old)).unwrap() + moved == 20_000).then_some(())
+        (usize::try_from(fixture.amqp.ready(&fixture.old)).unwrap() + moved == 20_000).then_some(())
     });
-    let rest = take(&stage.amqp, &stage.old, 20_000 - moved);
+    let rest = take(&fixture.amqp, &fixture.old, 20_000 - moved);
     let back = rest.iter().filter(|message| message.redelivered).count();
     in_order(&numbers(&rest), moved, &format!("{types:?}, at the source, of which {back} came back"));
     assert_eq!(back, 0, "{types:?}");
@@ -188,15 +188,15 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
     let node = Node::shared();
     let vhost = node.vhost("slow");
     for types in TYPES {
-        let stage = Stage::set(&vhost, &format!("{} {} ", types.0, types.1), types);
-        fill(&stage.amqp, &stage.old, 0..20_000, 20);
-        let files = ["looks", "slow", "over"].map(|what| node.folder().join(format!("{}{what}", stage.old)));
-        let slow_down = slow_down(&stage, &files);
+        let fixture = Fixture::set(&vhost, &format!("{} {} ", types.0, types.1), types);
+        fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
+        let files = ["looks", "slow", "over"].map(|what| node.folder().join(format!("{}{what}", fixture.old)));
+        let slow_down = slow_down(&fixture, &files);
         let [looks, is_slow, is_over] = &files;
         let last = std::thread::scope(|scope| {
             scope.spawn(|| node.ctl(["eval", &slow_down]));
             until("somebody who looks", || looks.exists().then_some(()));
-            let Move::Amqp(moving) = stage.start(By::Amqp) else { panic!("by AMQP") };
+            let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("a slow queue", || is_slow.exists().then_some(()));
             // All that it has handed out is acknowledged, which it has not heard yet: it will hand out as many more.
             until("all of it", || {
@@ -215,15 +215,15 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
         let moved = usize::try_from(last.moved.unwrap()).unwrap();
         // It has waited for those that it could have had.
         assert!((2000..20_000).contains(&moved), "{types:?}: {moved}");
-        in_order(&numbers(&take(&stage.amqp, &stage.new, moved)), 0, &format!("{types:?}, at the target"));
-        rest_is_there(&stage, types, moved);
+        in_order(&numbers(&take(&fixture.amqp, &fixture.new, moved)), 0, &format!("{types:?}, at the target"));
+        rest_is_there(&fixture, types, moved);
     }
 }
 
 /// Erlang by which the old queue does nothing, once it has handed out a thousand of 20,000. It makes the first file when it
 /// looks at the queue, and the second when that does nothing any more; with the third it goes on, or after a minute. It is an
 /// error where nothing is handed out, or all of it before it looks.
-fn slow_down(stage: &Stage<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
+fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
         Wait = fun Wait(N) when N > 0 ->
@@ -236,8 +236,8 @@ fn slow_down(stage: &Stage<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> Str
         Who = case amqqueue:get_pid(Q) of {{Name, _}} -> Name; Pid -> Pid end,
         ok = file:write_file("{}", <<>>), Wait(30000),
         sys:suspend(Who), ok = file:write_file("{}", <<>>), Over(1200), sys:resume(Who)."#,
-        stage.vhost.name(),
-        stage.old,
+        fixture.vhost.name(),
+        fixture.old,
         is_over.display(),
         looks.display(),
         is_slow.display(),
@@ -257,10 +257,10 @@ fn odd_names() {
     for name in ["a/b", "a b", "%", "%2F", "ü", "日本", "a@b:c?d#e&f=g;h+i", "\"'<>\\"] {
         let vhost = Vhost::create(Node::shared(), format!("transport {name}"));
         for by in By::BOTH {
-            let stage = Stage::set(&vhost, &format!("{by:?} {name} "), TYPES[0]);
-            fill(&stage.amqp, &stage.old, 0..10, 0);
-            assert_eq!(stage.move_all(by, 10).state, State::Stopped);
-            assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10), "{by:?} {name}");
+            let fixture = Fixture::set(&vhost, &format!("{by:?} {name} "), TYPES[0]);
+            fill(&fixture.amqp, &fixture.old, 0..10, 0);
+            assert_eq!(fixture.move_all(by, 10).state, State::Stopped);
+            assert!(numbers(&take(&fixture.amqp, &fixture.new, 10)).into_iter().eq(0..10), "{by:?} {name}");
         }
         assert!(shovels(&vhost).is_empty());
     }

@@ -3,7 +3,7 @@
 use topo::broker::transport::{AmqpAddress, AmqpOptions, AmqpTransport, Fault};
 use topo::broker::{Broker, BrokerError};
 
-use super::stage::{Stage, TYPES, fill, http_options, options_of, shovel_transport_as, shovels};
+use super::fixture::{Fixture, TYPES, fill, http_options, options_of, shovel_transport_as, shovels};
 use crate::support::{Node, Vhost, block_on};
 
 fn refused(options: AmqpOptions) -> BrokerError {
@@ -46,9 +46,9 @@ fn odd_names_of_users_and_passwords() {
     for name in ["a/b@c:d", "%41", "ü 日本"] {
         let vhost = Vhost::create(node, format!("of {name}"));
         let user = crate::support::User::create(node, name.to_owned(), "").may_everything(&vhost);
-        let stage = Stage::set(&vhost, "", TYPES[0]);
+        let fixture = Fixture::set(&vhost, "", TYPES[0]);
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        let moving = block_on(transport.start(stage.order())).unwrap();
+        let moving = block_on(transport.start(fixture.order())).unwrap();
         block_on(moving.stop());
         block_on(transport.close());
     }
@@ -58,12 +58,12 @@ fn odd_names_of_users_and_passwords() {
 fn who_may_not_move() {
     let node = Node::shared();
     let vhost = node.vhost("permissions");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
-    fill(&stage.amqp, &stage.old, 0..5, 0);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    fill(&fixture.amqp, &fixture.old, 0..5, 0);
     for (write, read, what) in [("^$", ".*", "tap"), (".*", "^$", "old")] {
         let user = node.user("").may(&vhost, ".*", write, read);
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        match block_on(transport.start(stage.order())) {
+        match block_on(transport.start(fixture.order())) {
             Ok(_) => panic!("it was started without permission for {what}"),
             Err(Fault::Broker(BrokerError::AccessRefused { username, reason, .. })) => {
                 assert_eq!(username, user.name);
@@ -72,15 +72,15 @@ fn who_may_not_move() {
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(stage.amqp.ready(&stage.old), 5);
-    assert_eq!(stage.amqp.ready(&stage.new), 0);
+    assert_eq!(fixture.amqp.ready(&fixture.old), 5);
+    assert_eq!(fixture.amqp.ready(&fixture.new), 0);
 }
 
 #[test]
 fn who_may_not_shovel() {
     let node = Node::shared();
     let vhost = node.vhost("tags");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
     for (tags, may) in [
         ("management", false),
         ("policymaker", false),
@@ -97,7 +97,7 @@ fn who_may_not_shovel() {
             }
             Err(other) => panic!("{tags}: {other:?}"),
         }
-        match block_on(transport.start(stage.order())) {
+        match block_on(transport.start(fixture.order())) {
             Ok(moving) => {
                 assert!(may, "{tags}");
                 block_on(moving.stop()).unwrap();

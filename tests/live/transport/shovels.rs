@@ -4,19 +4,19 @@ use topo::broker::transport::{Fault, Leftover, Move, State};
 
 use serde_json::json;
 
-use super::stage::{By, Stage, TYPES, fill, numbers, shovel_transport, shovels, take};
+use super::fixture::{By, Fixture, TYPES, fill, numbers, shovel_transport, shovels, take};
 use crate::support::{Argument, Node, Options, block_on, until};
 
 #[test]
 fn a_node_without_the_plugin() {
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
     let vhost = node.vhost("none");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
     assert_eq!(block_on(shovel_transport(&vhost).check()), Err(Fault::NoShovels));
-    assert_eq!(stage.refusal(By::Shovel), Fault::NoShovels);
+    assert_eq!(fixture.refusal(By::Shovel), Fault::NoShovels);
     // topo itself needs none.
-    fill(&stage.amqp, &stage.old, 0..10, 0);
-    assert_eq!(stage.move_all(By::Amqp, 10).moved, Some(10));
+    fill(&fixture.amqp, &fixture.old, 0..10, 0);
+    assert_eq!(fixture.move_all(By::Amqp, 10).moved, Some(10));
 }
 
 /// The definition is taken all the same.
@@ -24,52 +24,52 @@ fn a_node_without_the_plugin() {
 fn a_node_whose_plugin_has_stopped() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("stopped");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
-    fill(&stage.amqp, &stage.old, 0..10, 0);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    fill(&fixture.amqp, &fixture.old, 0..10, 0);
     node.ctl(["eval", "exit(whereis(rabbit_shovel_dyn_worker_sup_sup), kill)."]);
-    assert_eq!(stage.refusal(By::Shovel), Fault::NotStarted);
+    assert_eq!(fixture.refusal(By::Shovel), Fault::NotStarted);
     assert!(shovels(&vhost).is_empty());
-    assert_eq!(stage.move_all(By::Amqp, 10).moved, Some(10));
+    assert_eq!(fixture.move_all(By::Amqp, 10).moved, Some(10));
 }
 
 #[test]
 fn a_shovel_of_a_killed_run_is_found_and_removed() {
     let vhost = Node::shared().vhost("leftover");
-    let stage = Stage::set(&vhost, "a/b ", TYPES[0]);
+    let fixture = Fixture::set(&vhost, "a/b ", TYPES[0]);
     let transport = shovel_transport(&vhost);
     assert_eq!(block_on(transport.leftovers()).unwrap(), []);
     // Its run is gone, and it goes on.
-    drop(stage.start(By::Shovel));
+    drop(fixture.start(By::Shovel));
     let name = "topo.move.a/b old".to_owned();
-    let leftover = Leftover { name: name.clone(), source: stage.old.as_str().into() };
+    let leftover = Leftover { name: name.clone(), source: fixture.old.as_str().into() };
     assert_eq!(block_on(transport.leftovers()).unwrap(), [leftover]);
-    fill(&stage.amqp, &stage.old, 0..10, 0);
-    until("all of them", || (stage.amqp.ready(&stage.new) == 10).then_some(()));
+    fill(&fixture.amqp, &fixture.old, 0..10, 0);
+    until("all of them", || (fixture.amqp.ready(&fixture.new) == 10).then_some(()));
     // A new run of the same replaces it.
-    let moving = stage.start(By::Shovel);
+    let moving = fixture.start(By::Shovel);
     assert_eq!(shovels(&vhost), [name.as_str()]);
     block_on(moving.stop()).unwrap();
     assert!(shovels(&vhost).is_empty());
     let status = vhost.http().get("/api/shovels").expect_status(200);
     assert!(!status.to_string().contains("leftover"), "{status}");
     block_on(transport.remove(&name)).unwrap();
-    fill(&stage.amqp, &stage.old, 10..20, 0);
-    assert!(numbers(&take(&stage.amqp, &stage.old, 10)).into_iter().eq(10..20), "nobody takes them any more");
-    assert!(numbers(&take(&stage.amqp, &stage.new, 10)).into_iter().eq(0..10));
+    fill(&fixture.amqp, &fixture.old, 10..20, 0);
+    assert!(numbers(&take(&fixture.amqp, &fixture.old, 10)).into_iter().eq(10..20), "nobody takes them any more");
+    assert!(numbers(&take(&fixture.amqp, &fixture.new, 10)).into_iter().eq(0..10));
 }
 
 #[test]
 fn a_removed_shovel_does_not_bring_its_queue_back() {
     let vhost = Node::shared().vhost("bare");
     for types in [TYPES[0], TYPES[2]] {
-        let stage = Stage::set(&vhost, &format!("{types:?} "), types);
-        fill(&stage.amqp, &stage.old, 0..2000, 0);
-        block_on(stage.start(By::Shovel).stop()).unwrap();
-        vhost.http().delete(&vhost.path("queues", &[&stage.old])).expect_status(204);
+        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        fill(&fixture.amqp, &fixture.old, 0..2000, 0);
+        block_on(fixture.start(By::Shovel).stop()).unwrap();
+        vhost.http().delete(&vhost.path("queues", &[&fixture.old])).expect_status(204);
         // A shovel that was still there would be back within its reconnect-delay of 1 s.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
         while std::time::Instant::now() < until {
-            assert!(vhost.queue(&stage.old).is_null(), "{types:?}");
+            assert!(vhost.queue(&fixture.old).is_null(), "{types:?}");
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
@@ -78,27 +78,27 @@ fn a_removed_shovel_does_not_bring_its_queue_back() {
 #[test]
 fn a_shovel_whose_target_goes_keeps_the_messages() {
     let vhost = Node::shared().vhost("ended");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
-    let moving = stage.start(By::Shovel);
-    vhost.http().delete(&vhost.path("exchanges", &[&stage.tap])).expect_status(204);
-    fill(&stage.amqp, &stage.old, 0..5, 0);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let moving = fixture.start(By::Shovel);
+    vhost.http().delete(&vhost.path("exchanges", &[&fixture.tap])).expect_status(204);
+    fill(&fixture.amqp, &fixture.old, 0..5, 0);
     // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8). Or it starts again
     // and again, and is removed at any moment of that (4.0.5).
     assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
-    assert!(numbers(&take(&stage.amqp, &stage.old, 5)).into_iter().eq(0..5));
+    assert!(numbers(&take(&fixture.amqp, &fixture.old, 5)).into_iter().eq(0..5));
 }
 
 /// The broker kills a shovel that has not connected yet, and from 3.13 on its status stays for ever (mended after 4.3.5).
 #[test]
 fn a_shovel_that_is_removed_while_it_starts_is_gone() {
     let vhost = Node::shared().vhost("starting");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
     // It takes the connection, and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let source = format!("amqp://{}/{}", silent.local_addr().unwrap(), vhost.name());
     let value = json!({"value": {
-        "src-protocol": "amqp091", "src-uri": source, "src-queue": stage.old,
-        "dest-protocol": "amqp091", "dest-uri": format!("amqp:///{}", vhost.name()), "dest-exchange": stage.tap,
+        "src-protocol": "amqp091", "src-uri": source, "src-queue": fixture.old,
+        "dest-protocol": "amqp091", "dest-uri": format!("amqp:///{}", vhost.name()), "dest-exchange": fixture.tap,
     }});
     let name = "topo.move.old";
     assert!(vhost.http().put(&vhost.path("parameters/shovel", &[name]), &value).is_success());
@@ -113,8 +113,8 @@ fn a_shovel_that_is_removed_while_it_starts_is_gone() {
     assert!(state() == expected || node.at_least(4, 3) && state().is_none(), "{:?}", state());
     assert!(shovels(&vhost).is_empty());
     // And what stays does not pass for the next one's.
-    fill(&stage.amqp, &stage.old, 0..10, 0);
-    stage.move_all(By::Shovel, 10);
+    fill(&fixture.amqp, &fixture.old, 0..10, 0);
+    fixture.move_all(By::Shovel, 10);
     assert_eq!(state(), None);
 }
 
@@ -122,8 +122,8 @@ fn a_shovel_that_is_removed_while_it_starts_is_gone() {
 fn a_shovel_comes_before_consumers_where_it_can() {
     let node = Node::shared();
     let vhost = node.vhost("priority");
-    let stage = Stage::set(&vhost, "", TYPES[0]);
-    let Move::Shovel(_) = stage.start(By::Shovel) else { panic!("by shovel") };
+    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let Move::Shovel(_) = fixture.start(By::Shovel) else { panic!("by shovel") };
     let consumers = until("its consumer", || {
         let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);
         (!consumers.as_array().unwrap().is_empty()).then_some(consumers)

@@ -1,0 +1,371 @@
+//! Workers that fail at every message as their contract specifies, messages that die without a worker, and the queues where
+//! the dead-lettered messages arrive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, StreamExt};
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions,
+    BasicRejectOptions, ConfirmSelectOptions,
+};
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, Consumer};
+use serde_json::Value;
+
+use super::generate::{Case, MOST, Publication};
+use crate::support::worker::{as_text, header};
+use crate::support::{Amqp, Outcome, Vhost, block_on};
+
+/// After the last event, nothing more may come for this time. It is longer than a delay of a tier.
+const QUIET: Duration = Duration::from_millis(400);
+/// A message that should arrive, and does not by then, is missing.
+const LATE: Duration = Duration::from_secs(10);
+/// Longer than anything takes.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The body of messages that only fill a queue.
+const FILLER: &str = "filler";
+
+/// Dead-lettered messages of one queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// Messages that died there.
+    pub(super) poisoned: usize,
+    /// Where they arrived, and how many.
+    pub(super) arrivals: BTreeMap<String, usize>,
+}
+
+/// One message that died in a queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dead {
+    /// Its routing key when it died.
+    pub(super) key: String,
+    pub(super) poisoned: usize,
+    /// The queues where it arrived.
+    pub(super) arrivals: BTreeSet<String>,
+}
+
+/// Events of one vhost.
+#[derive(Default)]
+pub(super) struct Played {
+    pub(super) queues: BTreeMap<String, Seen>,
+    /// By queue and body.
+    pub(super) dead: BTreeMap<(String, String), Dead>,
+    /// The number of deaths by reason.
+    pub(super) deaths: BTreeMap<&'static str, usize>,
+    /// Messages that must not arrive, and did.
+    pub(super) wrong: Vec<String>,
+    /// Messages that a worker publishes as its contract specifies, and the broker drops: by queue.
+    pub(super) dropped: Vec<(String, String)>,
+}
+
+impl Played {
+    fn died(&mut self, queue: &str, body: &str, key: &str, reason: &'static str) {
+        self.queues.entry(queue.to_owned()).or_default().poisoned += 1;
+        let dead = self.dead.entry((queue.to_owned(), body.to_owned())).or_default();
+        key.clone_into(&mut dead.key);
+        dead.poisoned += 1;
+        *self.deaths.entry(reason).or_default() += 1;
+    }
+
+    fn did_not_die(&mut self, queue: &str, body: &str, reason: &'static str) {
+        self.queues.entry(queue.to_owned()).or_default().poisoned -= 1;
+        self.dead.remove(&(queue.to_owned(), body.to_owned()));
+        *self.deaths.entry(reason).or_default() -= 1;
+        *self.deaths.entry("not expired in time").or_default() += 1;
+    }
+
+    fn arrived(&mut self, source: &str, body: &str, queue: &str) {
+        let seen = self.queues.entry(source.to_owned()).or_default();
+        *seen.arrivals.entry(queue.to_owned()).or_default() += 1;
+        let dead = self.dead.entry((source.to_owned(), body.to_owned())).or_default();
+        dead.arrivals.insert(queue.to_owned());
+    }
+}
+
+/// The queue where a message died last, if it did.
+fn died_in(properties: &AMQPProperties) -> Option<String> {
+    let deaths = header(properties, "x-death")?.as_array()?;
+    let last = deaths.as_slice().first()?.as_field_table()?;
+    last.inner().get("queue").and_then(as_text)
+}
+
+fn properties(publication: &Publication) -> AMQPProperties {
+    let mut table = FieldTable::default();
+    for (name, value) in &publication.headers {
+        table.insert(name.as_str().into(), AMQPValue::LongString(value.as_str().into()));
+    }
+    AMQPProperties::default().with_delivery_mode(2).with_headers(table)
+}
+
+/// Fails at a delivery: the number of earlier failures decides the key, and whether to give up.
+fn fail(channel: &Channel, contract: &Value, delivery: Delivery, before: u64) {
+    let is_over =
+        contract["counter"]["countedBy"] == "worker" && before >= contract["maxRetries"].as_u64().unwrap_or(0);
+    let answer = &contract[if is_over { "onGiveUp" } else { "onFailure" }];
+    block_on(async {
+        if let Some(keys) = answer["publish"]["routingKeys"].as_array() {
+            let place = usize::try_from(before).expect("few retries").min(keys.len() - 1);
+            let (exchange, key) = (answer["publish"]["exchange"].as_str(), keys[place].as_str());
+            let (exchange, key) = (exchange.expect("an exchange"), key.expect("a key"));
+            let properties = delivery.properties.clone();
+            let options = BasicPublishOptions::default();
+            channel.basic_publish(exchange.into(), key.into(), options, &delivery.data, properties).await?.await?;
+        }
+        match (answer["method"].as_str(), answer["requeue"].as_bool()) {
+            (Some("basic.ack"), _) => delivery.ack(BasicAckOptions::default()).await,
+            (Some("basic.reject"), Some(requeue)) => delivery.reject(BasicRejectOptions { requeue }).await,
+            // A queue without a contract neither retries nor dead-letters.
+            (_, requeue) => {
+                let requeue = requeue.unwrap_or(false);
+                delivery.nack(BasicNackOptions { requeue, ..Default::default() }).await
+            }
+        }
+    })
+    .expect("the channel is open");
+}
+
+fn ack(delivery: &Delivery) {
+    block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+}
+
+/// Publishes all messages of a case, lets them die in every way, and records where they arrive.
+pub(super) fn play<'c>(vhost: &Vhost<'_>, case: &Case, contract: &dyn Fn(&str) -> &'c Value) -> Played {
+    let amqp = vhost.amqp();
+    let mut player = Player::new(&amqp, case, contract);
+    player.rejected();
+    player.expired(vhost);
+    player.removed(vhost);
+    for queue in case.queues() {
+        letters(&amqp, queue, contract(queue), &mut player.played.dropped);
+    }
+    player.played
+}
+
+struct Player<'a, 'c> {
+    case: &'a Case,
+    contract: &'a dyn Fn(&str) -> &'c Value,
+    channel: Channel,
+    stream: Option<Consumer>,
+    played: Played,
+    /// The queues to which the broker routes each publication.
+    came: BTreeMap<usize, BTreeSet<String>>,
+    /// How often a worker of a queue failed at a message.
+    failures: BTreeMap<(String, String), u64>,
+    /// Messages of which a worker waits for the next delivery.
+    open: usize,
+    /// Queues and bodies that the broker drops after a death, although the queue has a dead-letter exchange.
+    lost: BTreeSet<(String, String)>,
+}
+
+impl<'a, 'c> Player<'a, 'c> {
+    fn new(amqp: &Amqp, case: &'a Case, contract: &'a dyn Fn(&str) -> &'c Value) -> Self {
+        let channel = block_on(amqp.new_channel()).expect("the connection is open");
+        block_on(channel.confirm_select(ConfirmSelectOptions::default())).expect("the channel is open");
+        let stream = case.stream_name().map(|name| {
+            let reader = block_on(amqp.new_channel()).expect("the connection is open");
+            let mut arguments = FieldTable::default();
+            arguments.insert("x-stream-offset".into(), AMQPValue::LongString("first".into()));
+            block_on(async {
+                reader.basic_qos(1000, BasicQosOptions::default()).await?;
+                reader.basic_consume(name.into(), "".into(), BasicConsumeOptions::default(), arguments).await
+            })
+            .expect("a stream")
+        });
+        let (played, came, failures, lost) = Default::default();
+        Self { case, contract, channel, stream, played, came, failures, open: 0, lost }
+    }
+
+    /// Publishes messages and waits for the confirms of the broker.
+    fn publish(&self, messages: impl IntoIterator<Item = (String, String, String, AMQPProperties)>) {
+        block_on(async {
+            let mut confirms = Vec::new();
+            for (exchange, key, body, properties) in messages {
+                let options = BasicPublishOptions::default();
+                let (exchange, key) = (exchange.as_str().into(), key.as_str().into());
+                confirms.push(self.channel.basic_publish(exchange, key, options, body.as_bytes(), properties).await?);
+            }
+            for confirm in confirms {
+                confirm.await?;
+            }
+            Ok::<_, lapin::Error>(())
+        })
+        .expect("the channel is open");
+    }
+
+    /// Workers fail at every message until the queue gives it up.
+    fn rejected(&mut self) {
+        let all = self.case.publications.iter().zip(0..);
+        self.publish(
+            all.map(|(it, number): (_, usize)| {
+                (it.exchange.clone(), it.key.clone(), number.to_string(), properties(it))
+            }),
+        );
+        self.settle(|player, queue, delivery| player.work(queue, delivery));
+    }
+
+    /// Every message expires in every queue to which the broker routes it.
+    fn expired(&mut self, vhost: &Vhost<'_>) {
+        const REASON: &str = "expired";
+        let mut messages = Vec::new();
+        for (number, queues) in self.came.clone() {
+            let (it, body) = (&self.case.publications[number], format!("expires {number}"));
+            for queue in queues.iter().filter(|queue| self.case.expires(queue, vhost.node())) {
+                self.dies(vhost, queue, &body, &it.key, REASON);
+            }
+            messages.push((it.exchange.clone(), it.key.clone(), body, properties(it).with_expiration("1".into())));
+        }
+        self.publish(messages);
+        std::thread::sleep(Duration::from_millis(20));
+        self.settle(|player, queue, delivery| player.watch(queue, delivery, REASON));
+    }
+
+    /// A length limit removes every message from every queue that has one, queue by queue.
+    fn removed(&mut self, vhost: &Vhost<'_>) {
+        const REASON: &str = "maxlen";
+        for queue in self.case.queues() {
+            let Some(is_new_rejected) = self.case.limit(queue) else { continue };
+            let mut messages = Vec::new();
+            for (number, _) in self.came.clone().into_iter().filter(|(_, queues)| queues.contains(queue)) {
+                let (it, body) = (&self.case.publications[number], format!("removed from {queue} {number}"));
+                self.dies(vhost, queue, &body, &it.key, REASON);
+                messages.push((it.exchange.clone(), it.key.clone(), body, properties(it)));
+            }
+            let filler = (String::new(), queue.clone(), FILLER.to_owned(), AMQPProperties::default());
+            let mut fillers = vec![filler; MOST];
+            if is_new_rejected {
+                std::mem::swap(&mut messages, &mut fillers);
+            }
+            self.publish(messages);
+            self.publish(fillers);
+            self.settle(|player, queue, delivery| player.watch(queue, delivery, REASON));
+        }
+    }
+
+    /// Expects a death. Before 3.13, what dies in a queue with a ladder other than by rejection enters a tier, and the broker
+    /// drops it when it comes back.
+    fn dies(&mut self, vhost: &Vhost<'_>, queue: &str, body: &str, key: &str, reason: &'static str) {
+        if (self.contract)(queue)["strategy"] == "ladder" && !vhost.node().at_least(3, 13) {
+            self.lost.insert((queue.to_owned(), body.to_owned()));
+        } else {
+            self.played.died(queue, body, key, reason);
+        }
+    }
+
+    /// Reads all queues until nothing happens any more.
+    fn settle(&mut self, mut handle: impl FnMut(&mut Self, &str, Delivery)) {
+        let (began, mut last) = (Instant::now(), Instant::now());
+        while last.elapsed() < QUIET || self.open > 0 || self.is_late(last) {
+            assert!(
+                began.elapsed() < TIMEOUT,
+                "{} messages do not come back to be given up: {:?}, {:?}\n{}",
+                self.open,
+                self.failures,
+                self.played.queues,
+                self.case.spec(""),
+            );
+            let before = last;
+            for queue in self.case.read() {
+                while let Some(delivery) = get(&self.channel, queue) {
+                    last = Instant::now();
+                    handle(self, queue, delivery);
+                }
+            }
+            while let Some(delivery) = self.stream.as_mut().and_then(|stream| stream.next().now_or_never()) {
+                last = Instant::now();
+                let delivery = delivery.expect("a subscription").expect("the channel is open");
+                ack(&delivery);
+                let queue = self.case.stream_name().expect("a stream");
+                self.arrival(queue, &delivery);
+            }
+            if before == last {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Records a delivery that was dead-lettered from a queue of the case, and returns that queue.
+    fn arrival(&mut self, queue: &str, delivery: &Delivery) -> Option<String> {
+        let source = died_in(&delivery.properties).filter(|source| self.case.queues().contains(source))?;
+        let body = String::from_utf8_lossy(&delivery.data).into_owned();
+        if self.lost.contains(&(source.clone(), body.clone())) {
+            self.played.wrong.push(format!("explain {source}: {body:?} arrives in {queue}, and is said to be lost"));
+        } else if body != FILLER {
+            self.played.arrived(&source, &body, queue);
+        }
+        Some(source)
+    }
+
+    /// Fails at a message, or acknowledges it where it was dead-lettered to.
+    fn work(&mut self, queue: &str, delivery: Delivery) {
+        let is_worked = self.case.queues().iter().any(|name| name == queue);
+        let source = self.arrival(queue, &delivery);
+        // It goes on only where nothing else poisons the queue.
+        let goes_on = self.case.closed.iter().any(|name| name == queue) && source.as_deref() != Some(queue);
+        if !is_worked || source.is_some() && !goes_on {
+            return ack(&delivery);
+        }
+        let terms = (self.contract)(queue);
+        let body = String::from_utf8_lossy(&delivery.data).into_owned();
+        if source.is_none() {
+            self.came.entry(body.parse().expect("a number")).or_default().insert(queue.to_owned());
+        }
+        let times = self.failures.entry((body.clone(), queue.to_owned())).or_default();
+        let (earlier, deliveries) = (*times, terms["deliveries"].as_u64().unwrap_or(1));
+        *times += 1;
+        self.open += usize::from(earlier == 0 && deliveries > 1);
+        if deliveries == 1 || *times == deliveries {
+            self.open -= usize::from(deliveries > 1);
+            self.played.died(queue, &body, delivery.routing_key.as_str(), "rejected or delivery_limit");
+        }
+        fail(&self.channel, terms, delivery, earlier);
+    }
+
+    /// Acknowledges a message. One that should have died in this queue did not, if it has no death.
+    fn watch(&mut self, queue: &str, delivery: Delivery, reason: &'static str) {
+        let body = String::from_utf8_lossy(&delivery.data).into_owned();
+        if self.arrival(queue, &delivery).is_none() && self.played.dead.contains_key(&(queue.to_owned(), body.clone()))
+        {
+            self.played.did_not_die(queue, &body, reason);
+        }
+        ack(&delivery);
+    }
+
+    /// Whether a message has not arrived yet that is said to arrive.
+    fn is_late(&self, last: Instant) -> bool {
+        let is_missing = |queue: &String| is_missing(queue, (self.contract)(queue), &self.played);
+        last.elapsed() < LATE && self.case.queues().iter().any(is_missing)
+    }
+}
+
+/// Whether a message of a queue has not arrived yet that is said to arrive.
+fn is_missing(queue: &str, contract: &Value, played: &Played) -> bool {
+    let (Some(seen), dead_letters) = (played.queues.get(queue), &contract["deadLetters"]) else { return false };
+    let count = |to: &Value| seen.arrivals.get(to.as_str().expect("a name")).copied().unwrap_or(0);
+    let is_always = dead_letters["reach"] == "always" && seen.arrivals.values().sum::<usize>() < seen.poisoned;
+    is_always || dead_letters["queues"].as_array().is_some_and(|all| all.iter().any(|to| count(to) < seen.poisoned))
+}
+
+fn get(channel: &Channel, queue: &str) -> Option<Delivery> {
+    let got = block_on(channel.basic_get(queue.into(), BasicGetOptions::default()));
+    got.unwrap_or_else(|error| panic!("{queue}: {error}")).map(|message| message.delivery)
+}
+
+/// Where a contract tells a worker to publish and acknowledge, the message arrives.
+fn letters(amqp: &Amqp, queue: &str, contract: &Value, dropped: &mut Vec<(String, String)>) {
+    let publishes =
+        [("letter", &contract["deadLetteredMessage"]["publish"]), ("onGiveUp", &contract["onGiveUp"]["publish"])];
+    for (what, publish) in publishes {
+        // Others may have bound it.
+        let Some(exchange) = publish["exchange"].as_str().filter(|it| !Case::is_open(it)) else { continue };
+        for key in publish["routingKeys"].as_array().expect("keys") {
+            let key = key.as_str().expect("a key");
+            if amqp.publish(exchange, key, "letter") != Outcome::Routed {
+                let what = format!("contract {queue}: {what} is published to {exchange:?} with {key:?} and dropped");
+                dropped.push((queue.to_owned(), what));
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What brokers do with each argument of a queue, listed by hand: from `rabbit_amqqueue:declare_args()`, the types'
+//! `capabilities()` and what they look at themselves, at the tags v3.8.9, v3.10.8, v4.0.5 and v4.3.5, and from asking.
+//!
+//! The list knows nothing of the table that is under test. Every entry of it is asked of the broker, and a run has to meet
+//! all that it promises: where the table loses an entry, or a broker learns one, that is told by name.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use topo::model::known_arguments::{KNOWN_ARGUMENTS, KnownArgument};
+use topo::model::{BrokerVersion, Object, QueueName, QueueType};
+use topo::plan::Verdict;
+use topo::rabbitmq::{BrokerProfile, refusals};
+
+use super::generate::Family;
+use super::queues::{Definition, Live};
+
+/// The versions of the columns.
+const VERSIONS: [&str; 4] = ["3.8.9", "3.10.8", "4.0.5", "4.3.6"];
+
+/// By version a letter for classic queues, quorum queues and streams:
+///
+/// - `C` is compared on a redeclare, and its value is checked; `c` is compared, whatever the value;
+/// - `D` is kept and never compared, and its value is checked; `d` is kept, whatever the value;
+/// - `-` is refused; `.`: there is no such type.
+///
+/// Before them, two values that every version takes that takes the argument at all, and one that is none.
+const LIST: &str = "
+x-queue-type                    TYPE         OTHER          other   CC. CCC CCC CCC
+x-expires                       600000       3600000        0       C-. CC- CC- CC-
+x-message-ttl                   600000       3600000        -1      C-. CC- CC- CC-
+x-dead-letter-exchange          a            b              5       CC. CC- CC- CC-
+x-dead-letter-routing-key       a            b              5       CC. CC- CC- CC-
+x-dead-letter-strategy          at-most-once at-least-once  other   dd. -C- -C- -C-
+x-delivery-limit                5            6              five    dd. -c- -c- -c-
+x-max-length                    10           20             -1      CC. CC- CC- CC-
+x-max-length-bytes              1000000      2000000        -1      CC. CCC CCC CCC
+x-max-in-memory-length          10           20             -1      CC. -C- -C- -C-
+x-max-in-memory-bytes           10           20             -1      CC. -C- -C- -C-
+x-max-priority                  1            5              256     C-. C-- C-- C--
+x-overflow                      drop-head    reject-publish other   C-. CC- CC- CC-
+x-queue-mode                    default      lazy           other   C-. C-- C-- c--
+x-queue-version                 2            1              3       dd. C-- C-- C--
+x-single-active-consumer        true         false          5       CC. CC- CC- CC-
+x-queue-master-locator          client-local random         other   Dd. C-- c-- ---
+x-queue-leader-locator          client-local random         other   dd. -CC CCC CCC
+x-quorum-initial-group-size     1            3              0       CC. -C- -C- -C-
+x-quorum-target-group-size      3            5              other   dd. ddd ddd ddd
+x-consumer-timeout              600000       700000         -1      dd. ddd ddd -C-
+x-consumer-disconnected-timeout 600000       700000         -1      dd. ddd ddd -C-
+x-delayed-retry-type            all          failed         other   dd. ddd ddd -c-
+x-delayed-retry-min             1000         2000           other   dd. ddd ddd -c-
+x-delayed-retry-max             1000         2000           other   dd. ddd ddd -c-
+x-max-age                       7D           1Y             7d      dd. --C --C --C
+x-stream-max-segment-size-bytes 1000000      2000000        -1      dd. --C --C --C
+x-stream-filter-size-bytes      16           255            15      dd. ddd ddD --C
+x-initial-cluster-size          1            3              0       dd. --C --C --C
+";
+
+/// What one version does with an argument on one type of queue.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) kind: QueueType,
+    letter: char,
+    /// One that is taken, another one, and one that is none.
+    values: [Value; 3],
+}
+
+fn value(text: &str, kind: QueueType) -> Value {
+    match text {
+        "TYPE" => json!(kind.as_str()),
+        "OTHER" => json!(if kind == QueueType::Classic { QueueType::Quorum } else { QueueType::Classic }.as_str()),
+        text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+    }
+}
+
+/// What is listed for a version.
+pub(super) fn listed(version: BrokerVersion) -> Vec<Entry> {
+    let is_it = |listed: &&str| {
+        let listed: BrokerVersion = listed.parse().unwrap();
+        (listed.major, listed.minor) == (version.major, version.minor)
+    };
+    let column = VERSIONS.iter().position(is_it);
+    let column = column.unwrap_or_else(|| panic!("nobody has listed what RabbitMQ {version} does with arguments"));
+    let mut entries = Vec::new();
+    for line in LIST.lines().filter(|line| !line.is_empty()) {
+        let words: Vec<&'static str> = line.split_whitespace().collect();
+        let [name, one, other, none] = [words[0], words[1], words[2], words[3]];
+        for (kind, letter) in QueueType::ALL.into_iter().zip(words[4 + column].chars()).filter(|(_, it)| *it != '.') {
+            let values = [one, other, none].map(|text| value(text, kind));
+            entries.push(Entry { name, kind, letter, values });
+        }
+    }
+    entries
+}
+
+impl Entry {
+    /// The verdicts that it can have.
+    pub(super) fn verdicts(&self) -> BTreeSet<Verdict> {
+        match self.letter {
+            'C' => [Verdict::Equal, Verdict::Conflict, Verdict::Invalid].into(),
+            'c' => [Verdict::Equal, Verdict::Conflict].into(),
+            'D' => [Verdict::Equal, Verdict::Drift, Verdict::Invalid].into(),
+            'd' => [Verdict::Equal, Verdict::Drift].into(),
+            '-' => [Verdict::Invalid].into(),
+            other => panic!("what is `{other}`?"),
+        }
+    }
+
+    /// A queue of that type with the argument; without a value, without it.
+    fn queue(&self, value: Option<&Value>) -> Definition {
+        let mut arguments = Map::new();
+        arguments.insert("x-queue-type".to_owned(), json!(self.kind.as_str()));
+        // It is refused alone; streams refuse the exchange, too.
+        if self.name == "x-dead-letter-routing-key" && self.kind != QueueType::Stream {
+            arguments.insert("x-dead-letter-exchange".to_owned(), json!("a"));
+        }
+        arguments.extend(value.map(|value| (self.name.to_owned(), value.clone())));
+        Definition::durable(arguments)
+    }
+
+    /// All that there is to ask about it.
+    pub(super) fn family(&self) -> Family {
+        let [one, other, none] = self.values.each_ref().map(|value| self.queue(Some(value)));
+        let bare = self.queue(None);
+        let (live, desired) =
+            if self.letter == '-' { (bare, vec![one]) } else { (one.clone(), vec![one, other, none, bare]) };
+        Family { lives: vec![Live { definition: live, widths: None }], desired }
+    }
+
+    /// The letter that the code under test has for it.
+    fn letter_of_the_code(&self, profile: &BrokerProfile) -> char {
+        let is_refused = |value: &Value| {
+            let object = Object::Queue(QueueName::from("q"), self.queue(Some(value)).queue());
+            !refusals(&object, profile).is_empty()
+        };
+        let Some(known) = KnownArgument::named(self.name) else { return '?' };
+        let [one, _, none] = &self.values;
+        match (is_refused(one), known.is_compared(self.kind, profile.version), is_refused(none)) {
+            (true, ..) => '-',
+            (false, true, true) => 'C',
+            (false, true, false) => 'c',
+            (false, false, true) => 'D',
+            (false, false, false) => 'd',
+        }
+    }
+}
+
+#[test]
+fn the_table_says_what_is_listed() {
+    let mut wrong = Vec::new();
+    for version in VERSIONS {
+        let profile = BrokerProfile::of(version.parse().unwrap());
+        let entries = listed(profile.version);
+        for entry in &entries {
+            let letter = entry.letter_of_the_code(&profile);
+            if letter != entry.letter {
+                let Entry { name, kind, letter: listed, .. } = entry;
+                wrong.push(format!("{version}, {kind} {name}: listed {listed}, the code has {letter}"));
+            }
+        }
+        let unlisted = KNOWN_ARGUMENTS.iter().filter(|known| entries.iter().all(|entry| entry.name != known.name));
+        wrong.extend(unlisted.map(|known| format!("{} is not listed", known.name)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,105 @@
+//! The examples, and topologies as people write them: after an apply, the export says the same in as few words.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::round_trip::{round, said};
+use crate::support::{Node, Topo, Vhost};
+
+/// So much longer than what a person wrote an export may be.
+const MOST: f64 = 1.3;
+
+fn specs() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<PathBuf> = ["examples", "tests/lint/realistic"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        // A program, not a topology.
+        .filter(|path| !path.ends_with("examples/library"))
+        .map(|path| if path.is_dir() { path.join("topology.yaml") } else { path })
+        .collect();
+    paths.sort();
+    // Of several vhosts in one file, each is one.
+    let documents = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        text.split("\n---\n").map(|it| (path.clone(), it.to_owned())).collect::<Vec<_>>()
+    };
+    paths.into_iter().flat_map(documents).collect()
+}
+
+/// With another name of the vhost.
+fn renamed(text: &str, name: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix("vhost: ") {
+        Some(rest) if rest.starts_with('{') => {
+            let (_, rest) = rest.split_once("name: ").unwrap();
+            let end = rest.find([',', '}']).unwrap();
+            format!("vhost: {{name: {name}{}", &rest[end..])
+        }
+        Some(_) => format!("vhost: {name}"),
+        None => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
+/// Makes what is somebody else's.
+fn furnish(vhost: &Vhost<'_>, text: &str) {
+    let spec: Value = serde_yaml::from_str(text).unwrap();
+    for (section, kind) in [("exchanges", "exchanges"), ("queues", "queues"), ("deadLetterQueues", "queues")] {
+        for (name, object) in spec[section].as_object().into_iter().flatten() {
+            if object["external"] == true {
+                let body = match kind {
+                    "exchanges" => json!({"type": "topic", "durable": true}),
+                    _ => json!({"durable": true, "arguments": {"x-queue-type": "classic"}}),
+                };
+                vhost.http().put(&vhost.path(kind, &[name]), &body).expect_status(201);
+            }
+        }
+    }
+}
+
+/// The contract of every queue that retries on a ladder.
+fn ladders(topo: &Topo, file: &str, version: &str) -> Vec<(String, Value)> {
+    let flags = ["contract", file, "--format", "json", "--broker-version", version];
+    let contracts = topo.run(flags).expect_code(0).json();
+    let vhosts = contracts["vhosts"].as_object().unwrap().values();
+    let queues = vhosts.flat_map(|vhost| vhost["queues"].as_object().unwrap().clone());
+    queues
+        .filter(|(_, queue)| queue["strategy"] == "ladder")
+        .map(|(name, queue)| (name, queue["delays"].clone()))
+        .collect()
+}
+
+#[test]
+fn what_people_wrote_comes_back_in_as_few_words() {
+    let node = Node::shared();
+    let (mut longer, mut refused, mut ladder_count, mut count) = (Vec::new(), Vec::new(), 0, 0);
+    for (path, text) in specs() {
+        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
+        let vhost = node.vhost("written");
+        furnish(&vhost, &text);
+        let topo = Topo::new(&vhost).file("topology.yaml", &renamed(&text, vhost.name()));
+        let apply = topo.run(["apply", "--yes"]);
+        if apply.code != Some(0) {
+            // Not every version has streams, long ladders, or this and that.
+            let why = apply.stderr.lines().chain(apply.stdout.lines()).find(|line| !line.trim().is_empty());
+            refused.push(format!("{name}: {}", why.unwrap_or_default()));
+            continue;
+        }
+        let export = round(&vhost);
+        topo.write("export.yaml", &export);
+        let (before, after) = (said(&text).len(), said(&export).len());
+        count += 1;
+        println!("{name}: {before} lines, {after} exported\n{export}");
+        if after as f64 > before as f64 * MOST {
+            longer.push(format!("{name}: {before} lines, {after} exported\n{export}"));
+        }
+        let expected = ladders(&topo, "topology.yaml", node.version());
+        ladder_count += expected.len();
+        assert_eq!(ladders(&topo, "export.yaml", node.version()), expected, "{name}\n{export}");
+    }
+    println!("{count} round trips, {ladder_count} ladders; refused by {}:\n{}", node.version(), refused.join("\n"));
+    assert!(longer.is_empty(), "{}", longer.join("\n\n"));
+    assert!(count >= 20 && ladder_count >= 5, "{count} round trips, {ladder_count} ladders\n{}", refused.join("\n"));
+}

@@ -1,0 +1,245 @@
+//! What a run or the next one finds changed in the middle: the broker was restarted, the new queue is gone, the spec is another.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::alarm::{EXCHANGED, PREPARED, of_the_migration};
+use super::fixture::{Conversion, Fixture, Q, TTL, declare_old, twice};
+use super::killed::killed_before;
+use super::traffic::{Publisher, emptied};
+use crate::support::node::Options;
+use crate::support::{Fault, Node, Topo, deletes, puts, until};
+
+const MESSAGES: usize = 20_000;
+/// What a transport may have under way.
+const PREFETCH: usize = 1_000;
+
+/// Every connection is lost, and nothing answers for seconds.
+fn restart(node: &Node) {
+    node.ctl(["stop_app"]);
+    node.ctl(["start_app"]);
+}
+
+#[test]
+fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
+    let node = Node::start(Options::default());
+    for (transport, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED), ("shovel", EXCHANGED)] {
+        let vhost = node.vhost("restarted");
+        declare_old(&vhost.amqp(), TTL, &[]);
+        let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(200));
+        let mut fixture = Fixture::of(vhost, topo, TTL);
+        let proxy = fixture.through_node(&node);
+        Publisher::new(&fixture.vhost).fill(MESSAGES);
+        let running = fixture.start(transport);
+        until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
+        restart(&node);
+        let cut = running.wait();
+        println!("by {transport}, after {begins} requests: {:?}", cut.code);
+        // Mostly it waits until the broker is there again; else it undoes it, or says that it stands halfway.
+        assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
+        let is_said = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
+            .iter()
+            .any(|it| cut.says(it));
+        assert!(cut.code == Some(0) || is_said, "{cut}");
+        let again = fixture.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
+        fixture.expect_migrated(&again);
+        let doubled = twice(emptied(&fixture.vhost, Q), MESSAGES, &again);
+        println!("{doubled} came twice");
+        // What was under way each time a transport broke off: by the restart, as the way out ended, as the way back did.
+        assert!(doubled <= 3 * PREFETCH, "{doubled} came twice: {again}");
+    }
+}
+
+/// What had come back goes with it, by whoever deletes it. What had not is held until it is there again.
+#[test]
+fn a_new_queue_that_is_deleted_while_messages_come_back_keeps_the_rest() {
+    // Where this process stands still for a while, all have come back before the queue is deleted: nothing is kept then.
+    assert!((0..5).any(|_| deleted_late() < MESSAGES), "all had come back, each time");
+}
+
+/// How many were deleted with the new queue.
+fn deleted_late() -> usize {
+    let fixture = Fixture::new("deleted-late", TTL);
+    Publisher::new(&fixture.vhost).fill(MESSAGES);
+    let (http, queue, amqp) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]), fixture.vhost.amqp());
+    let running = fixture.start("amqp");
+    until("a message that came back", || (fixture.is_new() && amqp.ready(Q) > 0).then_some(()));
+    assert!(http.delete(&queue).is_success());
+    let output = running.wait();
+    assert!(matches!(output.code, Some(0 | 4)), "{output}");
+    let again = fixture.migrate("amqp", &["--lock-timeout=2m"]).expect_code(0);
+    let context = format!("{output}\n{again}");
+    fixture.expect_migrated(&context);
+    let left: BTreeSet<usize> = emptied(&fixture.vhost, Q).into_iter().collect();
+    let deleted = MESSAGES - left.len();
+    println!("{deleted} of {MESSAGES} were deleted");
+    assert!(deleted > 0 && left == (deleted..MESSAGES).collect(), "{deleted}: {context}");
+    deleted
+}
+
+/// A queue whose migration was killed when the old one was deleted, and the new one not made.
+fn without_a_queue(hint: &str) -> Fixture<'static> {
+    let (mut fixture, proxy) = Fixture::new(hint, TTL).through();
+    Publisher::new(&fixture.vhost).fill(200);
+    // The holding queues and a probe have names that begin like it; by AMQP it is exchanged over that.
+    proxy.add(puts().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(4), Fault::HangBefore);
+    assert!(killed_before(4, &proxy, fixture.start("shovel")));
+    assert!(fixture.vhost.queue(Q).is_null());
+    fixture.unlock();
+    fixture.directly();
+    fixture
+}
+
+/// Nothing else is as it seems until that is known.
+#[test]
+fn what_was_cut_short_stands_first_in_a_plan() {
+    let fixture = without_a_queue("first");
+    fixture.topo.rewrite(&TTL.spec().replace("queues:\n", "queues:\n  a-new-one: {type: classic}\n"));
+    for (format, interrupted, new) in [
+        ("text", "! interrupted          queues/", "+ queue a-new-one"),
+        ("markdown", "- **interrupted** `queues/", "| + | queue a-new-one | create |"),
+    ] {
+        let plan = fixture
+            .topo
+            .run(["plan", "--format", format])
+            .expect_text("a migration of queue q was interrupted; 200 messages");
+        let at = |text: &str| plan.stdout.find(text).unwrap_or_else(|| panic!("no {text}: {plan}"));
+        assert!(at(interrupted) < at(new), "{plan}");
+    }
+    let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
+    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+}
+
+/// What is published meanwhile is lost, and the bindings that no spec has, by whoever deletes it. No message that came before is.
+#[test]
+fn a_tap_that_somebody_deletes_takes_no_message_along() {
+    let with_the_old_queue = || {
+        let (mut fixture, proxy) = Fixture::new("tap", TTL).through();
+        Publisher::new(&fixture.vhost).fill(200);
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::HangBefore);
+        assert!(killed_before(1, &proxy, fixture.start("amqp")));
+        fixture.unlock();
+        fixture.directly();
+        fixture
+    };
+    let bindings = |fixture: &Fixture<'_>| {
+        let bindings =
+            fixture.vhost.list("bindings").into_iter().filter(|it| it["destination"] == Q && it["source"] != "");
+        bindings.map(|it| format!("{} {}", it["source"], it["routing_key"])).collect::<Vec<_>>()
+    };
+    let is_said = "Nothing is routed to it now: if exchange q.topo.tap was deleted, its bindings were deleted with it";
+    for fixture in [with_the_old_queue(), without_a_queue("tap")] {
+        fixture.topo.run(["plan"]).expect_text("was interrupted").expect_no_text("Nothing is routed to it now");
+        assert!(fixture.vhost.http().delete(&fixture.vhost.path("exchanges", &["q.topo.tap"])).is_success());
+        fixture.topo.run(["plan"]).expect_text(is_said);
+        let output = fixture.migrate("amqp", &[]).expect_code(0).expect_text(is_said);
+        assert!(fixture.is_new(), "{output}");
+        assert_eq!(bindings(&fixture), ["\"in\" \"work.#\""], "{output}");
+        let plan = fixture.topo.run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "{plan}\n{output}");
+        assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+    }
+    // Undone when all had been moved out.
+    let (mut fixture, proxy) = Fixture::new("tap", TTL).through();
+    Publisher::new(&fixture.vhost).fill(200);
+    proxy.add(deletes().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(2), Fault::HangBefore);
+    assert!(killed_before(2, &proxy, fixture.start("shovel")));
+    fixture.unlock();
+    fixture.directly();
+    assert!(fixture.vhost.http().delete(&fixture.vhost.path("exchanges", &["q.topo.tap"])).is_success());
+    let output = fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0).expect_text(is_said);
+    assert!(!fixture.is_new() && fixture.vhost.queue("q.topo.hold").is_null(), "{output}");
+    assert!(bindings(&fixture).is_empty(), "{output}");
+    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+}
+
+/// Nobody limited it when its messages were taken out; whoever does now is told how many do not fit.
+#[test]
+fn a_limit_that_came_since_is_told_of_what_is_held() {
+    let mut fixture = without_a_queue("limited-since");
+    let tight = Conversion { new: "type: classic, maxLength: 10", becomes: ("x-max-length", "10"), ..TTL };
+    fixture.topo.rewrite(&tight.spec());
+    fixture.conversion = tight;
+    let drops = "max-length becomes 10, and 200 messages come back: the oldest are removed at once";
+    let output =
+        fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
+    assert!(output.says("message-drop") && fixture.vhost.queue(Q).is_null(), "{output}");
+
+    // By a policy, beside the queue as it was to be.
+    let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
+    fixture.topo.rewrite(&policy);
+    let drops = "max-length becomes 20, and 200 messages come back: the oldest are removed at once";
+    fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
+    fixture.topo.rewrite(&TTL.spec());
+    fixture.conversion = TTL;
+    let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
+    fixture.expect_migrated(&output);
+    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+
+    // What is to be had back is the queue as it was, with its bindings, and nothing that a migration made.
+    let saved = output.stderr.split("import --file ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let saved: Value = serde_json::from_str(&std::fs::read_to_string(saved.trim_matches('\'')).unwrap()).unwrap();
+    assert!(!saved.to_string().contains(".topo."), "{saved}");
+    assert_eq!(saved["queues"][0]["arguments"]["x-message-ttl"], 3_600_000, "{saved}");
+    assert_eq!(saved["bindings"].as_array().map(Vec::len), Some(4), "{saved}");
+}
+
+/// Its messages are beside it: that it is empty itself says nothing.
+#[test]
+fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
+    let (mut fixture, proxy) = Fixture::new("not-recreated", TTL).through();
+    Publisher::new(&fixture.vhost).fill(200);
+    let path = format!("/api/queues/{}/{Q}", fixture.vhost.name());
+    proxy.add(deletes().path(&path).nth(2), Fault::HangBefore);
+    assert!(killed_before(2, &proxy, fixture.start("shovel")));
+    fixture.unlock();
+    fixture.directly();
+    let address = format!("queues/{}/q", fixture.vhost.name());
+    for how in ["ifEmpty", "discard"] {
+        let flag = format!("--recreate={address}={how}");
+        let output = fixture.topo.run(["apply", "-y", "--allow", "message-loss,routing-gap", &flag]).expect_code(3);
+        let output = output
+            .expect_text("a migration of it was interrupted: it can be resumed or rolled back, but not recreated");
+        output
+            .expect_text(&format!("--recreate {address}=migrate"))
+            .expect_no_text("=ifEmpty`")
+            .expect_no_text("the queue is empty");
+    }
+    // Left out of a plan it is said all the same, and what moves nothing cannot go on with it.
+    let output = fixture.topo.run(["plan", "--target", &format!("exchanges/{}/in", fixture.vhost.name())]);
+    output.expect_text("a migration of queue q was interrupted").expect_text("`--target` excludes it from this plan");
+    // What leads to the tap is not bound beside it: its messages would come twice.
+    let output =
+        fixture.topo.run(["plan", "--target", &format!("bindings/{}/*", fixture.vhost.name()), "--format", "json"]);
+    assert_eq!(output.json()["vhosts"][0]["changes"].as_array().map(Vec::len), Some(0), "{output}");
+    let migrate = format!("--recreate={address}=migrate");
+    let nowhere = ["plan", "--transport=amqp", "--amqp-url=amqp://127.0.0.1:1", &migrate, "--detailed-exitcode"];
+    fixture.topo.run(nowhere).expect_code(3).expect_text("topo cannot move its messages");
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+}
+
+#[test]
+fn another_spec_after_the_queue_was_exchanged_is_met_by_another_migration() {
+    let (mut fixture, proxy) = Fixture::new("another-spec", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(1_000);
+    proxy.add(puts().path("/q.topo.back"), Fault::HangBefore);
+    assert!(killed_before(1, &proxy, fixture.start("amqp")));
+    assert!(fixture.is_new());
+    fixture.unlock();
+    fixture.directly();
+    let third = Conversion { new: "type: classic, messageTtl: 3h", becomes: ("x-message-ttl", "10800000"), ..TTL };
+    fixture.topo.rewrite(&third.spec());
+    fixture.conversion = third;
+    let words = Fixture::apply("amqp");
+    let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
+    fixture.topo.run(["plan"].into_iter().chain(plan)).expect_code(0).expect_text("1 migration to finish");
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output);
+    assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
+}

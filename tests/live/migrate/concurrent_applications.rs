@@ -1,0 +1,344 @@
+//! Applications that do something else at the same time; and what keeps a transport from moving.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lapin::options::BasicConsumeOptions;
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::FieldTable;
+
+use super::super::ownership::objects;
+use super::fixture::{
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, declare_old, expect_each_once,
+    is_long, there_are_quorums, twice,
+};
+use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
+use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
+
+const OFTEN: Duration = Duration::from_millis(5);
+/// Nobody listens at port 1, and no other test takes it.
+const CLOSED: &str = "--amqp-url=amqp://127.0.0.1:1";
+
+/// Does something again and again while the queue is migrated with a publisher at work.
+fn beside(
+    fixture: &Fixture,
+    transport: &str,
+    publisher: &mut Publisher,
+    mut rival: impl FnMut() + Send,
+) -> crate::support::Output {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = &over;
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                rival();
+                std::thread::sleep(OFTEN);
+            }
+        });
+        let publishing = scope.spawn(|| publisher.keep_on(100, over));
+        // Also when the run fails the test: the others would go on for ever.
+        let migrated =
+            std::panic::catch_unwind(AssertUnwindSafe(|| fixture.migrate(transport, &["--drain-timeout=20s"])));
+        over.store(true, Ordering::Relaxed);
+        let output = migrated.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        publishing.join().unwrap();
+        output
+    })
+}
+
+/// The application that was not updated wins the name now and then.
+#[test]
+fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
+    let conversions = if is_long() && there_are_quorums() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
+    let cases = conversions.into_iter().flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
+    at_once(3, cases, |(conversion, transport)| {
+        let fixture = Fixture::new("declares", conversion);
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(200);
+        let (mut amqp, mut tries) = (fixture.vhost.amqp(), 0);
+        let won = AtomicUsize::new(0);
+        let output = beside(&fixture, transport, &mut publisher, || {
+            // Each refusal costs a connection one of its 2,047 channels for good (lapin 4).
+            tries += 1;
+            if tries % 500 == 0 {
+                amqp = fixture.vhost.amqp();
+            }
+            let mut arguments = vec![("x-queue-type", text(conversion.from))];
+            arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
+            won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
+        });
+        let mut context = format!("{} by {transport}\n{output}", conversion.name);
+        // A quorum queue takes 12 s to prove that it is empty, and a shovel cannot exchange it in one write: that race may
+        // be lost each time. Then all is put back, and it can be tried when the application is another one.
+        if conversion.from == "quorum" && transport == "shovel" && output.code != Some(0) {
+            assert!(matches!(output.code, Some(1 | 4)), "{context}");
+            assert!(!fixture.is_new(), "{context}");
+            let again = fixture.migrate(transport, &[]);
+            context.push_str(&again.to_string());
+            assert_eq!(again.code, Some(0), "{context}");
+        }
+        assert!(fixture.is_new(), "{context}");
+        publisher.expect_all_taken();
+        let left = emptied(&fixture.vhost, Q);
+        println!(
+            "declares {} by {transport}: code {:?}, {} declared, {:?}",
+            conversion.name,
+            output.code,
+            won.into_inner(),
+            disorder(&left)
+        );
+        expect_each_once(left, publisher.published(), &context);
+        fixture.expect_migrated(&context);
+    });
+}
+
+/// What it publishes by a binding of its own, that it makes meanwhile, may be delivered twice; the plan says so.
+#[test]
+fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
+    at_once(2, TRANSPORTS, |transport| {
+        let fixture = Fixture::new("binds", TTL);
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(200);
+        let amqp = fixture.vhost.amqp();
+        let output = beside(&fixture, transport, &mut publisher, || bind(&amqp));
+        let context = format!("by {transport}\n{output}");
+        publisher.expect_all_taken();
+        let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &context);
+        println!("binds by {transport}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
+        match output.code {
+            Some(0) => fixture.expect_migrated(&context),
+            // Given up, by the guard of the delete or for want of time.
+            Some(1 | 3) => fixture.expect_as_before(&context),
+            _ => panic!("{context}"),
+        }
+    });
+}
+
+/// The queue may be away in that moment.
+fn bind(amqp: &crate::support::Amqp) {
+    let bound = block_on(async {
+        let channel = amqp.new_channel().await?;
+        let options = lapin::options::QueueBindOptions::default();
+        channel.queue_bind(Q.into(), EXCHANGE.into(), "work.#".into(), options, FieldTable::default()).await?;
+        channel.close(200, "done".into()).await
+    });
+    drop(bound);
+}
+
+/// A single active consumer gets everything: what it takes is drained by it alone.
+#[test]
+fn a_single_active_consumer_drains_alone_or_it_is_undone() {
+    at_once(2, TRANSPORTS, |transport| {
+        let with = |hint| {
+            let desired = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
+            let more = [("x-single-active-consumer", Argument::Boolean(true))];
+            let fixture = Fixture::with(hint, Conversion { new: desired, ..TTL }, &more);
+            let mut publisher = Publisher::new(&fixture.vhost);
+            publisher.fill(300);
+            (fixture, publisher)
+        };
+        let (fixture, mut publisher) = with("single");
+        let (over, counts) = (AtomicBool::new(false), Counts::default());
+        let (output, consumed) = std::thread::scope(|scope| {
+            let consumer = scope.spawn(|| consume_until(&fixture.vhost, Q, Duration::from_millis(1), &counts, &over));
+            crate::support::until("a consumer", || (counts.seen.load(Ordering::Relaxed) > 0).then_some(()));
+            let output = beside(&fixture, transport, &mut publisher, || {});
+            over.store(true, Ordering::Relaxed);
+            (output, consumer.join().unwrap())
+        });
+        let context = format!("by {transport}\n{output}");
+        assert_eq!(output.code, Some(0), "{context}");
+        let mut numbers = consumed.seen;
+        numbers.extend(emptied(&fixture.vhost, Q));
+        println!("single by {transport}: {:?}", disorder(&numbers));
+        expect_each_once(numbers, publisher.published(), &context);
+        fixture.expect_migrated(&context);
+
+        let (fixture, publisher) = with("single-idle");
+        let held = fixture.amqp.hold(Q, 1);
+        let output = fixture.migrate(transport, &["--drain-timeout=3s"]);
+        let context = format!("by {transport}\n{output}");
+        assert_eq!(output.code, Some(1), "{context}");
+        fixture.expect_as_before(&context);
+        drop(held);
+        expect_each_once(emptied(&fixture.vhost, Q), publisher.published(), &context);
+    });
+}
+
+/// An exclusive consumer refuses a transport.
+#[test]
+fn beside_an_exclusive_consumer_it_is_undone() {
+    at_once(2, TRANSPORTS, |transport| {
+        let fixture = Fixture::new("exclusive", TTL);
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        let channel = block_on(fixture.amqp.new_channel()).unwrap();
+        let consumer = block_on(async {
+            channel.basic_qos(1, lapin::options::BasicQosOptions::default()).await?;
+            let options = BasicConsumeOptions { exclusive: true, ..Default::default() };
+            channel.basic_consume(Q.into(), "".into(), options, FieldTable::default()).await
+        });
+        let consumer = consumer.unwrap();
+        let output = fixture.migrate(transport, &["--drain-timeout=3s"]);
+        let context = format!("by {transport}\n{output}");
+        assert_eq!(output.code, Some(1), "{context}");
+        assert!(output.says("exclusive") || output.says("for itself"), "{context}");
+        fixture.expect_as_before(&context);
+        block_on(channel.close(200, "done".into())).unwrap();
+        drop(consumer);
+        expect_each_once(emptied(&fixture.vhost, Q), 20, &context);
+    });
+}
+
+#[test]
+fn a_message_of_another_user_is_left_and_said() {
+    let fixture = Fixture::new("user-id", TTL);
+    let node = fixture.vhost.node();
+    let other = node.user("management").may_everything(&fixture.vhost);
+    let mine = AMQPProperties::default().with_user_id("guest".into());
+    let theirs = AMQPProperties::default().with_user_id(other.name.as_str().into());
+    assert_eq!(fixture.amqp.publish_with(EXCHANGE, "work.k", "0", mine), Outcome::Routed);
+    let output = {
+        let amqp = other.amqp(&fixture.vhost);
+        assert_eq!(amqp.publish_with(EXCHANGE, "work.k", "1", theirs), Outcome::Routed);
+        fixture.migrate("amqp", &["--drain-timeout=20s"]).expect_code(1)
+    };
+    let context = output.expect_text(&format!("a message with the property user_id `{}`", other.name));
+    fixture.expect_as_before(&context);
+    let impersonator = node.user("administrator,impersonator").may_everything(&fixture.vhost);
+    let fixture = fixture.by_user(&impersonator);
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    let amqp = &fixture.amqp;
+    // What was undone once has lost its order.
+    let mut of =
+        [amqp.get(Q), amqp.get(Q)].map(|it| it.unwrap().properties.user_id().as_ref().map(ToString::to_string));
+    of.sort();
+    assert_eq!(of.to_vec(), [Some("guest".to_owned()), Some(other.name.clone())]);
+}
+
+#[test]
+fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
+    let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
+    let vhost = node.vhost("no-transport");
+    declare_old(&vhost.amqp(), TTL, &[]);
+    let topo = Topo::new(&vhost).spec(&TTL.spec()).timeout(Duration::from_secs(300));
+    let fixture = Fixture::of(vhost, topo, TTL);
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(50);
+    let refused = |transport: &str, words: &[&str]| {
+        let output = fixture.migrate(transport, &[CLOSED]).expect_code(3);
+        for word in words {
+            assert!(output.says(word), "{word}: {output}");
+        }
+        fixture.expect_as_before(&output);
+    };
+    refused("amqp", &["topo cannot move its messages: over AMQP,"]);
+    refused("shovel", &["topo cannot move its messages: by shovel, the broker does not support shovels"]);
+    refused("auto", &["over AMQP,", "by shovel,", "give topo access to the AMQP port (--amqp-url)"]);
+    // One of them is enough.
+    let output = fixture.migrate("auto", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 50, &output);
+}
+
+#[test]
+fn where_only_the_port_is_closed_a_shovel_moves() {
+    let fixture = Fixture::new("no-port", TTL);
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(50);
+    let output = fixture.migrate("auto", &[CLOSED]).expect_code(0);
+    fixture.expect_migrated(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 50, &output);
+}
+
+#[test]
+fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
+    let node = Node::shared();
+    let rights = [
+        ("nothing beside it", ("^(q|topo\\.lock)$", ".*", ".*")),
+        ("not publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
+        ("not read what is held", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
+    ];
+    at_once(3, rights, |(what, (configure, write, read))| {
+        let fixture = Fixture::new("rights", TTL);
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        let user = node.user("management").may(&fixture.vhost, configure, write, read);
+        let (fixture, proxy) = fixture.by_user(&user).through();
+        let output = fixture.migrate("amqp", &[]);
+        assert_eq!(proxy.count(&posts().path("/e/in/")), 0, "nothing was bound to a tap: {what}\n{output}");
+        let context = format!("{what}\n{output}");
+        assert!(matches!(output.code, Some(1 | 3 | 4)), "{context}");
+        assert!(output.says("has no permission for"), "{context}");
+        let fixture = fixture.by_guest();
+        fixture.expect_as_before(&context);
+        expect_each_once(emptied(&fixture.vhost, Q), 20, &context);
+    });
+}
+
+/// The new queue's dead-letter exchange is one that this user may not write to: seen before anything is held.
+#[test]
+fn a_new_queue_that_is_refused_is_noticed_before_anything_is_touched() {
+    let fixture = Fixture::new("new-rights", DEAD_LETTERS);
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(20);
+    let write = "^(q|q\\.topo\\..*|dead|in|amq\\..*|topo\\.lock)$";
+    let user = fixture.vhost.node().user("management").may(&fixture.vhost, ".*", write, ".*");
+    let (fixture, proxy) = fixture.by_user(&user).through();
+    let output = fixture.migrate("amqp", &[]);
+    assert!(matches!(output.code, Some(1 | 4)), "{output}");
+    assert!(output.says("dead.dlx") && output.says("q.topo.probe"), "{output}");
+    assert_eq!(proxy.count(&posts().path("/e/in/")), 0, "nothing was bound to a tap: {output}");
+    let left: Vec<String> = objects(&fixture.vhost).into_iter().filter(|line| line.contains(".topo.")).collect();
+    assert!(left.is_empty(), "{left:?}\n{output}");
+    expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+}
+
+/// A binding with a type that HTTP cannot carry would be another one if it were copied: it is bound over AMQP, or the plan
+/// refuses. Some are the same as others to who reads JSON: 1 and 1, `undefined` and a void.
+#[test]
+fn a_binding_that_http_cannot_copy_is_kept() {
+    for transport in TRANSPORTS {
+        let fixture = Fixture::new("types", TTL);
+        let odd = [
+            ("at", Argument::Timestamp(1_700_000_000)),
+            ("n", Argument::LongInt(1)),
+            ("n", Argument::ShortInt(1)),
+            ("v", Argument::Void),
+            ("v", text("undefined")),
+            ("f", Argument::Float(0.5)),
+            ("f", Argument::Double(0.5)),
+        ];
+        for (name, value) in odd {
+            fixture.amqp.bind_queue("amq.headers", Q, "", &[(name, value), ("x-match", text("all"))]);
+        }
+        let fixture = fixture.remembered();
+        let keys = || {
+            let mut keys: Vec<String> =
+                fixture.vhost.list("bindings").iter().map(|it| it["properties_key"].to_string()).collect();
+            keys.sort();
+            keys
+        };
+        let before = keys();
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(5);
+        if transport == "amqp" {
+            let output = fixture.migrate(transport, &[]);
+            assert_eq!(output.code, Some(0), "{output}");
+            fixture.expect_migrated(&output);
+        } else {
+            let proxy = Proxy::to(fixture.vhost.node());
+            let topo = Topo::new(&fixture.vhost).spec(&TTL.spec()).through(&proxy);
+            let output = topo.run(Fixture::apply(transport).iter().map(String::as_str)).expect_code(3);
+            let output = output
+                .expect_text("its arguments have AMQP types that the management API cannot represent")
+                .expect_text("--transport amqp");
+            assert_eq!(proxy.count(&puts()) + proxy.count(&posts()), 0, "{output}");
+            fixture.expect_as_before(&output);
+        }
+        assert_eq!(keys(), before, "by {transport}");
+        expect_each_once(emptied(&fixture.vhost, Q), 5, &transport);
+    }
+}

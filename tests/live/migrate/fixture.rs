@@ -1,0 +1,308 @@
+//! A queue that is in use, with bindings of its spec and of others, and what must be true when it has become another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::ownership::objects;
+use super::traffic::EXCHANGE;
+use crate::support::{Amqp, AmqpProxy, Argument, NONE, Node, Output, Proxy, Topo, User, Vhost, text};
+
+/// The queue.
+pub(super) const Q: &str = "q";
+
+/// One queue that becomes another.
+#[derive(Clone, Copy)]
+pub(super) struct Conversion {
+    pub(super) name: &'static str,
+    pub(super) from: &'static str,
+    /// An argument besides the type, and its number.
+    pub(super) old: Option<(&'static str, i64)>,
+    /// What the spec says of it.
+    pub(super) new: &'static str,
+    /// What the broker says then.
+    pub(super) becomes: (&'static str, &'static str),
+}
+
+pub(super) const TTL: Conversion = Conversion {
+    name: "ttl",
+    from: "classic",
+    old: Some(("x-message-ttl", 3_600_000)),
+    new: "type: classic, messageTtl: 2h",
+    becomes: ("x-message-ttl", "7200000"),
+};
+pub(super) const LIMIT: Conversion = Conversion {
+    name: "limit",
+    from: "classic",
+    old: Some(("x-max-length", 1_000_000)),
+    new: "type: classic, maxLength: 2000000",
+    becomes: ("x-max-length", "2000000"),
+};
+pub(super) const DEAD_LETTERS: Conversion = Conversion {
+    name: "dead-letters",
+    from: "classic",
+    old: None,
+    new: "type: classic, deadLetter: dead",
+    becomes: ("x-dead-letter-exchange", "\"dead.dlx\""),
+};
+pub(super) const PRIORITY: Conversion = Conversion {
+    name: "priority",
+    from: "classic",
+    old: None,
+    new: "type: classic, maxPriority: 5",
+    becomes: ("x-max-priority", "5"),
+};
+pub(super) const TO_QUORUM: Conversion = Conversion {
+    name: "to-quorum",
+    from: "classic",
+    old: None,
+    new: "type: quorum",
+    becomes: ("x-queue-type", "\"quorum\""),
+};
+pub(super) const QUORUM: Conversion = Conversion {
+    name: "quorum",
+    from: "quorum",
+    old: Some(("x-max-length", 1_000_000)),
+    new: "type: quorum, maxLength: 2000000",
+    becomes: ("x-max-length", "2000000"),
+};
+
+/// What moves the messages.
+pub(super) const TRANSPORTS: [&str; 2] = ["amqp", "shovel"];
+
+/// True from that version on.
+pub(super) fn since(major: u32, minor: u32) -> bool {
+    Node::shared().at_least(major, minor)
+}
+
+/// Whether quorum queues are migrated there without reservation.
+pub(super) fn there_are_quorums() -> bool {
+    since(3, 10)
+}
+
+/// Whether all is asked of it that takes long.
+pub(super) fn is_long() -> bool {
+    std::env::var_os("TOPO_LONG").is_some()
+}
+
+impl Conversion {
+    pub(super) fn spec(&self) -> String {
+        format!(
+            "exchanges:\n  {EXCHANGE}: {{type: topic}}\nqueues:\n  {Q}: {{{}, bindings: [{{exchange: {EXCHANGE}, routingKey: \
+             \"work.#\"}}]}}\n{}",
+            self.new,
+            if self.new.contains("deadLetter: dead") { "deadLetterQueues: {dead: {type: classic}}\n" } else { "" }
+        )
+    }
+
+    /// Waits of 12 s are in its proofs.
+    pub(super) fn is_slow(&self) -> bool {
+        self.from == "quorum" || self.becomes.1.contains("quorum")
+    }
+}
+
+/// A vhost with the old queue, and topo with the spec of the new one.
+pub(super) struct Fixture<'node> {
+    pub(super) amqp: Amqp,
+    pub(super) vhost: Vhost<'node>,
+    pub(super) topo: Topo,
+    pub(super) conversion: Conversion,
+    before: BTreeSet<String>,
+}
+
+/// Declares the old queue, and binds it.
+pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Argument)]) {
+    let mut arguments = vec![("x-queue-type", text(conversion.from))];
+    arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
+    arguments.extend(more.iter().cloned());
+    amqp.declare_queue(Q, &arguments).unwrap();
+    amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
+    amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
+    // Those of others: the same exchange with another key, another exchange, one with arguments.
+    amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
+    amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
+    amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
+}
+
+impl Fixture<'static> {
+    pub(super) fn new(hint: &str, conversion: Conversion) -> Self {
+        Self::with(hint, conversion, &[])
+    }
+
+    /// The same with more arguments, which the spec must say, too.
+    pub(super) fn with(hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
+        let vhost = Node::shared().vhost(hint);
+        declare_old(&vhost.amqp(), conversion, more);
+        let topo = Topo::new(&vhost).spec(&conversion.spec()).timeout(Duration::from_secs(300));
+        Self::of(vhost, topo, conversion)
+    }
+}
+
+impl<'node> Fixture<'node> {
+    /// With what is there already.
+    pub(super) fn of(vhost: Vhost<'node>, topo: Topo, conversion: Conversion) -> Self {
+        let (amqp, before) = (vhost.amqp(), objects(&vhost));
+        Self { amqp, vhost, topo, conversion, before }
+    }
+
+    /// What is there now is what must be there afterwards.
+    pub(super) fn remembered(mut self) -> Self {
+        self.before = objects(&self.vhost);
+        self
+    }
+
+    /// As that user.
+    pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
+        // Which port is AMQP's is not for everybody to see.
+        let amqp = format!("amqp://127.0.0.1:{}", self.vhost.node().amqp_port());
+        self.topo = self.topo.user(user).env("TOPO_AMQP_URL", &amqp);
+        self
+    }
+
+    /// As administrator again.
+    pub(super) fn by_guest(mut self) -> Self {
+        self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest").without_env("TOPO_AMQP_URL");
+        self
+    }
+
+    /// Straight to the node again.
+    pub(super) fn directly(&mut self) {
+        let url = self.vhost.node().url();
+        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url).without_env("TOPO_AMQP_URL");
+    }
+
+    /// Over a road of its own, which is kept as long as what is returned.
+    pub(super) fn through(mut self) -> (Self, Proxy) {
+        let proxy = self.through_node(self.vhost.node());
+        (self, proxy)
+    }
+
+    /// With AMQP over a road of its own, too.
+    pub(super) fn by_road(mut self, road: &AmqpProxy) -> Self {
+        self.topo = self.topo.env("TOPO_AMQP_URL", &road.url());
+        self
+    }
+
+    /// The same to another node of the cluster.
+    pub(super) fn through_node(&mut self, node: &Node) -> Proxy {
+        let proxy = Proxy::to(node);
+        self.topo = std::mem::replace(&mut self.topo, Topo::offline()).through(&proxy);
+        proxy
+    }
+
+    pub(super) fn apply(transport: &str) -> Vec<String> {
+        let words = ["apply", "-y", "--transport", transport, "--recreate", "queues/{vhost}/q=migrate", "--allow"];
+        words
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["routing-gap,consumer-disruption,contract-change,duplicates,reorder".to_owned()])
+            .collect()
+    }
+
+    pub(super) fn migrate(&self, transport: &str, more: &[&str]) -> Output {
+        let words = Self::apply(transport);
+        self.topo.run(words.iter().map(String::as_str).chain(more.iter().copied()))
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        let (argument, value) = self.conversion.becomes;
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        self.vhost.queue(Q)["arguments"][argument] == value
+    }
+
+    /// What was there before, the queue another one, nothing else; and nothing to plan.
+    #[track_caller]
+    pub(super) fn expect_migrated(&self, context: &dyn std::fmt::Display) {
+        assert!(self.is_new(), "{context}: {}", self.vhost.queue(Q)["arguments"]);
+        let plan = self.topo.run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "{context}\n{plan}");
+        let mut after = objects(&self.vhost);
+        let of_dead_letters = |line: &String| line.contains("dead");
+        after.retain(|line| self.before.contains(line) || !of_dead_letters(line));
+        assert_eq!(after, self.before, "{context}");
+        self.expect_no_shovel(context);
+    }
+
+    /// All as it was.
+    #[track_caller]
+    pub(super) fn expect_as_before(&self, context: &dyn std::fmt::Display) {
+        assert!(!self.is_new(), "{context}");
+        assert_eq!(objects(&self.vhost), self.before, "{context}");
+        self.expect_no_shovel(context);
+    }
+
+    #[track_caller]
+    fn expect_no_shovel(&self, context: &dyn std::fmt::Display) {
+        let shovels = self.vhost.http().get(&self.vhost.path("parameters/shovel", &[])).found();
+        assert!(shovels.as_array().is_none_or(Vec::is_empty), "{context}: {shovels}");
+    }
+
+    /// From where it is consumed now, by the broker's list: `127.0.0.1:50000`; statistics come late.
+    pub(super) fn addresses(&self) -> Vec<Option<String>> {
+        let list = self.vhost.http().get(&self.vhost.path("consumers", &[])).expect_status(200);
+        let of_queue = list.as_array().unwrap().iter().filter(|it| it["queue"]["name"] == Q);
+        let address =
+            |channel: &Value| Some(format!("{}:{}", channel["peer_host"].as_str()?, channel["peer_port"].as_u64()?));
+        of_queue.map(|it| address(&it["channel_details"])).collect()
+    }
+
+    /// How many consume from it.
+    pub(super) fn consumers(&self) -> usize {
+        self.addresses().len()
+    }
+}
+
+/// Fails unless each of so many came, and not more often than that.
+#[track_caller]
+pub(super) fn expect_each_once(
+    numbers: impl IntoIterator<Item = usize>,
+    published: usize,
+    context: &dyn std::fmt::Display,
+) {
+    assert_eq!(twice(numbers, published, context), 0, "came twice: {context}");
+}
+
+/// How many a run itself says may be delivered twice.
+pub(super) fn said_twice(output: &Output) -> usize {
+    let words: Vec<&str> = output.stdout.split_whitespace().collect();
+    let said = words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);
+    said.map_or(0, |said| said[0].replace(',', "").parse().unwrap())
+}
+
+/// How many came more than once; fails unless each came.
+#[track_caller]
+pub(super) fn twice(
+    numbers: impl IntoIterator<Item = usize>,
+    published: usize,
+    context: &dyn std::fmt::Display,
+) -> usize {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for number in numbers {
+        *counts.entry(number).or_default() += 1;
+    }
+    let lost: Vec<usize> = (0..published).filter(|number| !counts.contains_key(number)).collect();
+    assert!(
+        lost.is_empty(),
+        "lost {} of {published}, such as {:?}: {context}",
+        lost.len(),
+        &lost[..lost.len().min(10)]
+    );
+    assert_eq!(counts.len(), published, "{context}");
+    counts.values().map(|count| count - 1).sum()
+}
+
+/// Does something for each, a few at once: mostly it is waited.
+pub(super) fn at_once<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+    let rest: std::sync::Mutex<std::collections::VecDeque<T>> = std::sync::Mutex::new(items.into_iter().collect());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some(item) = rest.lock().unwrap().pop_front() else { break };
+                    each(item);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,256 @@
+//! What others do at an awkward moment: when the queue is about to go, and when its messages are on their way back.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::fixture::{Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, there_are_quorums};
+use super::traffic::{EXCHANGE, Publisher, emptied};
+use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
+
+/// Longer than between two looks at the bindings while the queue is emptied.
+const NOBODY_LOOKS: Duration = Duration::from_secs(4);
+
+/// To prove that a quorum queue is empty takes 12 s, and what is bound meanwhile would be lost with it.
+#[test]
+fn what_is_bound_while_it_is_proven_empty_is_kept() {
+    if !there_are_quorums() {
+        return;
+    }
+    at_once(2, TRANSPORTS, |transport| {
+        let (fixture, proxy) = Fixture::new("late", QUORUM).through();
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        let published = publisher.published();
+        let old = while_it_is_proven_empty(&fixture, &proxy, move |amqp| {
+            amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
+            assert_eq!(amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
+        });
+        let output = fixture.migrate(transport, &[]).expect_code(0);
+        let context = format!("by {transport}\n{output}");
+        let bound_to = old.try_recv().expect("the proof takes a while");
+        assert_eq!(bound_to["arguments"][QUORUM.old.unwrap().0], QUORUM.old.unwrap().1, "too late: {context}");
+        assert!(fixture.is_new(), "{context}");
+        expect_each_once(emptied(&fixture.vhost, Q), published + 1, &context);
+        let bindings = fixture.vhost.list("bindings");
+        let is_late = |it: &&Value| it["routing_key"] == "late.binding" && it["destination"] == Q;
+        assert_eq!(bindings.iter().filter(is_late).count(), 1, "{context}");
+    });
+}
+
+/// Does something, once, while it is proven that the queue is empty: in the middle of a look at how many messages it has, so
+/// that the proof does not end meanwhile. What is returned receives the queue as it is then.
+fn while_it_is_proven_empty(
+    fixture: &Fixture<'_>,
+    proxy: &Proxy,
+    what: impl FnOnce(&Amqp) + Send + 'static,
+) -> Receiver<Value> {
+    // When the bindings were looked at last, from when the queue is emptied.
+    let last: Arc<Mutex<Option<Instant>>> = Arc::default();
+    let (begun, looked) = (Arc::clone(&last), Arc::clone(&last));
+    let begin = move || *begun.lock().unwrap() = Some(Instant::now());
+    proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(begin)));
+    let look = move || {
+        if let Some(last) = looked.lock().unwrap().as_mut() {
+            *last = Instant::now();
+        }
+    };
+    proxy.add(gets().path(&fixture.vhost.path("bindings", &[])), Fault::Meanwhile(Box::new(look)));
+    let (tell, told) = channel();
+    let (http, queue, amqp) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]), amqp(fixture));
+    let mut what = Some(what);
+    let count = move || {
+        if last.lock().unwrap().is_some_and(|last| last.elapsed() > NOBODY_LOOKS)
+            && let Some(what) = what.take()
+        {
+            tell.send(http.get(&queue).found()).unwrap();
+            what(&amqp);
+        }
+    };
+    proxy.add(gets().path("enable_queue_totals"), Fault::Meanwhile(Box::new(count)));
+    told
+}
+
+/// Does something when that exchange is about to be made through which all comes back: the queue is exchanged, or not any
+/// more to be. Once, also where that takes so long that the request is sent again.
+fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
+    let mut what = Some(what);
+    let once = move || {
+        if let Some(what) = what.take() {
+            what();
+        }
+    };
+    proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(once)));
+}
+
+/// A connection of its own, for what is done meanwhile.
+fn amqp(fixture: &Fixture<'_>) -> Amqp {
+    Amqp::connect(Node::shared().amqp_port(), fixture.vhost.name(), "guest", "guest")
+}
+
+/// Puts one of `policies` or `operator-policies`.
+fn policy(fixture: &Fixture<'_>, kind: &str) -> impl FnMut() + Send + use<> {
+    let (http, path) = (fixture.vhost.http(), fixture.vhost.path(kind, &["late"]));
+    let body = json!({"pattern": "^q.topo", "definition": {"max-length": 3}, "apply-to": "queues"});
+    let (amqp, drained) = (amqp(fixture), "q.topo.drained");
+    let (queue, governs) =
+        (fixture.vhost.path("queues", &[drained]), kind.replace("policies", "policy").replace('-', "_"));
+    move || {
+        assert!(http.put(&path, &body).is_success());
+        // The queue hears of it a moment later.
+        until("the policy", || {
+            (http.get(&queue).found()[&governs] == "late" && amqp.ready(drained) <= 3).then_some(())
+        });
+    }
+}
+
+/// Those of users, and those of operators.
+const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", "operator policy")];
+
+/// After the swap there is no way back: it is done, and said.
+#[test]
+fn a_policy_that_takes_what_is_held_is_said() {
+    at_once(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
+        let (fixture, proxy) = Fixture::new("taken", TTL).through();
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        before_the_return(&proxy, policy(&fixture, kind));
+        let output = fixture.migrate(transport, &[]).expect_code(4);
+        let policy = &format!("{word} late sets max-length on q.topo.hold, which held them");
+        let output =
+            output.expect_error(&format!("but messages may be missing: {word} late sets max-length on q.topo.hold"));
+        assert!(fixture.is_new(), "{output}");
+        let left = emptied(&fixture.vhost, Q).len();
+        assert_eq!(left, 3, "{output}");
+        let missing =
+            if transport == "amqp" { "17 of 20 messages that were moved out of it did not" } else { "missing" };
+        let output = output.expect_text(missing).expect_text(policy);
+        let plan = fixture.topo.run(["plan", "--detailed-exitcode"]);
+        assert_eq!(plan.code, Some(0), "nothing is left over: {plan}\n{output}");
+    });
+}
+
+/// Before the swap it is undone.
+#[test]
+fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
+    // The other way round, so that both transports meet both kinds.
+    at_once(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
+        let (fixture, proxy) = Fixture::new("taking", TTL).through();
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(20);
+        proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::Meanwhile(Box::new(policy(&fixture, kind))));
+        let output = fixture.migrate(transport, &[]).expect_code(1);
+        let output = output.expect_text(&format!("{word} late sets max-length on q.topo."));
+        assert!(!fixture.is_new() && emptied(&fixture.vhost, Q).len() == 3, "{output}");
+        let said = if transport == "amqp" { "17 messages did not come back" } else { "may not have come back" };
+        output.expect_error(said).expect_no_text("the queue and its messages are unchanged");
+    });
+}
+
+/// What its own exchanges lead nowhere must not be led somewhere by a policy: it would be taken for returned.
+#[test]
+fn an_alternate_exchange_of_a_policy_takes_nothing_that_comes_back() {
+    let fixture = Fixture::new("alternate", TTL);
+    fixture.amqp.declare_exchange("other", "fanout", NONE).unwrap();
+    fixture.amqp.declare_queue("other", NONE).unwrap();
+    fixture.amqp.bind_queue("other", "other", "", NONE);
+    let body = json!({"pattern": ".*", "definition": {"alternate-exchange": "other"}, "apply-to": "exchanges"});
+    assert!(fixture.vhost.http().put(&fixture.vhost.path("policies", &["alternate"]), &body).is_success());
+    let (fixture, proxy) = fixture.remembered().through();
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(300);
+    // An application deletes the new queue as soon as the way back leads to it, and before anything has come.
+    let (http, queue) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]));
+    let bindings = fixture.vhost.path("exchanges", &["q.topo.back"]) + "/bindings/source";
+    let mut is_deleted = false;
+    let delete = move || {
+        let bound = http.get(&bindings).body;
+        if !is_deleted && bound.as_array().is_some_and(|bound| !bound.is_empty()) {
+            is_deleted = http.delete(&queue).is_success();
+        }
+    };
+    proxy.add(gets().path("enable_queue_totals"), Fault::Meanwhile(Box::new(delete)));
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    assert_eq!(fixture.amqp.ready("other"), 0, "{output}");
+    fixture.expect_migrated(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 300, &output);
+}
+
+/// Deleted between the declare and the bind.
+#[test]
+fn a_new_queue_that_is_deleted_at_once_is_made_again() {
+    let (fixture, proxy) = Fixture::new("deleted", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(20);
+    let (http, queue) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]));
+    before_the_return(&proxy, move || assert!(http.delete(&queue).is_success()));
+    let output = fixture.migrate("amqp", &[]).expect_code(0);
+    fixture.expect_migrated(&output);
+    expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
+}
+
+/// What does not fit into it is held until it does.
+#[test]
+fn a_full_queue_that_rejects_is_said_to_be_full() {
+    at_once(2, TRANSPORTS, |transport| {
+        let limit = Conversion {
+            old: Some(("x-max-length", 60)),
+            new: "type: classic, maxLength: 50, overflow: reject-publish",
+            becomes: ("x-max-length", "50"),
+            ..TTL
+        };
+        let (mut fixture, proxy) = Fixture::with("full", limit, &[("x-overflow", text("reject-publish"))]).through();
+        let mut publisher = Publisher::new(&fixture.vhost);
+        publisher.fill(50);
+        let amqp = amqp(&fixture);
+        before_the_return(&proxy, move || {
+            for number in 50..60 {
+                assert_eq!(amqp.publish(EXCHANGE, "work.k", &number.to_string()), Outcome::Routed);
+            }
+        });
+        let output = fixture.migrate(transport, &["--drain-timeout=15s"]).expect_code(4);
+        let why = "queue q is full (50 of 50 messages) and rejects new messages; consume from it or raise its limit";
+        let output = output.expect_text(why).expect_no_text("held unacknowledged");
+        fixture.directly();
+        let mut numbers = emptied(&fixture.vhost, Q);
+        let again = fixture.migrate(transport, &[]).expect_code(0);
+        let context = format!("{output}\n{again}");
+        fixture.expect_migrated(&context);
+        numbers.extend(emptied(&fixture.vhost, Q));
+        assert!(super::fixture::twice(numbers, 60, &context) <= 10, "{context}");
+    });
+}
+
+/// `14/30 move messages …`.
+fn number_of_line(line: &str) -> Option<(usize, usize)> {
+    let (step, of) = line.split_whitespace().next()?.split_once('/')?;
+    Some((step.parse().ok()?, of.parse().ok()?))
+}
+
+/// It is as it was, but for the order of what had been moved: that is said, and nothing that is not so.
+#[test]
+fn what_an_undone_migration_leaves_is_said() {
+    let (fixture, proxy) = Fixture::new("undone", TTL).through();
+    let mut publisher = Publisher::new(&fixture.vhost);
+    publisher.fill(20);
+    let held = fixture.amqp.hold(Q, 5);
+    let amqp = amqp(&fixture);
+    // By the default exchange, which nothing redirects.
+    before_the_return(&proxy, move || {
+        for number in 20..22 {
+            assert_eq!(amqp.publish("", Q, &number.to_string()), Outcome::Routed);
+        }
+    });
+    let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(1);
+    let output = output.expect_error("was rolled back: all messages are back, 15 of them behind newer ones");
+    let output = output.expect_text("15 messages came back; 15 messages behind newer ones.");
+    let output = output.expect_text("Rolled back: 1 migration, and the errors above must be fixed first.");
+    let output = output.expect_text("To try again:").expect_no_text("not attempted").expect_no_text("go on");
+    let numbers: Vec<(usize, usize)> = output.stderr.lines().filter_map(number_of_line).collect();
+    assert!(!numbers.is_empty() && numbers.iter().all(|(step, of)| step <= of && *of == numbers[0].1), "{output}");
+    fixture.expect_as_before(&output);
+    drop(held);
+    expect_each_once(emptied(&fixture.vhost, Q), 22, &output);
+}

@@ -1,0 +1,276 @@
+//! Messages that come from anywhere, with keys and headers that mean something to a ladder, this one or another.
+
+use std::collections::BTreeMap;
+
+use lapin::protocol::basic::AMQPProperties;
+use lapin::types::{FieldArray, FieldTable};
+
+use super::dead_lettered_message::{deaths, header};
+use super::fixture::{Fixture, at_once, deaths_in, fail_all, fail_times, keys, since, until_ready};
+use super::worker::{Verb, publish, ready};
+use crate::support::{Argument, Message, block_on, text};
+
+/// Three attempts, and a second ladder beside it that shares the dead-letter queue.
+fn spec(kind: &str) -> String {
+    format!(
+        "defaults: {{queue: {{type: {kind}}}, deadLetter: dead, retry: {{delays: [200ms, 300ms]}}}}\n\
+         exchanges:\n  orders: {{type: topic}}\n  all: {{type: fanout}}\n  tagged: {{type: headers}}\n  \
+           outer: {{type: direct}}\n\
+         queues:\n  work:\n    bindings:\n      - {{exchange: orders, routingKey: '#'}}\n      \
+           - {{exchange: all}}\n      - {{exchange: tagged, arguments: {{x-match: any, for: work}}}}\n  \
+           other: {{bindings: [{{exchange: all}}]}}\n\
+         deadLetterQueues: {{dead: {{}}}}\n"
+    )
+}
+
+fn with_headers(headers: &[(&str, Argument)]) -> AMQPProperties {
+    let mut table = FieldTable::default();
+    for (name, value) in headers {
+        table.insert((*name).into(), value.clone());
+    }
+    AMQPProperties::default().with_delivery_mode(2).with_headers(table)
+}
+
+fn list(items: &[&str]) -> Argument {
+    let mut list = FieldArray::default();
+    for item in items {
+        list.push(text(item));
+    }
+    Argument::FieldArray(list)
+}
+
+/// An entry of `x-death` as a publisher would forge it.
+fn forged(queue: &str, reason: &str, count: i64) -> Argument {
+    let mut death = FieldTable::default();
+    let mut keys = FieldArray::default();
+    keys.push(text("forged"));
+    for (name, value) in [
+        ("queue", text(queue)),
+        ("reason", text(reason)),
+        ("count", Argument::LongLongInt(count)),
+        ("exchange", text("forged")),
+        ("time", Argument::Timestamp(1_600_000_000)),
+        ("routing-keys", Argument::FieldArray(keys)),
+    ] {
+        death.insert(name.into(), value);
+    }
+    Argument::FieldTable(death)
+}
+
+fn forged_list(deaths: &[(&str, &str, i64)]) -> Argument {
+    let mut list = FieldArray::default();
+    for (queue, reason, count) in deaths {
+        list.push(forged(queue, reason, *count));
+    }
+    Argument::FieldArray(list)
+}
+
+/// One message, and the keys with which its deliveries come after the first.
+struct Stray {
+    exchange: &'static str,
+    key: String,
+    properties: AMQPProperties,
+    retries: &'static [&'static str],
+}
+
+const ALL: &[&str] = &["work.retry.1", "work.retry.2"];
+
+fn stray(exchange: &'static str, key: &str) -> Stray {
+    Stray { exchange, key: key.to_owned(), properties: with_headers(&[]), retries: ALL }
+}
+
+/// Publishes all of them, fails at them until they are dead, and compares: each came as often as it should, and is one
+/// dead letter.
+fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
+    let [seen, letters] = block_on(async {
+        let channel = fixture.channel().await;
+        for (number, it) in strays.iter().enumerate() {
+            publish(&channel, it.exchange, &it.key, number.to_string().as_bytes(), it.properties.clone()).await;
+        }
+        fail_all(&channel, "work", &Verb::NackAway, "dead", strays.len()).await
+    });
+    for (number, it) in strays.iter().enumerate() {
+        let body = number.to_string();
+        let expected: Vec<&str> = [it.key.as_str()].into_iter().chain(it.retries.iter().copied()).collect();
+        let came = seen.get(&body).map_or(&[][..], |it| it);
+        assert_eq!(keys(came), expected, "{:?} with {:?}: {:?}", it.exchange, it.key, it.properties.headers());
+        assert_eq!(letters.get(&body).map(Vec::len), Some(1), "{:?} with {:?}", it.exchange, it.key);
+    }
+    letters.into_iter().map(|(body, mut letters)| (body, letters.remove(0))).collect()
+}
+
+#[test]
+fn a_ladder_takes_messages_from_everywhere() {
+    at_once(["classic", "quorum"], |kind| {
+        let fixture = Fixture::new("strays", &spec(kind));
+        fixture.amqp.bind_exchange("outer", "orders", "through", &[]);
+        let mut strays = vec![stray("", "work"), stray("outer", "through")];
+        let keys =
+            ["other.retry.1", "other.retry.2", "work.retry", "work.retry.1.200ms", "Work.retry.1", "work.retry1"];
+        strays.extend(keys.map(|key| stray("orders", key)));
+        let keys = ["", ".", "other", "a.work.retry.1", "#", "*", "a.b"];
+        strays.extend(keys.map(|key| stray("orders", key)));
+        strays.push(stray("orders", &"k".repeat(255)));
+        let tagged = with_headers(&[("for", text("work"))]);
+        strays.push(Stray { properties: tagged, ..stray("tagged", "other.retry.2") });
+        // More keys than one: the retry exchange knows none of them, so there is one copy.
+        for name in ["CC", "BCC"] {
+            let copies = with_headers(&[(name, list(&["other.retry.1", "elsewhere"]))]);
+            strays.push(Stray { properties: copies, ..stray("orders", "order.created") });
+        }
+        let letters = prove(&fixture, &strays);
+        for letter in letters.values() {
+            assert_eq!(deaths_in(letter, "work"), ["rejected 3"]);
+            assert_eq!(header(letter, "x-first-death-queue"), Some(text("work")));
+        }
+        fixture.is_left_empty();
+    });
+}
+
+/// A publisher whose own keys begin with the name of the queue and `.retry.` skips tiers: nothing keeps it from it.
+#[test]
+fn a_publisher_may_enter_further_up() {
+    at_once(["classic", "quorum"], |kind| {
+        let fixture = Fixture::new("skips", &spec(kind));
+        let mut strays = vec![
+            Stray { retries: &["work.retry.2"], ..stray("orders", "work.retry.1") },
+            Stray { retries: &[], ..stray("orders", "work.retry.2") },
+        ];
+        // Whatever word stands in the place of the number: it is that of no tier, as after the last one.
+        let keys =
+            ["work.retry.0", "work.retry.3", "work.retry.01", "work.retry.first", "work.retry.1 ", "work.retry."];
+        strays.extend(keys.map(|key| Stray { retries: &[], ..stray("orders", key) }));
+        for name in ["CC", "BCC"] {
+            let copies = with_headers(&[(name, list(&["work.retry.1"]))]);
+            strays.push(Stray { properties: copies, retries: &["work.retry.2"], ..stray("orders", "order.created") });
+            let copies = with_headers(&[(name, list(&["work.retry.2"]))]);
+            strays.push(Stray { properties: copies, retries: &[], ..stray("orders", "order.created") });
+        }
+        prove(&fixture, &strays);
+        fixture.is_left_empty();
+    });
+}
+
+#[test]
+fn forged_deaths_change_nothing() {
+    at_once(["classic", "quorum"], |kind| {
+        let fixture = Fixture::new("forged", &spec(kind));
+        let of = |headers: &[(&str, Argument)]| Stray { properties: with_headers(headers), ..stray("orders", "a") };
+        let x_death = |deaths: &[(&str, &str, i64)]| of(&[("x-death", forged_list(deaths))]);
+        let mut strays = vec![
+            x_death(&[("work", "rejected", 99)]),
+            x_death(&[("work.retry.1.200ms", "expired", 7), ("work", "rejected", 7)]),
+            x_death(&[("elsewhere", "expired", 1), ("elsewhere", "maxlen", 1)]),
+            of(&[("x-death", forged_list(&[]))]),
+            of(&[("x-first-death-queue", text("forged")), ("x-first-death-reason", text("expired"))]),
+            of(&[("x-delivery-count", Argument::LongLongInt(99)), ("x-acquired-count", Argument::LongLongInt(99))]),
+            of(&[("x-retry-count", Argument::LongInt(99))]),
+        ];
+        for reason in ["delivery_limit", "expired", "maxlen", "rejected"] {
+            let last = [("x-last-death-queue", text("work")), ("x-last-death-reason", text(reason))];
+            // Between the guard's bindings and the broker that writes this header, which overwrites what was sent, a
+            // publisher's own is believed: a message that died on a newer broker, say. It is not tried again.
+            let is_believed = since(3, 10) && !since(3, 13) && reason != "rejected";
+            strays.push(Stray { retries: if is_believed { &[] } else { ALL }, ..of(&last) });
+        }
+        if since(4, 0) {
+            // Before, the broker believes these: see below.
+            strays.push(x_death(&[("work", "expired", 1)]));
+            strays.push(x_death(&[("work.retry.1.200ms", "expired", 1), ("work", "expired", 1)]));
+            strays.push(of(&[("x-death", text("no list"))]));
+        }
+        let letters = prove(&fixture, &strays);
+        for (body, letter) in &letters {
+            let number: usize = body.parse().unwrap();
+            let is_forged = strays[number].properties.headers().as_ref().is_some_and(|it| it.contains_key("x-death"));
+            if since(4, 0) || !is_forged {
+                let attempts = strays[number].retries.len() + 1;
+                assert_eq!(deaths_in(letter, "work"), [format!("rejected {attempts}")], "{body}");
+            }
+        }
+        fixture.is_left_empty();
+    });
+}
+
+#[test]
+fn two_ladders_may_share_a_dead_letter_queue() {
+    at_once(["classic", "quorum"], |kind| {
+        let fixture = Fixture::new("shared", &spec(kind));
+        block_on(async {
+            let channel = fixture.channel().await;
+            publish(&channel, "all", "both", b"both", with_headers(&[])).await;
+            let other = fixture.channel().await;
+            let ([seen, letters], of_other) = tokio::join!(
+                fail_all(&channel, "work", &Verb::NackAway, "dead", 2),
+                fail_times(&other, "other", &Verb::NackAway, 3),
+            );
+            assert_eq!(keys(&seen["both"]), ["both", "work.retry.1", "work.retry.2"]);
+            assert_eq!(keys(&of_other), ["both", "other.retry.1", "other.retry.2"]);
+            let queues = letters["both"].iter().map(|it| header(it, "x-first-death-queue"));
+            let mut queues: Vec<_> =
+                queues.flatten().filter_map(|it| it.as_long_string().map(ToString::to_string)).collect();
+            queues.sort();
+            assert_eq!(queues, ["other", "work"]);
+            for letter in &letters["both"] {
+                let of = |queue: &str| deaths(letter).iter().any(|it| it.queue.starts_with(queue));
+                assert!(of("work") != of("other"), "{letter:?}");
+            }
+        });
+        fixture.is_left_empty();
+    });
+}
+
+/// Made, and the last of them climbed; nobody waits for all.
+#[test]
+fn a_ladder_may_have_a_hundred_tiers() {
+    let kind = if std::env::var_os("TOPO_LONG").is_some() { "quorum" } else { "classic" };
+    let delays = vec!["10m"; 99].join(", ");
+    let fixture = Fixture::new(
+        "hundred",
+        &format!(
+            "queues: {{work: {{type: {kind}, deadLetter: dead, retry: {{delays: [{delays}, 300ms]}}}}}}\n\
+             deadLetterQueues: {{dead: {{type: {kind}}}}}\n"
+        ),
+    );
+    assert_eq!(fixture.vhost.names("queues").len(), 102);
+    block_on(async {
+        let channel = fixture.channel().await;
+        publish(&channel, "work.retry", "work.retry.99", b"late", with_headers(&[])).await;
+        let [seen, letters] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
+        assert_eq!(keys(&seen["late"]), ["work.retry.100"]);
+        assert_eq!(letters["late"].len(), 1);
+        publish(&channel, "", "work", b"first", with_headers(&[])).await;
+        fail_times(&channel, "work", &Verb::NackAway, 1).await;
+        until_ready(&channel, "work.retry.1.10m", 1).await;
+        assert_eq!(ready(&channel, "work").await, 0);
+    });
+}
+
+/// Until 3.12 the broker believes a history that a message brings along, and takes its retry for a cycle if it has died in
+/// the queue other than by a rejection: a dead letter of earlier times that is replayed with all its headers, say.
+#[test]
+fn below_3_13_a_history_of_other_deaths_loses_a_message() {
+    if since(3, 13) {
+        return;
+    }
+    at_once(["classic", "quorum"], |kind| {
+        let fixture = Fixture::new("history", &spec(kind));
+        block_on(async {
+            let channel = fixture.channel().await;
+            for (body, history) in [
+                ("expired", forged_list(&[("work", "expired", 1)])),
+                ("limit", forged_list(&[("work", "delivery_limit", 1)])),
+                ("both", forged_list(&[("work", "rejected", 1), ("work", "maxlen", 1)])),
+                ("rejected", forged_list(&[("work", "rejected", 1)])),
+            ] {
+                publish(&channel, "orders", "a", body.as_bytes(), with_headers(&[("x-death", history)])).await;
+            }
+            let [seen, letters] = fail_all(&channel, "work", &Verb::NackAway, "dead", 1).await;
+            for body in ["expired", "limit", "both"] {
+                assert_eq!(keys(&seen[body]), ["a"], "{kind} {body}");
+            }
+            assert_eq!(keys(&seen["rejected"]), ["a", "work.retry.1", "work.retry.2"], "{kind}");
+            assert_eq!(letters.keys().collect::<Vec<_>>(), ["rejected"], "{kind}");
+        });
+    });
+}

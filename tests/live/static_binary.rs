@@ -1,0 +1,83 @@
+//! The binary of a release, where there is nothing else: no libc, no shell, no certificates, no names of hosts. A stand-in for
+//! the image, which is made from nothing.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+use crate::support::{Node, Options, Tls, temp_dir};
+
+#[test]
+fn the_static_binary_plans_applies_and_moves_messages() {
+    let Some(binary) = std::env::var_os("TOPO_STATIC") else {
+        // Past the capture of output: that a test is not done should be seen where it passes.
+        let note = "NOT TESTED: the static binary of a release: TOPO_STATIC names none (release/build makes one)\n";
+        std::io::stderr().write_all(note.as_bytes()).unwrap();
+        return;
+    };
+    let root = temp_dir::folder();
+    fs::copy(&binary, root.path().join("topo")).unwrap();
+    let tls = Tls::create();
+    for file in ["ca.pem", "client.pem", "client.key"] {
+        fs::copy(tls.path(file), root.path().join(file)).unwrap();
+    }
+    let node = Node::start(Options::default().tls(&tls));
+    let vhost = node.vhost("alone");
+    let spec = |length: u32| {
+        let text = format!(
+            "version: 1\nvhost: {}\nqueues: {{orders: {{type: classic, maxLength: {length}}}}}\n",
+            vhost.name()
+        );
+        fs::write(root.path().join("topology.yaml"), text).unwrap();
+    };
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let run = |code: i32, arguments: &[&str]| {
+        // Who is not root is, where the system lets them, in a namespace of their own.
+        let mut command = Command::new(if is_root { "chroot" } else { "unshare" });
+        command.args(if is_root { &[][..] } else { &["--map-root-user", "chroot"] });
+        command.arg(root.path()).arg("/topo").args(arguments).env_clear();
+        command.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest");
+        let output = command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output().unwrap();
+        let text = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{text}");
+        // On one line, wherever a sentence was wrapped.
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+
+    assert!(run(0, &["--help"]).contains("Commands:"));
+    assert!(run(0, &["version"]).contains("-linux-musl "));
+    let url = node.url();
+    spec(9);
+    assert!(run(2, &["plan", "--url", &url, "--detailed-exitcode"]).contains("+ queue orders"));
+    assert!(run(0, &["apply", "--url", &url, "--yes"]).contains("Applied: 1 of 1 step done."));
+    // TLS: Mozilla's list is built in, which does not know this broker; the file that is given does.
+    // No file says what `localhost` is.
+    let secure_url = node.tls_url().replace("localhost", "127.0.0.1");
+    let secure = ["plan", "--url", &secure_url, "--client-cert", "client.pem", "--client-key", "client.key"];
+    let refused = run(1, &secure);
+    assert!(refused.contains("a CA that is not trusted"), "{refused}");
+    let trusted: Vec<&str> = secure.into_iter().chain(["--ca-cert", "ca.pem"]).collect();
+    assert!(run(0, &trusted).contains("No changes."));
+    // AMQP: a limit that cannot change on an existing queue, with messages in it.
+    vhost.amqp().fill("orders", 5);
+    spec(8);
+    let recreate = format!("queues/{}/orders=migrate", vhost.name());
+    let allowed = "consumer-disruption,routing-gap,duplicates,reorder";
+    let moved = [
+        "apply",
+        "--url",
+        &url,
+        "--yes",
+        "--no-backup",
+        "--transport",
+        "amqp",
+        "--recreate",
+        &recreate,
+        "--allow",
+        allowed,
+    ];
+    run(0, &moved);
+    assert_eq!(vhost.queue("orders")["arguments"]["x-max-length"], 8);
+    assert_eq!(vhost.amqp().ready("orders"), 5);
+}

@@ -1,0 +1,150 @@
+//! A road to the broker's AMQP port: passes frames on, counts the methods that change something, and stops at one of them.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::Node;
+
+/// Where a road stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The broker does not hear of the n-th such method, nor of anything after it.
+    Before(usize),
+    /// The broker does it; neither its answer nor anything after it comes back.
+    After(usize),
+}
+
+#[derive(Default)]
+struct State {
+    stop: Option<Stop>,
+    methods: Vec<&'static str>,
+}
+
+/// Listens on a port of its own until it is dropped.
+pub(crate) struct AmqpProxy {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    hangs: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
+}
+
+impl AmqpProxy {
+    pub(crate) fn to(node: &Node, stop: Option<Stop>) -> Self {
+        let port = node.amqp_port();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound above");
+        let state = Arc::new(Mutex::new(State { stop, ..State::default() }));
+        let road = Self { address, state, hangs: Arc::default(), closed: Arc::default() };
+        let (state, hangs, closed) = (Arc::clone(&road.state), Arc::clone(&road.hangs), Arc::clone(&road.closed));
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if closed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (state, hangs) = (Arc::clone(&state), Arc::clone(&hangs));
+                // A connection that breaks is what this road is for.
+                thread::spawn(move || client.and_then(|client| serve(&client, port, &state, &hangs)));
+            }
+        });
+        road
+    }
+
+    /// `amqp://127.0.0.1:PORT`
+    pub(crate) fn url(&self) -> String {
+        format!("amqp://{}", self.address)
+    }
+
+    /// The methods that change something, in the order in which they came.
+    pub(crate) fn methods(&self) -> Vec<&'static str> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).methods.clone()
+    }
+
+    /// Whether it has stopped.
+    pub(crate) fn hangs(&self) -> bool {
+        self.hangs.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for AmqpProxy {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+        // Wakes the listening thread, which then sees that it is over.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve(client: &TcpStream, port: u16, state: &Mutex<State>, hangs: &AtomicBool) -> io::Result<()> {
+    let broker = TcpStream::connect(("127.0.0.1", port))?;
+    thread::scope(|scope| {
+        let answers = scope.spawn(|| back(&broker, client, hangs));
+        let result = forth(client, &broker, state, hangs);
+        let _ = broker.shutdown(Shutdown::Both);
+        let _ = answers.join();
+        let _ = client.shutdown(Shutdown::Both);
+        result
+    })
+}
+
+/// What the broker answers, until the road stops; then it is read, and nobody gets it.
+fn back(mut broker: &TcpStream, mut client: &TcpStream, hangs: &AtomicBool) -> io::Result<()> {
+    let mut buffer = [0; 16_384];
+    loop {
+        match broker.read(&mut buffer)? {
+            0 => break,
+            count if !hangs.load(Ordering::Relaxed) => client.write_all(&buffer[..count])?,
+            _ => {}
+        }
+    }
+    if !hangs.load(Ordering::Relaxed) {
+        client.shutdown(Shutdown::Write)?;
+    }
+    Ok(())
+}
+
+fn forth(mut client: &TcpStream, mut broker: &TcpStream, state: &Mutex<State>, hangs: &AtomicBool) -> io::Result<()> {
+    let mut greeting = [0; 8];
+    client.read_exact(&mut greeting)?;
+    broker.write_all(&greeting)?;
+    loop {
+        // Type, channel, size; then the payload and the end.
+        let mut frame = vec![0; 7];
+        client.read_exact(&mut frame)?;
+        let size = u32::from_be_bytes([frame[3], frame[4], frame[5], frame[6]]) as usize;
+        frame.resize(7 + size + 1, 0);
+        client.read_exact(&mut frame[7..])?;
+        if hangs.load(Ordering::Relaxed) {
+            continue;
+        }
+        let Some(method) = (frame[0] == 1).then(|| change(&frame[7..7 + size])).flatten() else {
+            broker.write_all(&frame)?;
+            continue;
+        };
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.methods.push(method);
+        match state.stop {
+            Some(Stop::Before(n)) if n == state.methods.len() => hangs.store(true, Ordering::Relaxed),
+            Some(Stop::After(n)) if n == state.methods.len() => {
+                hangs.store(true, Ordering::Relaxed);
+                broker.write_all(&frame)?;
+            }
+            _ => broker.write_all(&frame)?,
+        }
+    }
+}
+
+/// The method of a frame, if it changes exchanges, queues or bindings.
+fn change(payload: &[u8]) -> Option<&'static str> {
+    let number = |at: usize| Some(u16::from_be_bytes([*payload.get(at)?, *payload.get(at + 1)?]));
+    match (number(0)?, number(2)?) {
+        // Behind a reserved number and the name: the flags, of which the first asks only.
+        (50, 10) if payload.get(7 + usize::from(*payload.get(6)?))? & 1 == 0 => Some("queue.declare"),
+        (50, 20) => Some("queue.bind"),
+        (50, 40) => Some("queue.delete"),
+        (50, 50) => Some("queue.unbind"),
+        (40, 30) => Some("exchange.bind"),
+        _ => None,
+    }
+}

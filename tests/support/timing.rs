@@ -1,0 +1,98 @@
+//! How late a message comes on this machine anyway: plain queues with a TTL, watched while a test runs. What comes late when
+//! these do, too, is late because the machine stood still.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use lapin::Consumer;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions};
+use lapin::types::FieldTable;
+
+use super::{Amqp, Argument, Node, Outcome, Vhost, block_on, text};
+
+/// What a message waits.
+const WAIT: Duration = Duration::from_millis(200);
+
+struct Sample {
+    sent: Instant,
+    /// None: still under way.
+    came: Option<Instant>,
+}
+
+type Samples = Arc<Mutex<Vec<Sample>>>;
+
+/// Sends one message after the other through each of its queues, for as long as it lives.
+pub(crate) struct TimingBaseline<'a> {
+    samples: Samples,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    /// Gone after the threads.
+    _vhost: Vhost<'a>,
+}
+
+impl<'a> TimingBaseline<'a> {
+    pub(crate) fn watch(node: &'a Node) -> Self {
+        let (samples, is_over) = (Samples::default(), Arc::new(AtomicBool::new(false)));
+        let vhost = node.vhost("lateness");
+        // Quorum queues have no TTL before 3.10.
+        let kinds = ["classic", "quorum"].into_iter().filter(|kind| *kind == "classic" || node.at_least(3, 10));
+        let watched = |kind: &'static str| {
+            let (amqp, samples, is_over) = (vhost.amqp(), samples.clone(), is_over.clone());
+            std::thread::spawn(move || through(&amqp, kind, &samples, &is_over))
+        };
+        let threads = kinds.map(watched).collect();
+        Self { samples, is_over, threads, _vhost: vhost }
+    }
+
+    /// How late the latest message was that was under way in that time.
+    pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
+        let now = Instant::now();
+        let samples = self.samples.lock().unwrap();
+        assert!(samples.iter().any(|it| it.came.is_some()), "nothing was watched");
+        let under_way = samples.iter().filter(|it| it.sent <= to && it.came.is_none_or(|came| came >= from));
+        let late = under_way.map(|it| it.came.unwrap_or(now).saturating_duration_since(it.sent + WAIT));
+        late.max().unwrap_or_default()
+    }
+}
+
+impl Drop for TimingBaseline<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // What went wrong there shows in a sample that never came.
+            drop(thread.join());
+        }
+    }
+}
+
+fn through(amqp: &Amqp, kind: &str, samples: &Samples, is_over: &AtomicBool) {
+    let (way, out) = (format!("{kind}.way"), format!("{kind}.out"));
+    let wait = i64::try_from(WAIT.as_millis()).expect("short");
+    let arguments = [
+        ("x-queue-type", text(kind)),
+        ("x-message-ttl", Argument::LongLongInt(wait)),
+        ("x-dead-letter-exchange", text("")),
+        ("x-dead-letter-routing-key", text(&out)),
+    ];
+    amqp.declare_queue(&way, &arguments).unwrap();
+    amqp.declare_queue(&out, &[("x-queue-type", text(kind))]).unwrap();
+    let consumer = async {
+        let channel = amqp.new_channel().await?;
+        channel.basic_consume(out.into(), "".into(), BasicConsumeOptions::default(), FieldTable::default()).await
+    };
+    let mut consumer: Consumer = block_on(consumer).expect("it is there");
+    while !is_over.load(Ordering::Relaxed) {
+        let number = {
+            let mut samples = samples.lock().unwrap();
+            samples.push(Sample { sent: Instant::now(), came: None });
+            samples.len() - 1
+        };
+        assert_eq!(amqp.publish("", &way, "tick"), Outcome::Routed);
+        let delivery = block_on(consumer.next()).expect("the consumer is not cancelled").expect("the channel is open");
+        samples.lock().unwrap()[number].came = Some(Instant::now());
+        block_on(delivery.ack(BasicAckOptions::default())).expect("the channel is open");
+    }
+}
