@@ -1,4 +1,4 @@
-//! The GitHub Action: `action.yml` and its scripts as they stand, on a real broker, with a stand-in for GitHub's API.
+//! Runs the unchanged `action.yml` and its scripts on a real broker, with a stand-in for GitHub's API.
 
 mod github;
 mod runner;
@@ -24,7 +24,7 @@ fn spec(vhost: &Vhost<'_>, queues: &str) -> String {
     format!("version: 1\nvhost: {}\nqueues: {{{queues}}}\n", vhost.name())
 }
 
-/// A job with the topo that is tested, for one queue.
+/// A job for one queue. It uses the binary under test.
 fn job(github: &GitHub, vhost: &Vhost<'_>) -> Job {
     let job = Job::new(github, vhost);
     job.file("topology.yaml", &spec(vhost, "orders: {type: classic}"));
@@ -32,11 +32,11 @@ fn job(github: &GitHub, vhost: &Vhost<'_>) -> Job {
 }
 
 #[test]
-fn a_plan_is_one_comment_however_often_it_changes() {
+fn changed_plan_updates_its_comment() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
-    // Talk before and after; and somebody who would like to be taken for the Action.
+    // Other comments before and after, and one that imitates the Action.
     (0..120).for_each(|number| github.comment(PULL, "alice", &format!("remark {number}")));
     github.comment(PULL, "mallory", "<!-- topo plan: topo; fingerprint=0000 -->\nall is well");
     let first = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
@@ -54,11 +54,11 @@ fn a_plan_is_one_comment_however_often_it_changes() {
     }
     assert!(first.output("comment-url").ends_with(&comment.id.to_string()), "{first:#?}");
     assert!(first.summary.contains("| + | queue orders | create |"), "{first:#?}");
-    // On the line of the spec, for the page of the changes.
+    // The annotation is on the line of the spec.
     let first = first.expect_log("::notice file=topology.yaml,line=3,col=10,title=topo plan::");
     assert!(!first.log.contains("guest"), "{first:#?}");
 
-    // The next push: the same comment, found on the second page.
+    // The next push updates the same comment, which is on the second page.
     job.file("topology.yaml", &spec(&vhost, "orders: {type: classic}, mails: {type: classic}"));
     github.asked();
     let second = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
@@ -70,14 +70,14 @@ fn a_plan_is_one_comment_however_often_it_changes() {
     assert_eq!(asked.iter().filter(|it| it.starts_with("GET ")).count(), 2, "{asked:?}");
     assert_eq!(asked.last().unwrap(), &format!("PATCH /api/repos/people/shop/issues/comments/{}", comment.id));
 
-    // Another broker on the same pull request has a comment of its own.
+    // Another broker on the same pull request has its own comment.
     job.uses(&[PLAN, PASSWORD, INSTALLED, ("name", "topo plan")]).expect_code(0);
     assert_eq!(github.comments_of_bot(PULL).len(), 2);
     assert_eq!(github.all_comments(), 123);
 }
 
 #[test]
-fn a_conflict_fails_the_job_and_says_so_in_the_comment() {
+fn conflict_fails_the_job_and_is_in_the_comment() {
     let vhost = Node::shared().vhost("action");
     vhost.amqp().declare_queue("orders", &[("x-max-length", Argument::LongInt(5))]).unwrap();
     let github = GitHub::start();
@@ -87,7 +87,7 @@ fn a_conflict_fails_the_job_and_says_so_in_the_comment() {
     let comments = github.comments_of_bot(PULL);
     assert!(comments[0].body.contains("BLOCKED by 1 conflict"), "{}", comments[0].body);
 
-    // What is wrong with the spec is told in the same place; and there is no plan that could be applied.
+    // Spec errors are annotated too, and leave no plan to apply.
     job.file("topology.yaml", "version: 1\nvhost: shop\nqueues: {orders: {type: clasic}}\n");
     let ran = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(65);
     assert_eq!(ran.output("result"), "failed");
@@ -98,12 +98,12 @@ fn a_conflict_fails_the_job_and_says_so_in_the_comment() {
 }
 
 #[test]
-fn what_was_reviewed_is_applied_and_nothing_else() {
+fn only_the_reviewed_plan_is_applied() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
     let plan = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
-    // A wrong fingerprint, and a world that moved: nothing is done.
+    // A wrong fingerprint or a changed broker: nothing is applied.
     let wrong = job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "0123456789abcdef")]).expect_code(5);
     assert_eq!((wrong.output("result"), wrong.output("exit-code")), ("failed", "5"));
     vhost.amqp().declare_queue("orders", &[("x-max-length", Argument::LongInt(5))]).unwrap();
@@ -111,10 +111,10 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
     vhost.http().delete(&vhost.path("queues", &["orders"])).expect_status(204);
     assert!(vhost.names("queues").is_empty());
 
-    // Merged: the event is a push, and the commit leads to the pull request with the comment.
+    // After the merge, the event is a push. The commit identifies the pull request with the comment.
     job.event(&json!({ "after": "c0ffee0000000000" }));
     job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
-    // The same commit came into another branch by another pull request, which has another plan.
+    // Another pull request, with another plan, merged the same commit into another branch.
     github.merged_into("c0ffee0000000000", 99, "release");
     job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(64).expect_log("this commit has no pull request");
     github.merged_into("c0ffee0000000000", PULL, "main");
@@ -128,7 +128,7 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
     assert!(bodies[1].contains("Applied: 1 of 1 step done."), "{bodies:#?}");
     assert_eq!(bodies.len(), 2);
 
-    // Without a review, by its word alone; and what is taken away is kept in a file.
+    // Without a review, `--prune` alone allows deletions. The backup contains the deleted objects.
     let removed = format!("version: 1\nvhost: {}\nremoved: {{queues: [orders]}}\n", vhost.name());
     job.file("topology.yaml", &removed);
     let allowed = [("expect", "any"), ("arguments", "--allow=message-loss,mass-delete,routing-gap")];
@@ -137,9 +137,9 @@ fn what_was_reviewed_is_applied_and_nothing_else() {
     assert!(vhost.names("queues").is_empty());
 }
 
-/// Both are planned while neither is applied: what the first brings is no part of what was reviewed in the second.
+/// Both are planned before either is applied. The first one's changes are not part of the second review.
 #[test]
-fn two_pull_requests_are_applied_one_after_the_other() {
+fn consecutive_pull_requests_are_applied() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = Job::new(&github, &vhost);
@@ -162,7 +162,7 @@ fn two_pull_requests_are_applied_one_after_the_other() {
     plan(1);
     holds(&["base", "b"], "");
     plan(2);
-    // A limit for all queues of the spec: more than was looked at, if one of them came meanwhile.
+    // A limit for all queues of the spec affects more than the reviewed queues if one was added meanwhile.
     let policy = "policies: {all: {pattern: \"^(base|a|b)$\", definition: {maxLength: 100}}}\n";
     holds(&["base"], policy);
     plan(3);
@@ -172,12 +172,12 @@ fn two_pull_requests_are_applied_one_after_the_other() {
     holds(&["base", "a", "b"], "");
     merged(2).expect_code(0);
     assert_eq!(vhost.names("queues"), ["a", "b", "base"]);
-    // Run again, as one does that was told of a failure: there is nothing to do.
+    // A second run after a reported failure finds nothing to do.
     merged(2).expect_code(0).expect_log("No changes.");
     holds(&["base", "a", "b"], policy);
     merged(3).expect_code(5).expect_log("+ policy all");
     assert!(vhost.list("policies").is_empty());
-    // The steps that docs/how-to/github-actions.md describes: a plan of what is merged, started by hand, and its fingerprint.
+    // The steps of docs/how-to/github-actions.md: a manual plan after the merge, and its fingerprint.
     job.event(&json!({ "inputs": {} }));
     let now = job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
     let fingerprint = now.output("fingerprint");
@@ -188,9 +188,9 @@ fn two_pull_requests_are_applied_one_after_the_other() {
     assert_eq!(vhost.list("policies").len(), 1);
 }
 
-/// What was done is done, whatever GitHub makes of the comment; before it is done, the review is all.
+/// A failure to update the comment does not fail a finished apply. Before the apply, the review is required.
 #[test]
-fn an_apply_that_went_well_does_not_fail_for_its_comment() {
+fn comment_failure_does_not_fail_a_finished_apply() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
@@ -202,7 +202,7 @@ fn an_apply_that_went_well_does_not_fail_for_its_comment() {
     let refused = job.uses(&[APPLY, PASSWORD, INSTALLED]).expect_code(1);
     refused.expect_log("::error title=topo::GitHub answered 403 to the request for the pull request of c0ffee");
     assert!(vhost.names("queues").is_empty());
-    // By a fingerprint, or without a review, GitHub is not asked whose commit it is.
+    // With a fingerprint or without a review, GitHub is not asked for the pull request of the commit.
     github.asked();
     job.uses(&[APPLY, PASSWORD, INSTALLED, ("expect", "any")]).expect_code(0);
     assert_eq!(vhost.names("queues"), ["orders"]);
@@ -213,9 +213,9 @@ fn an_apply_that_went_well_does_not_fail_for_its_comment() {
     done.expect_log("::warning title=topo::GitHub answered 403 to the request for the comments of 7");
 }
 
-/// Another workflow that lets the bot say what strangers write could say what this one says.
+/// Another workflow could let the bot post a stranger's text that imitates a plan.
 #[test]
-fn a_second_reviewed_plan_is_none() {
+fn duplicate_plan_comments_are_refused() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
@@ -230,9 +230,9 @@ fn a_second_reviewed_plan_is_none() {
     assert!(vhost.names("queues").is_empty());
 }
 
-/// The job of a fork gets no secrets, and may not comment.
+/// The job of a fork gets no secrets and may not comment.
 #[test]
-fn a_fork_gets_no_plan() {
+fn fork_gets_no_plan() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
@@ -243,10 +243,9 @@ fn a_fork_gets_no_plan() {
     fork.expect_log("::warning title=topo::GitHub answered 403: the job may not comment");
 }
 
-/// A job that may not comment, such as one without `pull-requests: write`; no pull request at all; comments that are not
-/// desired.
+/// No permission to comment (no `pull-requests: write`), no pull request, or comments turned off.
 #[test]
-fn without_a_comment_there_is_the_summary() {
+fn summary_replaces_a_missing_comment() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost);
@@ -259,14 +258,14 @@ fn without_a_comment_there_is_the_summary() {
     job.event(&json!({ "schedule": "0 3 * * *" }));
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(0);
     assert_eq!(github.asked(), Vec::<String>::new());
-    // Anything else that GitHub says is no reason to be silent.
+    // Any other error of GitHub fails the job.
     github.refuse_writes(418);
     job.event(&json!({ "issue": {"number": 7, "pull_request": {}} }));
     job.uses(&[PLAN, PASSWORD, INSTALLED]).expect_code(1).expect_log("GitHub answered 418");
 }
 
 #[test]
-fn specs_read_variables_and_no_inputs() {
+fn specs_read_variables_but_not_inputs() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = Job::new(&github, &vhost).env("TOPO_VAR_B", "from-the-job");
@@ -296,9 +295,9 @@ fn topo_runs_without_the_inputs_in_its_environment() {
     }
 }
 
-/// Names, paths and inputs that would be code if anybody evaluated them, and words that the runner would take for commands.
+/// Names, paths and inputs with shell syntax, and text with workflow commands.
 #[test]
-fn nothing_that_people_write_is_run() {
+fn user_text_is_never_executed() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = Job::new(&github, &vhost);
@@ -309,7 +308,7 @@ fn nothing_that_people_write_is_run() {
     job.file(file, &format!("version: 1\nvhost: {vhost_of_spec}\nqueues: {{{}}}\n", queues.join(", ")));
     let hostile = [("specs", file), ("arguments", "--var=A=$(touch pwned)\n\n--var=B=`touch pwned`; touch pwned\n")];
     let ran = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]).expect_code(0);
-    // All that names could get into is between a word that stops commands and the same word again.
+    // Text that can contain names is printed while workflow commands are stopped.
     let stop = "::stop-commands::";
     let token = ran.log[ran.log.find(stop).unwrap() + stop.len()..].lines().next().unwrap();
     let (_, behind) = ran.log.split_once(&format!("\n::{token}::\n")).unwrap();
@@ -318,7 +317,7 @@ fn nothing_that_people_write_is_run() {
         "{ran:#?}"
     );
     let again = job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1]]);
-    assert!(!again.log.contains(token), "the word is another each time");
+    assert!(!again.log.contains(token), "the token differs each time");
     for (name, code) in [("x; touch pwned", 64), ("x -->", 64), ("$(touch pwned)", 64), ("staging/eu 1", 0)] {
         job.uses(&[PLAN, PASSWORD, INSTALLED, hostile[0], hostile[1], ("name", name)]).expect_code(code);
     }
@@ -329,7 +328,7 @@ fn nothing_that_people_write_is_run() {
 }
 
 #[test]
-fn what_is_too_long_for_a_comment_is_in_the_summary() {
+fn plan_too_long_for_a_comment_is_in_the_summary() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = Job::new(&github, &vhost);
@@ -351,14 +350,14 @@ fn what_is_too_long_for_a_comment_is_in_the_summary() {
     assert!(body.len() > 50_000 && body.contains("… truncated"), "{}", body.len());
     assert!(body.contains("\nThe [summary of the job]("), "{}", &body[body.len() - 500..]);
     assert!(ran.summary.len() > body.len() && ran.summary.contains("long.name.1499"), "{}", ran.summary.len());
-    // Errors that repeat are counted, so they need no cut.
+    // Repeated errors are counted, so they fit.
     let (body, _) = comment_on("\"``clasic``\"", 65);
     assert!(body.contains("and 1,460 more") && !body.contains("… truncated"), "{body}");
 }
 
-/// The release of the Action, from the archive that `release/archive` makes.
+/// The Action installs a release from the archive that `release/archive` makes.
 #[test]
-fn the_release_is_installed() {
+fn release_is_installed() {
     let vhost = Node::shared().vhost("action");
     let github = GitHub::start();
     let job = job(&github, &vhost).without_topo();
@@ -366,7 +365,7 @@ fn the_release_is_installed() {
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("cannot download");
 
     let folder = temp_dir::folder();
-    // The binary by a line of shell: that of a debug build would take half a minute to pack.
+    // A shell script replaces the binary: packing a debug build would take half a minute.
     let binary = folder.path().join("by-a-line");
     fs::write(&binary, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_topo"))).unwrap();
     fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
@@ -386,7 +385,7 @@ fn the_release_is_installed() {
     let expected = format!("topo {version} (");
     let plan = plan.expect_log(&expected);
     assert_eq!(plan.output("result"), "changes");
-    // The repository of the release is unknown. For `uses: ./`, it is the repository of the workflow.
+    // Without the name of the Action's repository, as with `uses: ./`, the workflow's repository is used.
     let job = job.of("");
     job.uses(&[PLAN, PASSWORD]).expect_code(1).expect_log("does not name the repository of this action");
     let own = job.env("GITHUB_WORKSPACE", env!("CARGO_MANIFEST_DIR"));
@@ -394,7 +393,7 @@ fn the_release_is_installed() {
     let job = own;
 
     let job = job.of("people/topo");
-    // An archive that does not match its checksum is not run.
+    // An archive with a wrong checksum is not run.
     let name = "topo-9.9.9-x86_64-unknown-linux-musl.tar.gz";
     let path = format!("/people/topo/releases/download/v9.9.9/{name}");
     github.offer(path.clone(), b"other".to_vec());

@@ -1,13 +1,13 @@
-//! What applications declared, with the values that their libraries send, is what the spec says.
+//! Declares of applications, with the values that client libraries send, match the spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Argument, Node, Topo, text};
 
-/// Types of queues, keys of the spec with their arguments, and a number.
+/// Queue types, spec keys with their arguments, and a number.
 const NUMBERS: [(&str, &str, &str, i32); 13] = [
     ("classic", "messageTtl", "x-message-ttl", 30_000),
-    // Long enough to be there when it is read.
+    // Long enough for the queue to exist when it is read.
     ("classic", "expires", "x-expires", 3_600_000),
     ("classic", "maxLength", "x-max-length", 1_000),
     ("classic", "maxLengthBytes", "x-max-length-bytes", 32_000),
@@ -22,7 +22,7 @@ const NUMBERS: [(&str, &str, &str, i32); 13] = [
     ("stream", "initialClusterSize", "x-initial-cluster-size", 1),
 ];
 
-/// The same with what is no number, as YAML writes it.
+/// The same for values that are not numbers, as YAML writes them.
 const OTHERS: [(&str, &str, &str, &str); 9] = [
     ("classic", "singleActiveConsumer", "x-single-active-consumer", "true"),
     ("classic", "singleActiveConsumer", "x-single-active-consumer", "false"),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str, &str, &str); 9] = [
     ("stream", "queueLeaderLocator", "x-queue-leader-locator", "client-local"),
 ];
 
-/// A number in every width that AMQP has and that it fits into, with and without a sign.
+/// Every AMQP integer type that can hold the number, signed and unsigned.
 fn widths(number: i32) -> Vec<Argument> {
     let mut all = vec![Argument::LongInt(number), Argument::LongLongInt(number.into())];
     all.extend(i8::try_from(number).map(Argument::ShortShortInt));
@@ -47,7 +47,7 @@ fn widths(number: i32) -> Vec<Argument> {
 }
 
 #[test]
-fn the_same_values_in_any_width_are_no_change() {
+fn integer_width_is_not_a_difference() {
     let node = Node::shared();
     let exists = |kind: &str, argument: &str| match (kind, argument) {
         ("stream", _) => node.at_least(3, 9),
@@ -72,7 +72,7 @@ fn the_same_values_in_any_width_are_no_change() {
         met.entry(kind).or_default().insert(format!("{:?}", wire.get_type()));
         let name = format!("application-{number}");
         let mut arguments = vec![(*argument, wire.clone())];
-        // A classic queue is what an application gets that says no type.
+        // An application that sends no type gets a classic queue.
         if *kind != "classic" || number % 2 == 0 {
             arguments.push(("x-queue-type", text(kind)));
         }

@@ -1,4 +1,4 @@
-//! What a person and a pipeline are told about an apply that did not go to its end, and that running it again helps.
+//! Reports of incomplete applies, for people and for pipelines, and the second run that completes them.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,10 @@ use crate::support::{
 const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  a: {type: classic, bindings: [{exchange: orders, \
                     routingKey: a}]}\n  b: {type: classic, bindings: [{exchange: orders, routingKey: b}]}\n";
 
-/// The command that a report ends with, without its first word, as a shell would split it.
+/// The command at the end of a report, without its first word, split as a shell does.
 fn next_command(output: &str) -> Vec<String> {
-    let line = output.lines().rev().find(|line| line.trim_start().starts_with("topo apply")).expect("a line to paste");
+    let line =
+        output.lines().rev().find(|line| line.trim_start().starts_with("topo apply")).expect("a command at the end");
     line.split_whitespace().skip(1).map(|word| word.trim_matches('\'').to_owned()).collect()
 }
 
@@ -23,7 +24,7 @@ fn what<'a>(report: &'a Value, list: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_partial_run_lists_everything_and_can_be_run_again() {
+fn partial_apply_lists_every_step_and_can_be_repeated() {
     let vhost = Node::shared().vhost("partial");
     let path = format!("/{}/b", vhost.name());
     let proxy = Proxy::to(Node::shared()).on(puts().path(&path), Fault::Status(400));
@@ -47,7 +48,7 @@ fn a_partial_run_lists_everything_and_can_be_run_again() {
 }
 
 #[test]
-fn limit_of_an_allowance_that_is_too_small_is_reported() {
+fn exceeded_allowance_is_reported() {
     let vhost = Node::shared().vhost("limit");
     let amqp = vhost.amqp();
     amqp.declare_queue("old", NONE).unwrap();
@@ -65,7 +66,7 @@ fn limit_of_an_allowance_that_is_too_small_is_reported() {
 }
 
 #[test]
-fn the_command_to_go_on_has_the_same_flags() {
+fn suggested_command_keeps_the_flags() {
     let vhost = Node::shared().vhost("flags");
     vhost.amqp().declare_queue("it's old", NONE).unwrap();
     let path = format!("/{}/b", vhost.name());
@@ -79,7 +80,7 @@ fn the_command_to_go_on_has_the_same_flags() {
 }
 
 #[test]
-fn nothing_done_is_no_partial_run() {
+fn apply_without_any_finished_step_is_not_partial() {
     let vhost = Node::shared().vhost("first");
     let proxy = Proxy::to(Node::shared()).on(puts().path("/orders"), Fault::Status(400));
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
@@ -89,7 +90,7 @@ fn nothing_done_is_no_partial_run() {
 }
 
 #[test]
-fn the_report_for_machines_says_the_same() {
+fn json_report_matches_the_text() {
     let vhost = Node::shared().vhost("machines");
     let path = format!("/{}/e/orders/q/a", vhost.name());
     let proxy = Proxy::to(Node::shared()).on(posts().path(&path), Fault::Status(400));
@@ -104,12 +105,12 @@ fn the_report_for_machines_says_the_same() {
 }
 
 #[test]
-fn json_reports_are_complete() {
+fn json_report_lists_every_step() {
     let vhost = Node::shared().vhost("json");
     let topo = Topo::new(&vhost).spec(SPEC);
     let done = topo.run(["apply", "-y", "--format=json"]).expect_code(0).json();
     assert_eq!((&done["result"], &done["formatVersion"], &done["left"]), (&json!("applied"), &json!(1), &json!([])));
-    // Steps of one wave end as they like.
+    // The order within a wave is undefined.
     let mut steps = what(&done, "done");
     assert_eq!(steps[0], "declare exchange orders");
     steps.sort_unstable();
@@ -126,8 +127,8 @@ fn json_reports_are_complete() {
 }
 
 #[test]
-fn without_a_terminal_somebody_must_have_said_yes() {
-    // At once: before the spec is read, before anybody is asked.
+fn apply_without_a_terminal_requires_yes() {
+    // Fails before it reads the spec or contacts the broker.
     let topo = Topo::offline().url("http://192.0.2.1:15672").timeout(Duration::from_secs(5));
     let refused = topo.run(["apply", "missing.yaml"]).expect_code(64);
     refused.expect_text("no terminal is available to ask for confirmation").expect_text("topo apply --yes");
@@ -140,7 +141,7 @@ fn without_a_terminal_somebody_must_have_said_yes() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing() {
+fn dry_run_changes_nothing() {
     let vhost = Node::shared().vhost("dry");
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
@@ -152,7 +153,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn findings_stop_an_apply_before_it_locks() {
+fn findings_stop_the_apply_before_it_locks() {
     let vhost = Node::shared().vhost("findings");
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec("queues: {work: {type: quorum, maxRetries: 3}}\n");
@@ -163,7 +164,7 @@ fn findings_stop_an_apply_before_it_locks() {
     assert_eq!((&stopped.json()["result"], &stopped.json()["vhosts"]), (&json!("failed"), &json!([])));
     topo.run([&apply[..], &["--dry-run"]].concat()).expect_code(1);
     assert_eq!((proxy.count(&writes()), vhost.names("queues")), (0, Vec::new()));
-    // The line that a plan ends with has what was typed, and so comes to the same end.
+    // The suggested command keeps the flags, so it fails the same way.
     let flags = ["plan", "--lint", "no-dead-letter=off,unbounded-queue=warning", "--fail-on", "warning"];
     let plan = topo.run(flags).expect_code(1).expect_text("warning[unbounded-queue]");
     let pasted = next_command(&plan.stdout);
@@ -180,13 +181,13 @@ fn findings_stop_an_apply_before_it_locks() {
     assert!(!next_command(&plan.stdout).iter().any(|word| word == "--fail-on" || word == "--lint"), "{plan}");
     quiet.run(["apply", "-y"]).expect_code(0);
     assert_eq!(vhost.names("queues"), ["work"]);
-    // A saved plan was reviewed; what is found does not stop it.
+    // A saved plan was reviewed; findings do not stop it.
     quiet.rewrite("queues: {work: {type: quorum, maxRetries: 3}, more: {type: quorum, maxRetries: 3}}\n");
     quiet.run(["plan", "--out", "plan.json"]).expect_code(0);
     quiet.env("TOPO_LINT", "no-dead-letter=error").run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// Starts an apply, and signals it while its first request that matches is under way.
+/// Starts an apply and sends a signal while the first matching request is in progress.
 fn interrupted(
     topo: &Topo,
     proxy: &Proxy,
@@ -197,7 +198,7 @@ fn interrupted(
     let gate = Gate::default();
     proxy.add(at.clone().nth(1), gate.fault());
     let running = topo.start(["apply", "-y"].into_iter().chain(flags.iter().copied()));
-    until("the request in which the signal comes", || (proxy.count(&at) > 0).then_some(()));
+    until("the request to interrupt", || (proxy.count(&at) > 0).then_some(()));
     running.interrupt(signal);
     gate.open();
     let output = running.wait();
@@ -206,7 +207,7 @@ fn interrupted(
 }
 
 #[test]
-fn a_signal_lets_the_step_end_and_the_report_come() {
+fn signal_finishes_the_step_and_prints_the_report() {
     for signal in ["INT", "TERM", "HUP"] {
         let vhost = Node::shared().vhost("signal");
         let proxy = Proxy::to(Node::shared());
@@ -224,7 +225,7 @@ fn a_signal_lets_the_step_end_and_the_report_come() {
 }
 
 #[test]
-fn a_signal_before_the_first_step_changes_nothing() {
+fn signal_before_the_first_step_changes_nothing() {
     for signal in ["INT", "TERM", "HUP"] {
         let vhost = Node::shared().vhost("early");
         let proxy = Proxy::to(Node::shared());
@@ -236,14 +237,14 @@ fn a_signal_before_the_first_step_changes_nothing() {
 }
 
 #[test]
-fn a_signal_ends_the_wait_for_a_lock() {
+fn signal_ends_the_wait_for_a_lock() {
     let vhost = Node::shared().vhost("waits");
     let holder = [("x-topo-holder", crate::support::text("somebody")), ("x-expires", Argument::LongInt(600_000))];
     vhost.amqp().declare_queue("topo.lock", &holder).unwrap();
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let running = topo.start(["apply", "-y", "--lock-timeout=5m"]);
-    until("the second look at the lock", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
+    until("the second read of the lock", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
     let started = Instant::now();
     running.signal("INT");
     let stopped = running.wait();
@@ -252,7 +253,7 @@ fn a_signal_ends_the_wait_for_a_lock() {
     assert_eq!(vhost.names("queues"), ["topo.lock"]);
 }
 
-/// A queue that is to be recreated, with a binding of somebody else's, and another queue that is new.
+/// A queue to recreate, which has an unmanaged binding, and a new queue.
 fn to_recreate(vhost: &Vhost<'_>, proxy: &Proxy) -> Topo {
     let amqp = vhost.amqp();
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
@@ -264,7 +265,7 @@ fn to_recreate(vhost: &Vhost<'_>, proxy: &Proxy) -> Topo {
 }
 
 #[test]
-fn a_signal_inside_a_recreate_lets_it_be_finished() {
+fn signal_during_a_recreate_finishes_it() {
     let vhost = Node::shared().vhost("inside");
     let proxy = Proxy::to(Node::shared());
     let topo = to_recreate(&vhost, &proxy);
@@ -279,7 +280,7 @@ fn a_signal_inside_a_recreate_lets_it_be_finished() {
 }
 
 #[test]
-fn a_signal_before_a_recreate_deletes_takes_back_what_was_prepared() {
+fn signal_before_the_deletion_rolls_back_the_preparations() {
     let vhost = Node::shared().vhost("before");
     let proxy = Proxy::to(Node::shared());
     let topo = to_recreate(&vhost, &proxy);

@@ -1,4 +1,4 @@
-//! `rabbitmq::binding_key` predicts from the properties key of a binding whether the management API would make the same one.
+//! `rabbitmq::binding_key` predicts whether the management API would generate the same properties key.
 
 use serde_json::json;
 use topo::rabbitmq::is_made_by_http;

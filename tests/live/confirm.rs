@@ -1,5 +1,4 @@
-//! What is asked on a terminal before an apply, and what counts as a yes. The terminal is a real one, from `script`
-//! (bsdutils, which every Debian has).
+//! Confirmation on a terminal before an apply. `script` (bsdutils, part of every Debian) provides a real terminal.
 
 use std::path::Path;
 
@@ -7,8 +6,8 @@ use crate::support::{Argument, Node, Output, Topo, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// Runs it on a terminal on which somebody types this. Both streams are one there.
-fn typed(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
+/// Runs topo on a terminal with this input. The terminal merges both streams.
+fn with_input(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
     let vhost_line = serde_json::json!(vhost.name());
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_topo"));
     Topo::of(Path::new("/usr/bin/script"))
@@ -20,15 +19,15 @@ fn typed(vhost: &Vhost<'_>, spec: &str, arguments: &str, keys: &str) -> Output {
 }
 
 #[test]
-fn nothing_but_a_yes_is_one() {
+fn only_yes_confirms() {
     let vhost = Node::shared().vhost("ask");
     for keys in ["n\n", "\n", "no\n", "yellow\n", "\u{4}"] {
-        let output = typed(&vhost, SPEC, "apply", keys).expect_code(1);
+        let output = with_input(&vhost, SPEC, "apply", keys).expect_code(1);
         output.expect_text("[y/N]").expect_text("error: not confirmed; nothing was changed");
         assert!(vhost.names("queues").is_empty(), "{keys:?}");
     }
     for keys in ["y\n", "Y\n", "yes\n"] {
-        let output = typed(&vhost, SPEC, "apply", keys).expect_code(0);
+        let output = with_input(&vhost, SPEC, "apply", keys).expect_code(0);
         output
             .expect_text(&format!("Apply these changes to {}? [y/N]", vhost.node().url()))
             .expect_text("Applied: 1 of 1 step done.");
@@ -37,34 +36,34 @@ fn nothing_but_a_yes_is_one() {
 }
 
 #[test]
-fn nothing_is_asked_when_there_is_nothing_to_ask() {
+fn empty_or_blocked_plan_needs_no_confirmation() {
     let vhost = Node::shared().vhost("ask-not");
-    typed(&vhost, SPEC, "apply --yes", "").expect_code(0).expect_no_text("[y/N]").expect_text("Applied");
-    typed(&vhost, SPEC, "apply", "").expect_code(0).expect_no_text("[y/N]").expect_text("No changes.");
-    // What is blocked is not asked about.
+    with_input(&vhost, SPEC, "apply --yes", "").expect_code(0).expect_no_text("[y/N]").expect_text("Applied");
+    with_input(&vhost, SPEC, "apply", "").expect_code(0).expect_no_text("[y/N]").expect_text("No changes.");
+    // A blocked plan needs no confirmation.
     let refused = "queues: {orders: {type: classic, messageTtl: 30s}}\n";
-    typed(&vhost, refused, "apply", "y\n").expect_code(3).expect_no_text("[y/N]");
+    with_input(&vhost, refused, "apply", "y\n").expect_code(3).expect_no_text("[y/N]");
 }
 
 #[test]
-fn a_lock_is_deleted_after_a_yes() {
+fn lock_is_deleted_after_confirmation() {
     let vhost = Node::shared().vhost("ask-lock");
     let lock = serde_json::json!({"durable": true, "arguments": {"x-topo-holder": "me@away", "x-topo-token": "its"}});
     vhost.http().put(&vhost.path("queues", &["topo.lock"]), &lock).expect_status(201);
     let line = format!("lock --break --vhost {}", vhost.name());
     for keys in ["n\n", "\n", "\u{4}"] {
-        let output = typed(&vhost, SPEC, &line, keys).expect_code(1);
+        let output = with_input(&vhost, SPEC, &line, keys).expect_code(1);
         output.expect_text("Delete the lock of me@away on").expect_text("not confirmed; the lock was not deleted");
         assert!(!vhost.queue("topo.lock").is_null(), "{keys:?}");
     }
-    typed(&vhost, SPEC, &line, "y\n").expect_code(0).expect_text("deleted the lock of me@away");
+    with_input(&vhost, SPEC, &line, "y\n").expect_code(0).expect_text("deleted the lock of me@away");
     assert!(vhost.queue("topo.lock").is_null());
-    // There is nothing to ask about.
-    typed(&vhost, SPEC, &line, "").expect_code(0).expect_no_text("[y/N]");
+    // Without a lock, there is no question.
+    with_input(&vhost, SPEC, &line, "").expect_code(0).expect_no_text("[y/N]");
 }
 
 #[test]
-fn where_messages_can_be_lost_the_vhosts_name_is_typed() {
+fn message_loss_requires_the_name_of_the_vhost() {
     let vhost = Node::shared().vhost("ask-more");
     let spec = "queues: {orders: {type: classic, messageTtl: 30s, onConflict: discard}}\n";
     let amqp = vhost.amqp();
@@ -72,13 +71,13 @@ fn where_messages_can_be_lost_the_vhosts_name_is_typed() {
     amqp.fill("orders", 1);
     let apply = "apply --allow message-loss,routing-gap,consumer-disruption";
     for keys in ["y\n", "\n", "yes\n", "other\n"] {
-        let output = typed(&vhost, spec, apply, keys).expect_code(1);
+        let output = with_input(&vhost, spec, apply, keys).expect_code(1);
         output
             .expect_text(&format!("Type the name of the vhost ({}) to continue:", vhost.name()))
             .expect_text("not confirmed");
         assert_eq!(amqp.ready("orders"), 1, "{keys:?}");
     }
-    typed(&vhost, spec, apply, &format!("{}\n", vhost.name())).expect_code(0);
+    with_input(&vhost, spec, apply, &format!("{}\n", vhost.name())).expect_code(0);
     assert_eq!(amqp.ready("orders"), 0);
     assert_eq!(vhost.queue("orders")["arguments"]["x-message-ttl"], 30_000);
 }

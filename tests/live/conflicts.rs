@@ -1,4 +1,4 @@
-//! What the broker would refuse is said before, in the broker's own words, and nothing is touched.
+//! A conflict is predicted in the broker's own words and stops the apply before it changes anything.
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn durable() -> QueueDeclareOptions {
 }
 
 #[test]
-fn a_ttl_that_differs_stops_everything() {
+fn different_ttl_blocks_the_apply() {
     let vhost = Node::shared().vhost("ttl");
     let amqp = vhost.amqp();
     amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(60_000))]).unwrap();
@@ -27,7 +27,7 @@ fn a_ttl_that_differs_stops_everything() {
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(3);
     let refusal = amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongLongInt(30_000))]).unwrap_err();
     plan.expect_text("60000 (1m) → 30000 (30s)").expect_text(&refusal).expect_text("BLOCKED by 1 conflict");
-    // A plan is made all the same; only the code that was asked for tells.
+    // The plan is complete; only `--detailed-exitcode` reports the conflict.
     topo.run(["plan"]).expect_code(0).expect_text("BLOCKED");
 
     let applied = topo.run(["apply", "-y"]).expect_code(3);
@@ -38,7 +38,7 @@ fn a_ttl_that_differs_stops_everything() {
     assert_eq!(vhost.queue("orders")["arguments"]["x-message-ttl"], 60_000);
 }
 
-/// A queue as an application declared it, as the spec wants it, and as another application would declare that.
+/// A queue as an application declared it, as the spec declares it, and as another application would.
 struct Differing<'a> {
     name: &'a str,
     live: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
@@ -46,8 +46,8 @@ struct Differing<'a> {
     desired: (QueueDeclareOptions, &'a [(&'a str, Argument)]),
 }
 
-/// Declares all, plans, and compares every sentence with the broker's.
-fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differing<'_>]) {
+/// Declares all, plans, and compares every predicted error with the broker's.
+fn expect_broker_errors(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differing<'_>]) {
     let mut spec = "queues:\n".to_owned();
     for case in cases {
         amqp.declare_queue_as(case.name, case.live.0, case.live.1).unwrap();
@@ -76,7 +76,7 @@ fn every_sentence_is_the_brokers(vhost: &Vhost<'_>, amqp: &Amqp, cases: &[Differ
 }
 
 #[test]
-fn the_sentences_about_queues_are_the_brokers() {
+fn queue_errors_match_the_broker() {
     let vhost = Node::shared().vhost("sentences");
     let amqp = vhost.amqp();
     let classic = text("classic");
@@ -176,7 +176,7 @@ fn the_sentences_about_queues_are_the_brokers() {
                 ],
             ),
         },
-        // Of several that differ, the broker names the first one it looks at.
+        // Of several differences, the broker reports the first one that it compares.
         Differing {
             name: "several",
             live: (
@@ -200,8 +200,7 @@ fn the_sentences_about_queues_are_the_brokers() {
                 ],
             ),
         },
-        // The limit is the one argument whose value no broker looks at when a queue is declared. 3.8 does not even
-        // compare it.
+        // The broker never validates this limit on a declare. 3.8 does not even compare it.
         Differing {
             name: "number-for-text",
             live: (durable(), &[quorum.clone(), ("x-delivery-limit", text("5"))]),
@@ -210,13 +209,13 @@ fn the_sentences_about_queues_are_the_brokers() {
         },
     ];
     let compared = if Node::shared().at_least(3, 9) { &cases[..] } else { &cases[..cases.len() - 1] };
-    every_sentence_is_the_brokers(&vhost, &amqp, compared);
+    expect_broker_errors(&vhost, &amqp, compared);
 }
 
-/// The management API shows every integer alike, and the broker's sentence names the type that it has: only there can
-/// the two differ.
+/// The management API shows every integer alike, but the broker's error names its AMQP type. Only there can both
+/// differ.
 #[test]
-fn the_width_of_an_integer_is_all_that_a_sentence_cannot_know() {
+fn predicted_error_differs_only_in_integer_width() {
     let vhost = Node::shared().vhost("width");
     let amqp = vhost.amqp();
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
@@ -228,7 +227,7 @@ fn the_width_of_an_integer_is_all_that_a_sentence_cannot_know() {
 }
 
 #[test]
-fn the_sentences_about_exchanges_are_the_brokers() {
+fn exchange_errors_match_the_broker() {
     let vhost = Node::shared().vhost("exchanges");
     let amqp = vhost.amqp();
     let durable = ExchangeDeclareOptions { durable: true, ..Default::default() };
@@ -272,7 +271,7 @@ fn the_sentences_about_exchanges_are_the_brokers() {
 }
 
 #[test]
-fn what_the_broker_takes_for_the_same_is_no_change() {
+fn equivalent_values_are_not_a_change() {
     let vhost = Node::shared().vhost("same");
     let amqp = vhost.amqp();
     for (name, value) in [
@@ -283,19 +282,20 @@ fn what_the_broker_takes_for_the_same_is_no_change() {
         amqp.declare_queue(name, &[("x-message-ttl", value)]).unwrap();
     }
     amqp.declare_queue("bare", NONE).unwrap();
-    amqp.declare_queue("foreign", &[("x-somebodys", text("own"))]).unwrap();
+    amqp.declare_queue("foreign", &[("x-custom", text("own"))]).unwrap();
     let topo = Topo::new(&vhost).spec(
         "queues:\n  short: {type: classic, messageTtl: 30s}\n  int: {type: classic, messageTtl: 30s}\n  long: {type: \
          classic, messageTtl: 30s}\n  bare: {type: classic}\n  foreign: {type: classic}\n",
     );
     let plan = topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes. 6 objects");
-    plan.expect_text("argument x-somebodys differs (own → absent)");
+    plan.expect_text("argument x-custom differs (own → absent)");
     topo.run(["apply", "-y"]).expect_code(0).expect_text("No changes");
 }
 
-/// Consumers come from statistics, and one who takes messages by `basic.get` is in none: nobody is not to be read there.
+/// Statistics list consumers, but not clients that use `basic.get`: an empty list does not prove that the queue is
+/// unused.
 #[test]
-fn what_is_held_is_held_by_somebody() {
+fn unacknowledged_messages_prove_a_client() {
     let vhost = Node::shared().vhost("taken");
     let amqp = vhost.amqp();
     amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(3_600_000))]).unwrap();
@@ -317,7 +317,7 @@ fn what_is_held_is_held_by_somebody() {
 }
 
 #[test]
-fn a_conflict_shows_what_is_live_and_the_ways_out() {
+fn conflict_shows_activity_and_resolutions() {
     let vhost = Node::shared().vhost("live");
     let amqp = vhost.amqp();
     amqp.declare_queue("orders", &[("x-message-ttl", Argument::LongInt(3_600_000))]).unwrap();
@@ -326,7 +326,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     amqp.declare_exchange("audit", "topic", NONE).unwrap();
     amqp.bind_queue("audit", "orders", "order.#", NONE);
     let topo = Topo::new(&vhost).spec("queues:\n  orders: {type: classic, messageTtl: 30m}\n");
-    // A consumer that subscribed just now is not in the statistics yet.
+    // Statistics list a new consumer with a delay.
     let screen = until("two consumers in the plan", || {
         let screen = topo.run(["plan"]).expect_code(0);
         screen.stdout.contains("· 2 consumers (127.0.0.1").then_some(screen)
@@ -343,7 +343,7 @@ fn a_conflict_shows_what_is_live_and_the_ways_out() {
     ];
     let screen = ways.iter().fold(screen, |screen, way| screen.expect_text(way));
 
-    // Asked to recreate, it says what that costs, with the very flags.
+    // With `--recreate`, the plan lists the hazards and the flags that allow them.
     let discard = format!("--recreate={address}=discard");
     let plan = topo.run(["plan", "--detailed-exitcode", &discard, "--format", "json"]).expect_code(3).plan();
     let change = change(&plan, &address);

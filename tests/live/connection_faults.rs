@@ -1,5 +1,5 @@
-//! Roads and brokers that fail halfway: cut connections, hanging answers, 429 and 503, a node that is killed. Whatever
-//! happens, the report says what is so, and a second apply ends where one without any fault would have ended.
+//! Connection and broker failures during an apply: cut connections, missing responses, 429, 503, and a killed node. The
+//! report matches the broker, and a second apply converges.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -16,7 +16,7 @@ queues: {orders.mail: {type: classic}, orders.work: {type: classic, messageTtl: 
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// Writes of an undisturbed apply of it: the lock, five objects, and the lock's end.
+/// The writes of an undisturbed apply: acquire the lock, five objects, release the lock.
 const WRITES: usize = 7;
 
 fn exists(vhost: &Vhost<'_>, address: &str) -> bool {
@@ -29,25 +29,25 @@ fn exists(vhost: &Vhost<'_>, address: &str) -> bool {
     }
 }
 
-/// Compares what the report says with what the broker has; returns how many steps were done, failed, not attempted.
+/// Compares the report with the broker and returns the number of done, failed and not attempted steps.
 fn report_is_true(vhost: &Vhost<'_>, output: &Output) -> [usize; 3] {
     let report: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
     let steps = |list: &str| report["vhosts"][0][list].as_array().cloned().unwrap_or_default();
     for step in steps("done") {
-        assert!(exists(vhost, step["address"].as_str().unwrap()), "said to be done: {step}");
+        assert!(exists(vhost, step["address"].as_str().unwrap()), "reported as done: {step}");
     }
     for step in steps("failed") {
         let there = exists(vhost, step["address"].as_str().unwrap());
-        assert!(!there || step["mayBeDone"] == true, "said not to be done: {step}");
+        assert!(!there || step["mayBeDone"] == true, "reported as failed: {step}");
     }
     for step in steps("notAttempted") {
-        assert!(!exists(vhost, step["address"].as_str().unwrap()), "said not to be attempted: {step}");
+        assert!(!exists(vhost, step["address"].as_str().unwrap()), "reported as not attempted: {step}");
     }
     ["done", "failed", "notAttempted"].map(|list| steps(list).len())
 }
 
 fn converges(topo: &Topo, vhost: &Vhost<'_>) {
-    // A road that stays broken keeps the lock from being released, too; nobody waits a minute for its lease here.
+    // A connection that stays cut prevents the release of the lock. The test does not wait a minute for its expiry.
     vhost.http().delete(&vhost.path("queues", &["topo.lock"]));
     topo.run(["apply", "--yes"]).expect_code(0);
     topo.run(["plan", "--detailed-exitcode"])
@@ -63,7 +63,7 @@ fn faults() -> [Cut; 3] {
 }
 
 #[test]
-fn one_cut_at_any_write_is_mended_by_trying_again() {
+fn single_cut_at_any_write_is_retried() {
     let node = Node::shared();
     let plain = node.vhost("uncut");
     let proxy = Proxy::to(node);
@@ -88,7 +88,7 @@ fn one_cut_at_any_write_is_mended_by_trying_again() {
 }
 
 #[test]
-fn a_road_that_stays_cut_from_any_write_on_is_reported_as_it_is() {
+fn permanent_cut_at_any_write_is_reported() {
     let node = Node::shared();
     thread::scope(|scope| {
         for (name, fault) in faults() {
@@ -99,12 +99,12 @@ fn a_road_that_stays_cut_from_any_write_on_is_reported_as_it_is() {
                     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
                     let output = topo.run(["apply", "--yes", "--format", "json"]);
                     match nth {
-                        // The lock: nothing else is begun.
+                        // Without the lock, no step starts.
                         1 if output.code == Some(1) => {
                             let output = output.expect_no_result().expect_error("the connection was lost");
                             assert!(vhost.names("exchanges").is_empty(), "{output}");
                         }
-                        // All is done, only the lock stays.
+                        // All steps are done; only the lock remains.
                         WRITES => {
                             let output = output.expect_code(0);
                             assert_eq!(report_is_true(&vhost, &output), [5, 0, 0], "{output}");
@@ -125,7 +125,7 @@ fn a_road_that_stays_cut_from_any_write_on_is_reported_as_it_is() {
 }
 
 #[test]
-fn a_cut_while_reading_is_tried_again() {
+fn cut_during_a_read_is_retried() {
     let vhost = Node::shared().vhost("reading");
     for (_, fault) in faults() {
         let proxy = Proxy::to(Node::shared()).on(gets().nth(1), fault()).on(gets().nth(3), fault());
@@ -139,7 +139,7 @@ fn a_cut_while_reading_is_tried_again() {
 }
 
 #[test]
-fn a_busy_broker_is_tried_again_and_then_answers() {
+fn busy_broker_is_retried() {
     let node = Node::shared();
     thread::scope(|scope| {
         for status in [429, 500, 503] {
@@ -157,7 +157,7 @@ fn a_busy_broker_is_tried_again_and_then_answers() {
 }
 
 #[test]
-fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
+fn permanently_busy_broker_fails_in_bounded_time() {
     let vhost = Node::shared().vhost("busy-for-ever");
     let begun = Instant::now();
     let proxy = Proxy::to(Node::shared()).on(any(), Fault::Status(503));
@@ -165,7 +165,7 @@ fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
     output.expect_error("the broker failed to process GET /api/overview: 503 status 503 for the test");
     assert_eq!(proxy.count(&gets().path("/api/overview")), 5);
-    // Of one object only: the rest of its wave is done, what waits for it is not begun.
+    // One object fails: the rest of its wave completes, and its dependents are not attempted.
     proxy.reset();
     proxy.add(puts().path("orders.work"), Fault::Status(503));
     let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(4).expect_error("stopped halfway");
@@ -179,15 +179,15 @@ fn a_broker_that_stays_busy_is_given_up_in_bounded_time() {
 }
 
 #[test]
-fn a_hanging_broker_is_given_up_after_the_timeout() {
+fn missing_response_fails_after_the_timeout() {
     let vhost = Node::shared().vhost("hanging");
-    // Once: tried again.
+    // Once: topo retries.
     let exchanges = gets().path("/api/exchanges");
     let proxy = Proxy::to(Node::shared()).on(exchanges.clone().nth(1), Fault::HangBefore);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     topo.run(["plan", "--timeout", "4s"]).expect_code(0);
     assert_eq!(proxy.count(&exchanges), 2);
-    // For ever.
+    // Always: topo gives up.
     let proxy = Proxy::to(Node::shared()).on(exchanges.clone(), Fault::HangBefore);
     let begun = Instant::now();
     let output = topo.through(&proxy).run(["plan", "--timeout", "4s"]).expect_code(1).expect_no_result();
@@ -198,20 +198,20 @@ fn a_hanging_broker_is_given_up_after_the_timeout() {
 }
 
 #[test]
-fn a_write_that_hangs_is_reported_as_perhaps_done() {
+fn write_without_a_response_may_have_been_executed() {
     let vhost = Node::shared().vhost("hanging-write");
     let proxy = Proxy::to(Node::shared()).on(puts().path("orders.work"), Fault::HangAfter);
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
     let output = topo.run(["apply", "--yes", "--timeout", "3s"]).expect_code(4);
     output.expect_error("stopped halfway").expect_text("the broker may have executed it nevertheless");
-    // It did.
+    // The broker did execute it.
     until("the queue", || exists(&vhost, "queues/x/orders.work").then_some(()));
     proxy.reset();
     converges(&topo, &vhost);
 }
 
 #[test]
-fn a_broker_that_is_killed_in_the_middle() {
+fn killed_broker_is_reported() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("killed");
     let gate = Gate::default();
@@ -220,12 +220,12 @@ fn a_broker_that_is_killed_in_the_middle() {
     let kill = move || {
         let killed = Command::new("bash").args(["-c", "kill -s KILL \"$0\"", &pid]).status();
         assert!(killed.is_ok_and(|status| status.success()));
-        until("a broker that is gone", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
+        until("the broker to exit", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
         opens.open();
     };
     let queues: String = (1..=60).map(|number| format!("  q{number:02}: {{type: classic}}\n")).collect();
-    // Sixteen are on the road at once: when the fortieth is sent, 24 are done, whatever their order. Those after it wait
-    // until the broker is gone, so that it does none of them; five or more are still to be sent then.
+    // Sixteen requests are in flight. When the fortieth is sent, 24 are done, in any order. The broker executes none of
+    // the later ones, and at least five are not sent yet.
     let queue = puts().path(&format!("/{}/q", vhost.name()));
     let proxy =
         Proxy::to(&node).on(queue.clone().nth(40), Fault::Meanwhile(Box::new(kill))).on(queue.from(41), gate.fault());
@@ -236,13 +236,13 @@ fn a_broker_that_is_killed_in_the_middle() {
     assert_eq!(count("done") + count("failed") + count("notAttempted"), 60, "{output}");
     assert!(count("done") >= 24 && count("failed") >= 1 && count("notAttempted") >= 5, "{output}");
     output.expect_text("warning: the lock was not released");
-    // Two looks until it was held, one before the queues, five of the release; a renewal may be among them.
+    // Two reads until the lock was acquired, one before the queues, five of the release, and possibly a renewal.
     let looks = proxy.count(&gets().path("/topo.lock?"));
-    assert!((8..=16).contains(&looks), "{looks} looks at the lock");
+    assert!((8..=16).contains(&looks), "{looks} reads of the lock");
 }
 
 #[test]
-fn one_list_that_is_not_found_is_no_missing_vhost() {
+fn missing_list_is_not_a_missing_vhost() {
     let vhost = Node::shared().vhost("not-found");
     for list in ["queues", "exchanges", "bindings", "policies"] {
         let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/api/{list}/")), Fault::Status(404));

@@ -1,5 +1,5 @@
-//! The contract is kept: workers that know nothing but what `topo contract --format json` says see what it promises, for
-//! each strategy that the broker carries.
+//! Workers that know only `topo contract --format json` observe the behavior that it specifies, for each retry
+//! strategy.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use crate::support::{Amqp, Message, Node, Outcome, TimingBaseline, Topo, Vhost, 
 
 /// How messages are published.
 const FIRST: (&str, &str) = ("orders", "order.created");
-/// Later than this, and than a plain queue's messages at that time, is too late.
+/// The maximum delay beyond the wait and beyond the delay of a plain queue.
 const LATE: Duration = Duration::from_secs(1);
-/// So long nothing more comes, beyond the longest wait.
+/// After the longest wait, no message arrives for this time.
 const QUIET: Duration = Duration::from_millis(700);
-/// A message that does not come by then, nor its letter, is stuck.
+/// The time after which a message without delivery or dead-lettering counts as stuck.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A queue with these keys.
@@ -24,7 +24,7 @@ struct Case {
     name: &'static str,
     kind: &'static str,
     keys: &'static str,
-    /// Where its dead letters go, and what is behind that.
+    /// The dead-letter exchange and queue.
     dead_letter: &'static str,
     dead: &'static str,
 }
@@ -34,7 +34,7 @@ const INTERNAL: (&str, &str) =
     ("{queue: dead, wiring: policy}", "{type: classic, exchange: {name: all, internal: true}}");
 const DIRECT: (&str, &str) = ("dead", "{type: quorum, exchange: {name: dlx, type: direct}}");
 
-/// All that this broker carries.
+/// All cases that this broker supports.
 fn cases() -> Vec<Case> {
     let case = |name, kind, keys, (dead_letter, dead)| Case { name, kind, keys, dead_letter, dead };
     let mut cases = Vec::new();
@@ -58,10 +58,10 @@ fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Applies it, and reads the contract of `work` for the broker that it is, and what its letters are said to carry.
+    /// Applies the spec and reads the contract of `work` for this broker version.
     fn contract(&self, vhost: &Vhost<'_>) -> (Value, Value) {
         let Self { kind, keys, dead_letter, dead, .. } = self;
-        // 3.8 and 3.10 have no guard for what overflows on a ladder, so only queues without one have a limit.
+        // 3.8 and 3.10 cannot separate overflow deaths on a ladder, so only queues without one have a limit.
         let spec = format!(
             "exchanges: {{orders: {{type: topic}}}}\n\
              queues:\n  work: {{type: {kind}, {keys}, deadLetter: {dead_letter}, \
@@ -92,7 +92,7 @@ fn publish(amqp: &Amqp) {
     assert_eq!(amqp.publish_with(FIRST.0, FIRST.1, "poison", properties), Outcome::Routed);
 }
 
-/// A worker's life, with what it does about each message in turn; the last one repeats.
+/// A worker that takes these actions in turn; the last one repeats.
 struct Run<'a> {
     amqp: &'a Amqp,
     contract: &'a Value,
@@ -101,7 +101,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn letters(&self) -> u32 {
+    fn dead_lettered(&self) -> u32 {
         self.amqp.ready(self.contract["deadLetters"]["queue"].as_str().expect("a queue"))
     }
 
@@ -110,7 +110,7 @@ impl Run<'_> {
         Duration::from_millis(delays.filter_map(|wait| wait["milliseconds"].as_u64()).max().unwrap_or(0))
     }
 
-    /// When messages come until there is a dead letter and then nothing more.
+    /// Records the arrivals until the message is dead-lettered and no further one arrives.
     fn until_dead(&self, first: (&str, &str), mut act: impl FnMut(&Worker<'_>, Work)) -> Vec<Instant> {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         let mut worker = Worker::of(self.amqp, "work", self.contract);
@@ -125,27 +125,27 @@ impl Run<'_> {
                     deadline = Instant::now() + SOON;
                     act(&worker, work);
                 }
-                None if self.letters() > 0 => return came,
-                None => assert!(Instant::now() < deadline, "{about}: no letter after {} attempts", came.len()),
+                None if self.dead_lettered() > 0 => return came,
+                None => assert!(Instant::now() < deadline, "{about}: not dead-lettered after {} attempts", came.len()),
             }
         }
     }
 
-    /// Each retry came after its wait, and not late.
+    /// Each retry arrived after its wait, and not late.
     fn in_time(&self, came: &[Instant]) {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
         let delays = self.contract["delays"].as_array().unwrap();
         assert!(delays.is_empty() || delays.len() + 1 == came.len(), "{about}");
         for (pair, delay) in came.windows(2).zip(delays) {
             let (waited, delay) = (pair[1] - pair[0], Duration::from_millis(delay["milliseconds"].as_u64().unwrap()));
-            // A quorum queue of 4.3 counts its own delays in its own clock.
+            // Quorum queues of 4.3 count delays with their own clock.
             assert!(waited + Duration::from_millis(5) >= delay, "{about}: {waited:?}");
             let machine = self.lateness.between(pair[0], pair[1]);
-            assert!(waited < delay + LATE + machine, "{about}: {waited:?}, the machine itself late by {machine:?}");
+            assert!(waited < delay + LATE + machine, "{about}: {waited:?}, delay of this machine: {machine:?}");
         }
     }
 
-    /// A retry comes as the contract says, and says where it was first.
+    /// A retry arrives as the contract specifies, with its original route.
     fn arrived(&self, work: &Work, first: (&str, &str)) {
         let about = format!("{} on a {} queue: {work:?}", self.case.name, self.case.kind);
         let (arrives, original) = (&self.contract["retryArrives"], &self.contract["original"]);
@@ -167,31 +167,39 @@ impl Run<'_> {
         assert_eq!(of("exchange").zip(of("routingKey")), Some(first), "{about}");
     }
 
-    /// The one dead letter, as it was published; nothing is left anywhere.
-    fn letter(&self, vhost: &Vhost<'_>) -> Message {
+    /// The single dead-lettered message is as it was published, and no queue holds another.
+    fn dead_lettered_message(&self, vhost: &Vhost<'_>) -> Message {
         let about = format!("{} on a {} queue", self.case.name, self.case.kind);
-        assert_eq!(self.letters(), 1, "{about}");
+        assert_eq!(self.dead_lettered(), 1, "{about}");
         let queue = self.contract["deadLetters"]["queue"].as_str().unwrap();
-        let letter = self.amqp.get(queue).unwrap();
-        assert_eq!(letter.body, b"poison", "{about}");
-        assert_eq!(letter.properties.message_id().as_ref().map(ToString::to_string).as_deref(), Some("m-1"), "{about}");
-        assert_eq!(header(&letter.properties, "tenant").and_then(as_text).as_deref(), Some("a"), "{about}");
+        let dead_lettered_message = self.amqp.get(queue).unwrap();
+        assert_eq!(dead_lettered_message.body, b"poison", "{about}");
+        assert_eq!(
+            dead_lettered_message.properties.message_id().as_ref().map(ToString::to_string).as_deref(),
+            Some("m-1"),
+            "{about}"
+        );
+        assert_eq!(
+            header(&dead_lettered_message.properties, "tenant").and_then(as_text).as_deref(),
+            Some("a"),
+            "{about}"
+        );
         for queue in vhost.names("queues") {
             until(&format!("{queue} to be empty"), || (self.amqp.ready(&queue) == 0).then_some(()));
         }
-        letter
+        dead_lettered_message
     }
 }
 
-/// What the broker wrote on a letter whose retries were used up.
-fn carries(letter: &Message, said: &Value, about: &str) {
+/// The headers that the broker sets when retries are exhausted.
+fn carries(dead_lettered_message: &Message, said: &Value, about: &str) {
     let key = said["routingKey"].as_str().unwrap_or(FIRST.1);
     assert_eq!(
-        (letter.exchange.as_str(), letter.routing_key.as_str()),
+        (dead_lettered_message.exchange.as_str(), dead_lettered_message.routing_key.as_str()),
         (said["exchange"].as_str().unwrap(), key),
         "{about}"
     );
-    let deaths = header(&letter.properties, "x-death").and_then(AMQPValue::as_array).expect("deaths");
+    let deaths = header(&dead_lettered_message.properties, "x-death").and_then(AMQPValue::as_array).expect("deaths");
     let field = |death: &FieldTable, name: &str| death.inner().get(name).and_then(as_text).unwrap_or_default();
     let count = |death: &FieldTable| death.inner().get("count").and_then(as_number).unwrap_or_default();
     let seen: Vec<(String, String, i64)> = deaths
@@ -212,22 +220,22 @@ fn carries(letter: &Message, said: &Value, about: &str) {
     assert!(said["mayHaveMore"] == true || seen.len() == expected.len(), "{about}: {seen:?}");
 }
 
-fn replay(amqp: &Amqp, letter: &Message, how: &Value) {
+fn replay(amqp: &Amqp, dead_lettered_message: &Message, how: &Value) {
     let mut headers = FieldTable::default();
-    for (name, value) in letter.properties.headers().iter().flat_map(|headers| headers.inner()) {
+    for (name, value) in dead_lettered_message.properties.headers().iter().flat_map(|headers| headers.inner()) {
         if !how["withoutHeaders"].as_array().unwrap().iter().any(|without| without == name.as_str()) {
             headers.insert(name.clone(), value.clone());
         }
     }
-    let properties = letter.properties.clone().with_headers(headers);
+    let properties = dead_lettered_message.properties.clone().with_headers(headers);
     let (exchange, key) = (how["publish"]["exchange"].as_str().unwrap(), &how["publish"]["routingKeys"][0]);
     assert_eq!(amqp.publish_with(exchange, key.as_str().unwrap(), "poison", properties), Outcome::Routed);
 }
 
 #[test]
-fn a_worker_may_shorten_a_wait_by_the_jitter() {
+fn worker_may_shorten_a_wait_by_the_jitter() {
     let (dead_letter, dead) = FANOUT;
-    // A machine that is slow is no wait of 30 s.
+    // Half a minute is more than any delay of the machine.
     let keys = "retry: {strategy: republish, delays: [30s], jitter: 29500ms}";
     let lateness = TimingBaseline::watch(Node::shared());
     let shortened = |kind| {
@@ -241,7 +249,7 @@ fn a_worker_may_shorten_a_wait_by_the_jitter() {
         let waited = came[1] - came[0];
         assert!(waited >= Duration::from_millis(500) && waited < Duration::from_secs(30), "{kind}: {waited:?}");
         assert_eq!(came.len(), 2, "{kind}");
-        run.letter(&vhost);
+        run.dead_lettered_message(&vhost);
     };
     std::thread::scope(|scope| {
         scope.spawn(|| shortened("quorum"));
@@ -249,9 +257,9 @@ fn a_worker_may_shorten_a_wait_by_the_jitter() {
     });
 }
 
-/// What `topo explain` warns of: a letter that goes back with the key that it has.
+/// `topo explain` warns of a replay with the key of the dead-lettered message.
 #[test]
-fn a_letter_that_is_replayed_with_its_key_is_one_again() {
+fn replay_with_the_same_key_is_dead_lettered_again() {
     let vhost = Node::shared().vhost("replay");
     let (dead_letter, dead) = FANOUT;
     let keys = "retry: {delays: [200ms, 300ms]}";
@@ -265,12 +273,12 @@ fn a_letter_that_is_replayed_with_its_key_is_one_again() {
     let mut worker = Worker::of(&amqp, "work", &contract);
     let work = worker.next(SOON).expect("it comes");
     worker.fail(work);
-    until("the letter", || (run.letters() == 1).then_some(()));
+    until("the letter", || (run.dead_lettered() == 1).then_some(()));
     assert!(worker.next(run.longest() + QUIET).is_none());
 }
 
 #[test]
-fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
+fn worker_observes_the_contract() {
     let lateness = TimingBaseline::watch(Node::shared());
     for case in cases() {
         let vhost = Node::shared().vhost("contract");
@@ -280,37 +288,37 @@ fn a_worker_that_keeps_to_its_contract_gets_what_it_promises() {
         let run = Run { amqp: &amqp, contract: &contract, case: &case, lateness: &lateness };
         let deliveries = contract["deliveries"].as_u64().unwrap();
 
-        // One that always fails.
+        // A worker that always fails.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}");
         run.in_time(&came);
-        let letter = run.letter(&vhost);
-        carries(&letter, &story["deadLetteredMessage"], &about);
+        let dead_lettered_message = run.dead_lettered_message(&vhost);
+        carries(&dead_lettered_message, &story["deadLetteredMessage"], &about);
 
-        // The same again, as the letter says that it is replayed.
-        replay(&amqp, &letter, &story["replay"]);
+        // A replay as the headers describe it.
+        replay(&amqp, &dead_lettered_message, &story["replay"]);
         let own = story["replay"]["publish"]["routingKeys"][0].as_str().unwrap();
         let came = run.until_dead(("", own), |worker, work| worker.fail(work));
         assert_eq!(came.len() as u64, deliveries, "{about}: replayed");
         run.in_time(&came);
-        run.letter(&vhost);
+        run.dead_lettered_message(&vhost);
 
-        // One that gives up at once.
+        // A worker that gives up immediately.
         publish(&amqp);
         assert_eq!(run.until_dead(FIRST, |worker, work| worker.give_up(work)).len(), 1, "{about}");
-        run.letter(&vhost);
+        run.dead_lettered_message(&vhost);
 
-        // One that writes a good letter on the last attempt.
+        // A worker that republishes a corrected message on the last attempt.
         publish(&amqp);
         let came = run.until_dead(FIRST, |worker, work| {
             if work.retry + 1 == deliveries { worker.write_letter(&work) } else { worker.fail(work) }
         });
         run.in_time(&came);
-        let letter = run.letter(&vhost);
+        let dead_lettered_message = run.dead_lettered_message(&vhost);
         for expected in contract["deadLetteredMessage"]["headers"].as_array().unwrap() {
             let name = expected["name"].as_str().unwrap();
-            let value = header(&letter.properties, name).and_then(as_text);
+            let value = header(&dead_lettered_message.properties, name).and_then(as_text);
             let value = value.unwrap_or_else(|| panic!("{about}: {name} is missing"));
             assert!(expected["value"].is_null() || expected["value"] == value.as_str(), "{about}: {name}: {value}");
         }

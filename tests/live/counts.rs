@@ -1,4 +1,4 @@
-//! Counts and consumers that the broker renews seldom, and waits that follow from the intervals of the broker.
+//! Statistics that the broker renews rarely, and waits that follow from its intervals.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use crate::support::{Node, Options, Topo, Vhost, until};
 
 const ALLOWED: &str = "--allow=routing-gap,consumer-disruption";
 
-/// topo without any word about the intervals of the node.
-fn untold(vhost: &Vhost<'_>, spec: &str) -> Topo {
+/// Runs topo without options for the intervals of the node.
+fn with_default_intervals(vhost: &Vhost<'_>, spec: &str) -> Topo {
     Topo::new(vhost).without_env("TOPO_STATISTICS_INTERVAL").without_env("TOPO_TICK_INTERVAL").spec(spec)
 }
 
@@ -20,16 +20,16 @@ fn quorum_queue(vhost: &Vhost<'_>, name: &str) {
 }
 
 #[test]
-fn messages_that_a_slow_tick_does_not_show_are_not_deleted() {
+fn messages_hidden_by_a_slow_tick_are_not_deleted() {
     let node = Node::start(Options::default().intervals(5000, 60_000));
     let vhost = node.vhost("slow-tick");
     quorum_queue(&vhost, "q");
     let amqp = vhost.amqp();
     amqp.fill("q", 5);
     let held = amqp.hold("q", 5);
-    let topo = untold(&vhost, "queues:\n  q: {type: quorum, maxLength: 1000}\n");
+    let topo = with_default_intervals(&vhost, "queues:\n  q: {type: quorum, maxLength: 1000}\n");
     let recreate = format!("--recreate=queues/{}/q=ifEmpty", vhost.name());
-    // The count is of the last tick, which came before the messages.
+    // The count is from the last tick, before the publish.
     topo.run(["plan", &recreate]).expect_code(0).expect_text("0 messages");
     let output = topo.run(["apply", "-y", &recreate, ALLOWED]);
     let output = output.expect_text("queue q was left alone: its message count is not current");
@@ -40,7 +40,7 @@ fn messages_that_a_slow_tick_does_not_show_are_not_deleted() {
 }
 
 #[test]
-fn a_consumer_that_the_statistics_do_not_list_is_found_over_amqp() {
+fn unlisted_consumer_is_found_over_amqp() {
     let node = Node::start(Options::default().intervals(60_000, 500));
     let vhost = node.vhost("slow-statistics");
     make_live(&vhost, &json!({"queues": [{"name": "q", "arguments": {"x-queue-type": "classic"}}]}));
@@ -59,7 +59,7 @@ fn a_consumer_that_the_statistics_do_not_list_is_found_over_amqp() {
 }
 
 #[test]
-fn the_default_intervals_are_observed_once_in_a_run() {
+fn default_intervals_are_observed_once_per_run() {
     let node = Node::start(Options::default().default_intervals());
     let vhost = node.vhost("default-intervals");
     let topo = five_quorum_queues(&vhost).without_env("TOPO_STATISTICS_INTERVAL").without_env("TOPO_TICK_INTERVAL");
@@ -73,11 +73,11 @@ fn the_default_intervals_are_observed_once_in_a_run() {
 }
 
 #[test]
-fn without_statistics_the_tick_has_to_be_specified() {
+fn missing_statistics_require_a_tick_interval() {
     let node = Node::start(Options::default().line("management.disable_stats = true"));
     let vhost = node.vhost("no-statistics");
     quorum_queue(&vhost, "own.q");
-    let topo = untold(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
+    let topo = with_default_intervals(&vhost, "owns: [\"own.*\"]\nqueues: {other: {type: classic}}\n");
     let prune = ["apply", "-y", "--prune", "--allow=mass-delete,consumer-disruption"];
     let output = topo.run(prune).expect_code(4);
     output.expect_text("set --tick-interval to the quorum_tick_interval of the broker");

@@ -1,5 +1,5 @@
-//! Where the broker is and as whom: flags, then topo's variables, then those of rabbitmqadmin, then its file, then
-//! what every fresh broker has. Who logged in is read off the broker's own refusal: these users have no vhost.
+//! Precedence of connection settings: flags, topo's variables, rabbitmqadmin's variables, its file, broker defaults.
+//! The user has no vhost, so the broker's refusal names it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,17 +9,16 @@ use crate::support::{Node, Topo, User, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-fn stranger() -> User<'static> {
+fn user_without_vhost() -> User<'static> {
     Node::shared().user("management")
 }
 
-/// No connection set, a spec for the vhost.
+/// Runs topo without connection settings, with a spec for the vhost.
 fn without(vhost: &Vhost<'_>) -> Topo {
     Topo::new(vhost).without_env("TOPO_URL").without_env("TOPO_USERNAME").without_env("TOPO_PASSWORD").spec(SPEC)
 }
 
-/// Refused for what it may not do, and so known. It is an apply, because of a vhost that this user may not see, the
-/// broker says from 4.2.9 and 4.3.3 on that it is not there.
+/// The refusal names the user. It is an apply because 4.2.9 and 4.3.3 report an invisible vhost as missing.
 fn logged_in(topo: &Topo, arguments: &[&str], user: &User<'_>) {
     let output = topo.run(["apply", "--yes"].into_iter().chain(arguments.iter().copied())).expect_code(1);
     output.expect_error(&format!("error: user `{}` ", user.name)).expect_no_text("secret");
@@ -40,12 +39,12 @@ fn toml(name: &str, user: &User<'_>, more: &str) -> String {
 }
 
 #[test]
-fn each_place_goes_before_the_next() {
+fn each_source_takes_precedence_over_the_next() {
     let vhost = Node::shared().vhost("places");
-    let [flag, variable, in_url, operators, operators_url, file] = [(); 6].map(|()| stranger());
+    let [flag, variable, in_url, operators, operators_url, file] = [(); 6].map(|()| user_without_vhost());
     let url = Node::shared().url();
     let with_login = |user: &User<'_>| url.replace("//", &format!("//{}:{}@", user.name, user.password));
-    // From the last to the first, each added to those before.
+    // From the lowest precedence to the highest, each added to the others.
     let topo = without(&vhost).file(".rabbitmqadmin.conf", &ini("default", &file, ""));
     logged_in(&topo, &[], &file);
     let topo = topo.env("RABBITMQADMIN_BASE_URI", &with_login(&operators_url));
@@ -64,9 +63,9 @@ fn each_place_goes_before_the_next() {
 }
 
 #[test]
-fn the_host_and_port_of_rabbitmqadmin() {
+fn rabbitmqadmin_host_and_port_are_used() {
     let vhost = Node::shared().vhost("target");
-    let user = stranger();
+    let user = user_without_vhost();
     let port = Node::shared().http_port().to_string();
     let topo = without(&vhost)
         .env("RABBITMQADMIN_TARGET_HOST", "127.0.0.1")
@@ -77,10 +76,10 @@ fn the_host_and_port_of_rabbitmqadmin() {
 }
 
 #[test]
-fn a_fresh_brokers_own_user_needs_nothing_said() {
+fn default_user_needs_no_settings() {
     let vhost = Node::shared().vhost("guest");
     without(&vhost).url(&Node::shared().url()).run(["plan"]).expect_code(0);
-    // An empty variable says nothing, as when a pipeline has no value for it.
+    // An empty variable counts as unset, as in a pipeline without a value.
     let topo = without(&vhost).env("TOPO_USERNAME", "").env("TOPO_PASSWORD", "").env("TOPO_CA_CERT", "");
     topo.run(["plan", "--url", &Node::shared().url()]).expect_code(0);
     let output = topo.env("TOPO_USERNAME", "me").run(["plan"]).expect_code(64).expect_no_result();
@@ -88,15 +87,15 @@ fn a_fresh_brokers_own_user_needs_nothing_said() {
 }
 
 #[test]
-fn a_password_file_ends_with_its_line() {
+fn password_file_ignores_one_line_end() {
     let vhost = Node::shared().vhost("file");
-    let user = stranger();
+    let user = user_without_vhost();
     let topo = without(&vhost).url(&Node::shared().url()).env("TOPO_USERNAME", &user.name);
     for end in ["", "\n", "\r\n"] {
         topo.write("password", &format!("{}{end}", user.password));
         logged_in(&topo, &["--password-file", "password"], &user);
     }
-    // More than a line end is part of it.
+    // Only one line end is removed.
     topo.write("password", &format!("{} \n", user.password));
     topo.run(["plan", "--password-file", "password"])
         .expect_code(1)
@@ -107,9 +106,9 @@ fn a_password_file_ends_with_its_line() {
 }
 
 #[test]
-fn a_node_of_both_generations_of_the_file() {
+fn node_is_found_in_both_file_formats() {
     let vhost = Node::shared().vhost("nodes");
-    let [default, other] = [(); 2].map(|()| stranger());
+    let [default, other] = [(); 2].map(|()| user_without_vhost());
     let written: [fn(&str, &User<'_>, &str) -> String; 2] = [ini, toml];
     for write in written {
         let topo = without(&vhost);
@@ -123,12 +122,12 @@ fn a_node_of_both_generations_of_the_file() {
         let topo = topo.env("TOPO_NODE", "default");
         logged_in(&topo, &[], &default);
         logged_in(&topo, &["--node", "other"], &other);
-        // Who types a node means it, whatever broker the environment is for.
+        // `--node` takes precedence over the broker of the environment.
         let elsewhere =
             topo.url("http://no-such-host.invalid").env("RABBITMQADMIN_BASE_URI", "http://no-such-host.invalid");
         logged_in(&elsewhere, &["-N", "other"], &other);
         let topo = elsewhere.without_env("TOPO_URL").without_env("RABBITMQADMIN_BASE_URI");
-        // The file itself, elsewhere.
+        // Another path of the file.
         topo.write("elsewhere.conf", &write("third", &other, ""));
         logged_in(&topo, &["--config", "elsewhere.conf", "-N", "third"], &other);
         let output = topo.run(["plan", "--config", "nowhere.conf"]).expect_code(64);
@@ -137,7 +136,7 @@ fn a_node_of_both_generations_of_the_file() {
 }
 
 #[test]
-fn a_broken_file_is_told_without_its_secrets() {
+fn file_error_contains_no_secrets() {
     let vhost = Node::shared().vhost("broken");
     let topo = without(&vhost);
     for text in [
@@ -152,7 +151,7 @@ fn a_broken_file_is_told_without_its_secrets() {
     }
 }
 
-/// Behind a path: takes the prefix off a request's path, as a reverse proxy does; what has none is not found.
+/// A reverse proxy that strips a path prefix; other paths are not found.
 fn prefixing(prefix: &'static str, port: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -164,7 +163,7 @@ fn prefixing(prefix: &'static str, port: u16) -> u16 {
     own
 }
 
-/// One request a connection: then all that follows its first line can be passed on as it comes.
+/// One request per connection: everything after its first line is forwarded unchanged.
 fn forward(mut client: &TcpStream, prefix: &str, port: u16) -> io::Result<()> {
     let mut from_client = BufReader::new(client);
     let mut first = String::new();
@@ -195,7 +194,7 @@ fn forward(mut client: &TcpStream, prefix: &str, port: u16) -> io::Result<()> {
 }
 
 #[test]
-fn behind_a_path_prefix() {
+fn path_prefix_is_supported() {
     let vhost = Node::shared().vhost("prefix");
     let port = prefixing("/rabbit/mq", Node::shared().http_port());
     let user = Node::shared().user("management").may_everything(&vhost);

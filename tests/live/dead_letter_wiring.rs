@@ -1,5 +1,5 @@
-//! Policies of others beside what topo wires and retries: the dead letters of a queue arrive whatever is live, and what
-//! would lose retries is said before it does.
+//! Unmanaged policies together with topo's wiring policies and retries. Dead-lettered messages arrive with any other
+//! policy, and the plan reports a policy that would lose retries.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ fn put_policy(vhost: &Vhost<'_>, name: &str, pattern: &str, priority: i64, defin
     assert!(answer.is_success(), "{answer:?}");
 }
 
-/// What is rejected in `work` is in `dead`, and the broker says that the queue has this limit by a policy.
+/// Messages rejected in `work` arrive in `dead`, and the broker reports this limit.
 fn wired_with(vhost: &Vhost<'_>, amqp: &Amqp, limit: Option<i64>) {
-    let seen = until("the queue's own policy", || {
+    let seen = until("the wiring policy of the queue", || {
         let queue = vhost.queue("work");
         (queue["policy"] == "work.topo.dead-letter").then_some(queue)
     });
@@ -34,7 +34,7 @@ fn wired_with(vhost: &Vhost<'_>, amqp: &Amqp, limit: Option<i64>) {
 }
 
 #[test]
-fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
+fn dead_letters_arrive_with_an_unmanaged_policy() {
     let vhost = Node::shared().vhost("beside");
     let amqp = vhost.amqp();
     put_policy(&vhost, "limits", "^work$", 7, &json!({"max-length": 100, "dead-letter-exchange": "nowhere"}));
@@ -47,7 +47,7 @@ fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
     wired_with(&vhost, &amqp, Some(100));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // It changes, goes above, and goes: each time the next plan follows.
+    // The policy changes, gets a higher priority, and is deleted. The next plan adapts each time.
     put_policy(&vhost, "limits", "^work$", 7, &json!({"max-length": 50}));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(2).expect_text("100 → 50");
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
@@ -57,14 +57,14 @@ fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
     topo.run(["apply", "--yes"]).expect_code(0);
     wired_with(&vhost, &amqp, Some(60));
     vhost.http().delete(&vhost.path("policies", &["limits"])).expect_status(204);
-    // Lowered, it would leave the queue to a policy that goes in the same plan, for a moment.
+    // A lower priority would let another policy, deleted by the same plan, govern the queue for a moment.
     let high = topo.run(["plan", "--detailed-exitcode"]).expect_code(2).expect_text("60 → 7000");
     high.expect_no_text("priority");
     topo.run(["apply", "--yes"]).expect_code(0);
     wired_with(&vhost, &amqp, Some(7000));
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // One that this spec takes away is not held on to, either.
+    // A policy that this spec removes is not copied either.
     put_policy(&vhost, "limits", "^work$", 9, &json!({"max-length": 30}));
     topo.rewrite(&format!("{WIRED}removed: {{policies: [limits, everything]}}\n"));
     topo.run(["apply", "--yes"]).expect_code(0).expect_text("the broker matches the spec");
@@ -74,7 +74,7 @@ fn dead_letters_arrive_beside_a_policy_of_somebody_else() {
 }
 
 #[test]
-fn a_saved_plan_notices_a_policy_that_it_goes_before() {
+fn saved_plan_is_stale_when_an_overridden_policy_changes() {
     let vhost = Node::shared().vhost("beside-saved");
     put_policy(&vhost, "limits", "^work$", 7, &json!({"max-length": 100}));
     let topo = Topo::new(&vhost).spec(WIRED);
@@ -88,10 +88,10 @@ fn a_saved_plan_notices_a_policy_that_it_goes_before() {
 }
 
 #[test]
-fn a_policy_that_comes_in_between_and_cannot_be_told_is_no_success() {
+fn unknown_policy_during_the_apply_fails_verification() {
     let vhost = Node::shared().vhost("beside-unclear");
     let (http, path) = (vhost.http(), vhost.path("policies", &["strange"]));
-    // Up to Erlang 27 that is text, from 28 a repetition.
+    // Literal up to Erlang 27, a repetition from 28.
     let body = json!({"pattern": "^wo{,1}rk", "apply-to": "queues", "priority": 0, "definition": {"max-length": 1}});
     let proxy = Proxy::to(Node::shared()).on(
         posts().nth(1),
@@ -106,7 +106,7 @@ fn a_policy_that_comes_in_between_and_cannot_be_told_is_no_success() {
 }
 
 #[test]
-fn retries_that_a_full_queue_would_lose_are_a_hazard() {
+fn retries_rejected_by_a_full_queue_are_a_hazard() {
     let vhost = Node::shared().vhost("beside-full");
     let amqp = vhost.amqp();
     put_policy(&vhost, "full", "^work$", 7, &json!({"max-length": 1, "overflow": "reject-publish"}));
@@ -118,7 +118,7 @@ fn retries_that_a_full_queue_would_lose_are_a_hazard() {
     topo.run(["apply", "--yes"]).expect_code(3).expect_text(text);
     assert_eq!(vhost.names("queues"), [""; 0]);
     topo.run(["apply", "--yes", "--allow=message-drop"]).expect_code(0);
-    // It is as it was allowed; the next plan says it all the same.
+    // After the allowed apply, the next plan still reports it.
     topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text(text);
 
     assert_eq!(amqp.publish("", "work", "first"), Outcome::Routed);
@@ -128,13 +128,13 @@ fn retries_that_a_full_queue_would_lose_are_a_hazard() {
     until("the end of the wait", || (amqp.ready("work.retry.1.15s") == 0).then_some(()));
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(1) {
-        assert_eq!((amqp.ready("work"), amqp.ready("dead")), (1, 0), "the retry is nowhere");
+        assert_eq!((amqp.ready("work"), amqp.ready("dead")), (1, 0), "the retry is lost");
     }
     assert_eq!(amqp.get("work").expect("the second").body, b"second");
 }
 
 #[test]
-fn a_ladder_that_nothing_guards_is_a_hazard_beside_a_ttl() {
+fn ladder_without_death_routing_is_a_hazard_with_a_ttl() {
     let node = Node::shared();
     let vhost = node.vhost("beside-ttl");
     let amqp = vhost.amqp();
@@ -154,7 +154,7 @@ fn a_ladder_that_nothing_guards_is_a_hazard_beside_a_ttl() {
     if node.at_least(3, 13) {
         until("the dead letter", || amqp.get("dead"));
     } else {
-        // Between the queues it is in neither for a moment.
+        // Between the queues, the message is in neither for a moment.
         let mut since = Instant::now();
         until("the loss", || {
             if left() > 0 {

@@ -1,4 +1,4 @@
-//! Full disks, closed outputs, and signals in a container: what the surroundings of a run do to it.
+//! Effects of the environment on a run: full disks, closed outputs, and signals in a container.
 
 use std::fs;
 use std::io::Write;
@@ -24,7 +24,7 @@ fn run(topo: &Topo, vhost: &Vhost<'_>, spec: &str, script: &str) -> Output {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_4_after_changes() {
+fn unwritable_report_exits_with_4_after_changes() {
     let vhost = Node::shared().vhost("full");
     let topo = shell(&vhost);
     let early = run(&topo, &vhost, QUEUE, "$TOPO apply --yes > /dev/full").expect_code(1);
@@ -36,7 +36,7 @@ fn a_report_that_cannot_be_written_is_4_after_changes() {
 }
 
 #[test]
-fn broken_lock_that_cannot_be_reported_is_4() {
+fn unwritable_report_of_a_broken_lock_exits_with_4() {
     let vhost = Node::shared().vhost("full-lock");
     let topo = shell(&vhost);
     for (format, to) in [("text", ""), ("json", "--format json")] {
@@ -45,20 +45,20 @@ fn broken_lock_that_cannot_be_reported_is_4() {
         let output = topo.run(["-c", &script]).expect_code(4);
         output.expect_error("cannot write to standard output");
         assert!(vhost.queue("topo.lock").is_null(), "{format}");
-        // Nothing was changed: then it is no partial result.
+        // Without changes, the result is not partial.
         topo.run(["-c", &script]).expect_code(1);
     }
 }
 
 #[test]
-fn backups_are_private_whole_and_never_replaced() {
+fn backups_are_private_complete_and_never_overwritten() {
     let vhost = Node::shared().vhost("kept");
     let topo = shell(&vhost);
     run(&topo, &vhost, QUEUE, "$TOPO apply --yes").expect_code(0);
     let removed = "removed: {queues: [orders]}\n";
     let apply = "$TOPO apply --yes --allow message-loss,mass-delete,routing-gap --backup kept/";
     let count = || fs::read_dir(topo.path("kept")).unwrap().count();
-    // Without room, no part of a backup stays, and nothing is changed.
+    // On a full disk, no partial backup remains, and nothing is changed.
     let starved = format!("mkdir kept; trap '' XFSZ; (ulimit -f 0; {apply}b.json 2>&1) | cat; exit ${{PIPESTATUS[0]}}");
     let starved = run(&topo, &vhost, removed, &starved).expect_code(1);
     starved.expect_text("the backup could not be written to kept/b.json; nothing was changed");
@@ -72,15 +72,15 @@ fn backups_are_private_whole_and_never_replaced() {
     assert_eq!((count(), vhost.names("queues").len()), (2, 0));
 }
 
-/// Makes a command the first process, as in a container without an init process: only signals with a handler are delivered.
+/// Makes a command process 1, as in a container without an init process. Only signals with a handler are delivered.
 const NAMESPACE: [&str; 3] = ["--pid", "--fork", "--kill-child"];
 
-/// A namespace needs root on most machines.
+/// A namespace requires root on most machines.
 fn has_namespaces() -> bool {
     let is_allowed =
         Command::new("/usr/bin/unshare").args(NAMESPACE).arg("true").status().is_ok_and(|status| status.success());
     if !is_allowed {
-        // To the terminal itself: the output of a test that passes is not shown.
+        // Writes to the terminal: the harness hides the output of passing tests.
         let note =
             "note: a test of topo as the first process is skipped: unshare may not create a PID namespace here\n";
         let _ = std::io::stderr().write_all(note.as_bytes());
@@ -88,7 +88,7 @@ fn has_namespaces() -> bool {
     is_allowed
 }
 
-/// Sends a signal to the first process of the namespace, when it is topo and has a handler.
+/// Sends a signal to process 1 of the namespace, once it is topo and has a handler.
 fn signal(running: &Running, signal: &str) {
     let children = format!("/proc/{0}/task/{0}/children", running.pid());
     let child = until("topo as a child of unshare", || {
@@ -111,7 +111,7 @@ fn signals_end_topo_as_the_first_process() {
         for name in ["TERM", "INT", "HUP"] {
             let topo = Topo::of(Path::new("/usr/bin/unshare")).url(&url).spec(QUEUE);
             let running = topo.start(NAMESPACE.iter().chain(&[env!("CARGO_BIN_EXE_topo")]).chain(command).copied());
-            // The connection gets no answer. It may be one of the run before, so the child is waited for.
+            // The connection may belong to the previous run, so the test waits for the child.
             let (_connection, _) = silent.accept().unwrap();
             signal(&running, name);
             running.wait().expect_code(130).expect_error("interrupted; nothing was changed");
@@ -120,7 +120,7 @@ fn signals_end_topo_as_the_first_process() {
 }
 
 #[test]
-fn signal_while_a_lock_is_broken_does_not_deny_a_change() {
+fn signal_during_lock_break_reports_a_possible_change() {
     if !has_namespaces() {
         return;
     }
@@ -159,7 +159,7 @@ fn signals_end_topo_as_the_first_process_that_waits_for_a_file() {
     }
 }
 
-/// Whether a process has a handler for a signal.
+/// Returns true if a process has a handler for a signal.
 fn handles(process: &str, signal: &str) -> bool {
     let number = match signal {
         "HUP" => 1,
@@ -172,7 +172,7 @@ fn handles(process: &str, signal: &str) -> bool {
 }
 
 #[test]
-fn lines_to_paste_take_a_leading_dash_as_a_file() {
+fn suggested_commands_protect_file_names_with_a_leading_dash() {
     let vhost = Node::shared().vhost("dash");
     let topo = Topo::new(&vhost).file("-x.yaml", &format!("version: 1\nvhost: {{vhost}}\n{QUEUE}"));
     topo.run(["plan", "--", "-x.yaml"]).expect_code(0).expect_text("topo apply ./-x.yaml");

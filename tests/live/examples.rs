@@ -1,4 +1,4 @@
-//! Every example is applied, and then there is nothing left to change.
+//! Applies every example; a second plan is empty.
 
 use crate::examples::examples;
 use crate::support::{Node, Topo};

@@ -1,5 +1,5 @@
-//! What stands between a person and a broker: passwords, permissions, addresses and things that are no broker. Each is
-//! one sentence with the right exit code, and no secret is on screen.
+//! Connection failures: passwords, permissions, addresses, and servers other than RabbitMQ. Each yields one sentence
+//! with the correct exit code and no secret.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ queues: {orders.mail: {type: classic}, orders.work: {type: classic, messageTtl: 
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// Listens, reads a request's head and answers these bytes, for as long as this process lives.
+/// Reads a request head and answers these bytes, until this process ends.
 fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -27,10 +27,10 @@ fn answering(answer: &'static str) -> String {
     format!("http://{address}")
 }
 
-/// A plan and an apply through something that is no broker.
+/// A plan and an apply against a server other than RabbitMQ.
 fn both(url: &str) -> [Output; 2] {
     let topo = Topo::offline().url(url).spec(SPEC);
-    // At the same time, because what may go away is tried for seconds.
+    // In parallel: topo retries temporary errors for seconds.
     let runs = [topo.start(["plan"]), topo.start(["apply", "--yes"])];
     runs.map(|run| run.wait().expect_code(1).expect_no_result())
 }
@@ -40,7 +40,7 @@ fn as_user<'a>(vhost: &'a Vhost<'a>, user: &User<'_>) -> Topo {
 }
 
 #[test]
-fn a_wrong_password_is_told_and_never_shown() {
+fn wrong_password_is_reported_but_not_printed() {
     let vhost = Node::shared().vhost("password");
     let user = Node::shared().user("management").may_everything(&vhost);
     let apart = as_user(&vhost, &user).env("TOPO_PASSWORD", "hush-hush");
@@ -59,7 +59,7 @@ fn a_wrong_password_is_told_and_never_shown() {
 }
 
 #[test]
-fn a_right_password_is_never_shown_either() {
+fn correct_password_is_not_printed() {
     let vhost = Node::shared().vhost("secret");
     let user = Node::shared().user("management").may_everything(&vhost);
     let login = format!("//{}:{}@", user.name, user.password);
@@ -78,18 +78,18 @@ fn a_right_password_is_never_shown_either() {
         topo.run(arguments.iter().copied()).expect_code(0).expect_no_text(&user.password).expect_no_text(&login);
     }
     assert!(!topo.read("plan.json").contains(&user.password));
-    // The line to paste has the address as it was typed, but for the login.
+    // The suggested command has the URL without its user info.
     let typed = Node::shared().url().replace("//", &login);
     let output = topo.without_env("TOPO_URL").run(["plan", "--url", &typed]).expect_code(0);
     output.expect_text("No changes").expect_no_text(&user.password);
 }
 
 #[test]
-fn without_any_permission_in_the_vhost() {
+fn missing_vhost_permissions_are_reported() {
     let vhost = Node::shared().vhost("stranger");
     let user = Node::shared().user("management");
     let topo = as_user(&vhost, &user);
-    // From 4.2.9 and 4.3.3 on the broker says the same of a vhost that is not there: 404.
+    // 4.2.9 and 4.3.3 answer 404 as for a missing vhost.
     for command in [&["plan"][..], &["apply", "--yes"]] {
         let output = topo.run(command.iter().copied());
         let is_plan = output.code == Some(0);
@@ -102,13 +102,13 @@ fn without_any_permission_in_the_vhost() {
         }
     }
     assert!(vhost.names("queues").is_empty());
-    // That is enough for a plan.
+    // These permissions suffice for a plan.
     let user = user.may(&vhost, "^$", "^$", "^$");
     as_user(&vhost, &user).run(["plan"]).expect_code(0).expect_text("+ queue orders.work").expect_no_text("+ vhost");
 }
 
 #[test]
-fn without_permission_for_one_queue_in_the_middle() {
+fn missing_permission_for_one_queue_stops_the_apply() {
     let vhost = Node::shared().vhost("partial");
     let user = Node::shared().user("management").may(&vhost, "^(?!orders.mail).*", ".*", ".*");
     let topo = as_user(&vhost, &user);
@@ -120,7 +120,7 @@ fn without_permission_for_one_queue_in_the_middle() {
     assert!(output.stderr.contains(&format!("rabbitmqctl set_permissions -p {} {} {least}", vhost.name(), user.name)));
     assert!(vhost.queue("orders.mail").is_null() && !vhost.exchange("orders").is_null());
     assert!(vhost.list("bindings").is_empty() && vhost.queue("topo.lock").is_null());
-    // Nothing can be done now: that is another sentence, and another code.
+    // If the first step fails, the message and the exit code differ.
     vhost.http().delete(&vhost.path("queues", &["orders.work"])).expect_status(204);
     let narrow = Node::shared().user("management").may(&vhost, "^topo", ".*", ".*");
     let output = as_user(&vhost, &narrow).run(["apply", "--yes"]).expect_code(1);
@@ -131,7 +131,7 @@ fn without_permission_for_one_queue_in_the_middle() {
 }
 
 #[test]
-fn without_a_tag() {
+fn missing_tag_is_reported() {
     let vhost = Node::shared().vhost("tagless");
     let user = Node::shared().user("").may_everything(&vhost);
     let output = as_user(&vhost, &user).run(["plan"]).expect_code(1).expect_no_result();
@@ -139,12 +139,12 @@ fn without_a_tag() {
 }
 
 #[test]
-fn the_tag_management_is_enough_for_all_but_policies() {
+fn tag_management_suffices_except_for_policies() {
     let vhost = Node::shared().vhost("least");
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = as_user(&vhost, &user);
     topo.run(["apply", "--yes"]).expect_code(0);
-    // A binding is moved, a queue is recreated, another one goes.
+    // Moves a binding, recreates a queue and deletes another.
     topo.rewrite(
         "owns: ['orders*']
 exchanges: {orders: {type: topic}}
@@ -157,7 +157,7 @@ bindings: [{source: orders, destination: orders.work, routingKey: 'paid.#'}]
     assert_eq!(vhost.names("queues"), ["orders.work"]);
     assert_eq!(vhost.queue("orders.work")["arguments"]["x-message-ttl"], 60_000);
     topo.run(["plan", "--detailed-exitcode", "--prune"]).expect_code(0).expect_text("No changes");
-    // Policies: the least tag is told, and is enough.
+    // For policies, topo names the least sufficient tag.
     let policies = "policies: {short: {pattern: '^orders', applyTo: queues, definition: {max-length: 10}}}\n";
     topo.rewrite(policies);
     let output = topo.run(["apply", "--yes", "--allow", "message-drop"]).expect_code(1);
@@ -172,7 +172,7 @@ bindings: [{source: orders, destination: orders.work, routingKey: 'paid.#'}]
 }
 
 #[test]
-fn a_missing_vhost_and_a_user_who_may_not_create_it() {
+fn missing_vhost_requires_the_right_to_create_it() {
     let vhost = Node::shared().vhost("other");
     let user = Node::shared().user("management").may_everything(&vhost);
     let topo = Topo::for_name(Node::shared(), "not-there").user(&user).spec(SPEC);
@@ -182,14 +182,14 @@ fn a_missing_vhost_and_a_user_who_may_not_create_it() {
 }
 
 #[test]
-fn a_vhost_that_is_made_counts_as_a_change() {
+fn created_vhost_counts_as_a_change() {
     let name = "made-for-the-lock";
     let topo = Topo::for_name(Node::shared(), name).spec(SPEC);
     let output = topo.run(["apply", "--yes", "--format", "json"]).expect_code(0);
     let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["vhosts"][0]["done"].as_array().unwrap().len(), 5, "{output}");
     assert_eq!(report["vhosts"][0]["done"][0]["address"], format!("vhosts/{name}"), "{output}");
-    // As many as the plan said, and none of them twice.
+    // As many steps as planned, each once.
     let output = output.expect_text("1/5 write vhost settings\n");
     let counted: Vec<&str> = output.stderr.lines().filter(|line| line.contains("/5 ")).collect();
     assert_eq!(counted.len(), 5, "{output}");
@@ -197,15 +197,15 @@ fn a_vhost_that_is_made_counts_as_a_change() {
 }
 
 #[test]
-fn addresses_where_nothing_is() {
+fn unreachable_addresses_are_reported() {
     for output in both("http://no-such-host.invalid:15672") {
         output.expect_error("no such host").expect_text("hint: check --url");
     }
 }
 
 #[test]
-fn a_port_that_is_closed_or_speaks_something_else() {
-    // Nobody listens at port 1, and no other test takes it.
+fn closed_port_and_wrong_protocol_are_reported() {
+    // No process listens on port 1, and no other test uses it.
     for output in both("http://127.0.0.1:1") {
         output.expect_error("connection refused").expect_text("rabbitmq-plugins enable rabbitmq_management");
     }
@@ -218,7 +218,7 @@ fn a_port_that_is_closed_or_speaks_something_else() {
 }
 
 #[test]
-fn a_reverse_proxy_that_is_no_broker() {
+fn response_of_a_reverse_proxy_is_reported() {
     let page = answering(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html><title>Welcome</title>to nginx!</html>",
     );
@@ -240,7 +240,7 @@ fn a_reverse_proxy_that_is_no_broker() {
 }
 
 #[test]
-fn answers_that_are_no_answers() {
+fn malformed_responses_are_reported() {
     for (answer, words) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"rabbitmq_vers",
@@ -262,7 +262,7 @@ fn answers_that_are_no_answers() {
 }
 
 #[test]
-fn what_the_environment_says_is_not_in_the_help() {
+fn help_does_not_print_environment_values() {
     let topo = Topo::offline().env("TOPO_VAR", "TOKEN=hush").url("http://me:hush@host").env("TOPO_PASSWORD", "hush");
     for command in [&["plan", "--help"][..], &["apply", "-h"], &["--help"]] {
         topo.run(command.iter().copied()).expect_code(0).expect_no_text("hush");

@@ -1,12 +1,12 @@
-//! Runs the pages of the documentation, from top to bottom: each command prints the text below it, and the steps of the
-//! pipelines run as a runner runs them. Comments describe what happens on the broker beside the commands of the page:
+//! Runs the pages of the documentation from top to bottom. Each command prints the text below it, and pipeline steps
+//! run as on a runner. Comments describe events on the broker between the commands:
 //!
 //! - `<!-- live: publish 5 to orders with order.created in store -->`
-//! - `<!-- live: hold 1 of orders.work in store -->`: a consumer holds it and does not acknowledge it, until `release`
+//! - `<!-- live: hold 1 of orders.work in store -->`: a consumer does not acknowledge it until `release`
 //! - `<!-- live: killed at "move messages": topo apply --yes -->`: runs it, and kills it when it prints this
 //! - `<!-- live: locked by deploy-42 in store -->`
-//! - `<!-- live: bind audit to events.work with event.created in store -->`, by another team, which also creates `audit`
-//! - `<!-- live: guest may everything in store -->`, which others have created
+//! - `<!-- live: bind audit to events.work with event.created in store -->`: an unmanaged binding and queue `audit`
+//! - `<!-- live: guest may everything in store -->`
 //! - `<!-- live: a minute in store -->`: the lock of a killed apply has expired
 //!
 //! The command of the comment above a `mermaid` block prints that block: `<!-- picture: topo graph topology.yaml -->`.
@@ -19,24 +19,24 @@ use crate::support::amqp::Held;
 use crate::support::page::{expect_file, file_name, root, screenshot};
 use crate::support::{Amqp, Node, Page, Part, Shell, User, Vhost};
 
-/// A page, with the vhosts and users that it makes: they are gone afterwards.
-struct Explanation<'node> {
+/// A page with its vhosts and users, which are deleted when it is dropped.
+struct PageRun<'node> {
     shell: Shell<'node>,
     vhosts: Vec<Vhost<'node>>,
     held: Option<(Held, Amqp)>,
     _users: Vec<User<'node>>,
 }
 
-fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
+fn check_page(page: &str, vhosts: &[&str], users: &[&str]) {
     let node = Node::shared();
-    let mut story = Explanation {
+    let mut page_run = PageRun {
         shell: Shell::new(node),
         vhosts: vhosts.iter().map(|name| Vhost::to_come(node, name)).collect(),
         held: None,
         _users: users.iter().map(|name| User::to_come(node, name)).collect(),
     };
     for files in ["examples", "docs/how-to/existing.json"] {
-        let copied = Command::new("cp").arg("-r").arg(root().join(files)).arg(story.shell.folder()).status();
+        let copied = Command::new("cp").arg("-r").arg(root().join(files)).arg(page_run.shell.folder()).status();
         assert!(copied.is_ok_and(|status| status.success()), "{files}");
     }
     let page = Page::read(&format!("docs/{page}.md"));
@@ -45,7 +45,7 @@ fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
         Part::Line(line) => {
             let live = line.strip_prefix("<!-- live: ").map(|line| line.trim_end().strip_suffix(" -->").unwrap());
             if let Some(live) = live {
-                story.comes_about(live);
+                page_run.happens(live);
             }
             let drawn = line.strip_prefix("<!-- picture: ").map(|line| line.trim_end().strip_suffix(" -->").unwrap());
             picture = drawn.map(str::to_owned).or(picture.take());
@@ -53,15 +53,15 @@ fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
         }
         Part::Fence(_) => None,
         Part::Block { language: "mermaid", .. } => {
-            Some(story.shell.run(&picture.take().expect("the command of the picture stands above it")))
+            Some(page_run.shell.run(&picture.take().expect("a comment with the command is above the graph")))
         }
-        Part::Block { language: "console", text } => Some(story.shell.session(text)),
+        Part::Block { language: "console", text } => Some(page_run.shell.session(text)),
         Part::Block { language, text } => {
             if let Some(name) = file_name(text) {
-                story.shell.write(name, text);
+                page_run.shell.write(name, text);
                 // A pipeline, not a spec.
                 if language == "yaml" && name.starts_with('.') {
-                    steps(text).iter().for_each(|step| story.shell.step(step));
+                    steps(text).iter().for_each(|step| page_run.shell.step(step));
                 }
             }
             None
@@ -70,12 +70,12 @@ fn is_true(page: &str, vhosts: &[&str], users: &[&str]) {
     page.expect(&updated);
 }
 
-impl<'node> Explanation<'node> {
+impl<'node> PageRun<'node> {
     fn vhost(&self, name: &str) -> &Vhost<'node> {
         self.vhosts.iter().find(|vhost| vhost.name() == name).unwrap_or_else(|| panic!("a vhost of the page: {name}"))
     }
 
-    fn comes_about(&mut self, what: &str) {
+    fn happens(&mut self, what: &str) {
         if let Some((text, command)) = what.strip_prefix("killed at \"").and_then(|it| it.split_once("\": ")) {
             return self.shell.killed_at(text, command);
         }
@@ -115,12 +115,12 @@ impl<'node> Explanation<'node> {
                 let vhost = self.vhost(vhost);
                 vhost.http().delete(&vhost.path("queues", &["topo.lock"])).expect_status(204);
             }
-            _ => panic!("nobody knows how this comes about: {what}"),
+            _ => panic!("unknown event: {what}"),
         }
     }
 }
 
-/// The commands of a pipeline, in order: GitHub's `run`, GitLab's `script`, pre-commit's `entry`.
+/// Returns the commands of a pipeline in order: GitHub's `run`, GitLab's `script`, pre-commit's `entry`.
 fn steps(pipeline: &str) -> Vec<String> {
     fn walk(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -144,7 +144,7 @@ fn steps(pipeline: &str) -> Vec<String> {
     found
 }
 
-/// The pages with commands, by path.
+/// Pages with commands, by path.
 pub(crate) const PAGES: [&str; 9] = [
     "tutorials/first-plan",
     "tutorials/reading-a-plan",
@@ -158,55 +158,55 @@ pub(crate) const PAGES: [&str; 9] = [
 ];
 
 #[test]
-fn first_plan() {
-    is_true(PAGES[0], &["shop"], &[]);
+fn first_plan_commands_print_the_shown_output() {
+    check_page(PAGES[0], &["shop"], &[]);
 }
 
 #[test]
-fn reading_a_plan() {
-    is_true(PAGES[1], &["eventhorizon"], &[]);
+fn reading_a_plan_commands_print_the_shown_output() {
+    check_page(PAGES[1], &["eventhorizon"], &[]);
 }
 
 #[test]
-fn adopting() {
-    // On other versions, a plan of the page shows other bindings or one more hazard, as the page states.
+fn adopting_commands_print_the_shown_output() {
+    // On other versions, a plan of the page has other bindings or one more hazard, as the page states.
     if !Node::shared().at_least(3, 10) || Node::shared().at_least(4, 0) {
         return;
     }
-    is_true(PAGES[2], &["store", "workshop"], &[]);
+    check_page(PAGES[2], &["store", "workshop"], &[]);
 }
 
 #[test]
-fn changing_a_live_queue() {
-    is_true(PAGES[3], &["depot"], &[]);
+fn changing_a_live_queue_commands_print_the_shown_output() {
+    check_page(PAGES[3], &["depot"], &[]);
 }
 
 #[test]
-fn pipelines() {
-    is_true(PAGES[4], &["market"], &["topo-plan", "topo-apply"]);
+fn pipelines_commands_print_the_shown_output() {
+    check_page(PAGES[4], &["market"], &["topo-plan", "topo-apply"]);
 }
 
 #[test]
-fn troubleshooting() {
-    is_true(PAGES[5], &["bazaar"], &[]);
+fn troubleshooting_commands_print_the_shown_output() {
+    check_page(PAGES[5], &["bazaar"], &[]);
 }
 
 #[test]
-fn workers() {
-    is_true(PAGES[6], &[], &[]);
+fn workers_commands_print_the_shown_output() {
+    check_page(PAGES[6], &[], &[]);
 }
 
 #[test]
-fn never() {
-    is_true(PAGES[7], &[], &[]);
+fn never_commands_print_the_shown_output() {
+    check_page(PAGES[7], &[], &[]);
 }
 
 #[test]
-fn retries() {
-    is_true(PAGES[8], &[], &[]);
+fn retries_commands_print_the_shown_output() {
+    check_page(PAGES[8], &[], &[]);
 }
 
-/// The image of a plan in the README. On other versions, the ladder has other objects.
+/// The image of the plan in the README. On other versions, the ladder has other objects.
 #[test]
 fn image_of_a_plan_is_current() {
     let node = Node::shared();

@@ -1,4 +1,4 @@
-//! What the live tests stand on, tried on the node itself.
+//! Tests of the harness of the live tests, on the node itself.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[test]
-fn the_shared_node_answers_and_a_vhost_is_removed() {
+fn shared_node_answers_and_vhosts_are_deleted() {
     let node = Node::shared();
     let overview = node.http().get("/api/overview").expect_status(200);
     assert_eq!(overview["rabbitmq_version"], node.version());
@@ -26,7 +26,7 @@ fn the_shared_node_answers_and_a_vhost_is_removed() {
 }
 
 #[test]
-fn a_user_may_what_it_was_granted() {
+fn user_has_the_granted_permissions() {
     let vhost = Node::shared().vhost("users");
     let user = Node::shared().user("management").may(&vhost, "^mine", "", ".*");
     user.http().put(&vhost.path("queues", &["mine"]), &json!({})).expect_status(201);
@@ -36,7 +36,7 @@ fn a_user_may_what_it_was_granted() {
 }
 
 #[test]
-fn an_application_hears_the_broker_refuse() {
+fn application_receives_the_broker_error() {
     let vhost = Node::shared().vhost("refusal");
     let amqp = vhost.amqp();
     for (name, number) in [
@@ -71,7 +71,7 @@ fn an_application_hears_the_broker_refuse() {
 }
 
 #[test]
-fn messages_are_published_held_and_taken() {
+fn messages_are_published_held_and_consumed() {
     let vhost = Node::shared().vhost("messages");
     let amqp = vhost.amqp();
     amqp.declare_exchange("events", "topic", NONE).unwrap();
@@ -105,14 +105,14 @@ fn messages_are_published_held_and_taken() {
 }
 
 #[test]
-fn the_proxy_passes_on_and_keeps_a_record() {
+fn proxy_forwards_and_records_requests() {
     let vhost = Node::shared().vhost("proxy");
     let proxy = Proxy::to(Node::shared());
     let http = Http::to(&proxy.url(), "guest", "guest");
     let path = vhost.path("queues", &["a"]);
     http.put(&path, &json!({"durable": true})).expect_status(201);
     http.put(&path, &json!({"durable": true})).expect_status(204);
-    // A long list comes in chunks from some versions.
+    // Some versions send a long list in chunks.
     assert!(http.get("/api/queues").expect_status(200).is_array());
     http.delete(&path).expect_status(204);
     assert_eq!(http.get(&path).status, 404);
@@ -122,7 +122,7 @@ fn the_proxy_passes_on_and_keeps_a_record() {
 }
 
 #[test]
-fn the_proxy_fails_as_told() {
+fn proxy_injects_the_specified_faults() {
     let vhost = Node::shared().vhost("faults");
     let path = |name: &str| vhost.path("queues", &[name]);
     let late = vhost.amqp();
@@ -138,7 +138,7 @@ fn the_proxy_fails_as_told() {
     for name in ["before", "after", "within"] {
         http.send("PUT", &path(name), Some(&json!({}))).unwrap_err();
     }
-    assert_eq!(proxy.count(&puts()), 3, "the client does not try again by itself");
+    assert_eq!(proxy.count(&puts()), 3, "the client does not retry");
     assert_eq!(vhost.names("queues"), ["after", "within"]);
     http.delete(&path("after")).expect_status(204);
     assert_eq!(vhost.names("queues"), ["late", "within"]);
@@ -157,14 +157,14 @@ fn the_proxy_fails_as_told() {
 }
 
 #[test]
-fn a_tls_node_demands_the_client_certificate() {
+fn tls_node_requires_a_client_certificate() {
     let tls = Tls::create();
     let node = Node::start(Options::default().tls(&tls).line("management.disable_stats = true"));
     let bare = Http::to_tls(&node.tls_url(), "guest", "guest", &tls, false);
-    // With TLS 1.3 the refusal comes after the handshake, and the connection may be closed before it is read.
+    // TLS 1.3 refuses after the handshake; the connection may be closed before the client reads the refusal.
     until("a refusal that names the certificate", || {
         let refusal = bare.send("GET", "/api/overview", None).unwrap_err();
-        // 3.8 on Erlang 23 speaks TLS 1.2, which has no alert of its own for that.
+        // 3.8 on Erlang 23 uses TLS 1.2, which has no alert for this.
         let refusal = refusal.to_lowercase();
         (refusal.contains("certificate") || refusal.contains("handshakefailure")).then_some(())
     });

@@ -1,9 +1,9 @@
-//! Hostile names on a real broker: they are escaped wherever they are printed, and sent as they are.
+//! Hostile names on a real broker: escaped in all output, sent unchanged.
 
 use crate::cli::hostile_text::{COMMANDS, HIDDEN, harmless, quoted};
 use crate::support::{Fault, Node, Proxy, Topo, puts};
 
-/// A queue with retries, so that names are generated from its name.
+/// A queue with retries, whose generated names contain its own.
 fn spec(name: &str, limit: u32) -> String {
     let (name, key) = (quoted(name), quoted(&format!("k{HIDDEN}\r\n::error title=pwned::k{COMMANDS}")));
     format!(
@@ -14,7 +14,7 @@ fn spec(name: &str, limit: u32) -> String {
 }
 
 #[test]
-fn hostile_names_are_sent_as_they_are_and_escaped_in_every_report() {
+fn hostile_names_are_sent_unchanged_and_printed_escaped() {
     let vhost = Node::shared().vhost("hostile");
     let name = format!("q{HIDDEN}{COMMANDS}");
     let topo = Topo::new(&vhost).spec(&spec(&name, 5)).env("COLUMNS", "60");
@@ -37,7 +37,7 @@ fn hostile_names_are_sent_as_they_are_and_escaped_in_every_report() {
 }
 
 #[test]
-fn a_broker_cannot_command_a_workflow_with_its_reasons() {
+fn broker_errors_cannot_contain_workflow_commands() {
     let vhost = Node::shared().vhost("reasons");
     let reason = format!("no\r\n::error title=pwned::{HIDDEN}\n\n  ::add-mask::x{COMMANDS}");
     for status in [400, 401, 404, 500] {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::export::round_trip::{exported, plans_to_nothing};
 use crate::support::{Node, Options, Topo, Vhost, until};
 
-/// Imports objects into a vhost, exactly as they are given.
+/// Imports objects into a vhost unchanged.
 fn import(vhost: &Vhost<'_>, mut definitions: Value) {
     for list in definitions.as_object_mut().unwrap().values_mut() {
         for object in list.as_array_mut().unwrap() {
@@ -15,12 +15,12 @@ fn import(vhost: &Vhost<'_>, mut definitions: Value) {
     vhost.http().post("/api/definitions", &definitions).expect_status(204);
 }
 
-/// A spec without its comments, which depend on where it was read from.
+/// A spec without its comments, which depend on the source.
 fn without_comments(spec: &str) -> String {
     spec.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
-/// Up to 4.0, the broker stores `undefined` for the missing field, and never deletes such an exchange by itself.
+/// Up to 4.0, the broker stores `undefined` for the missing field and never deletes such an exchange automatically.
 #[test]
 fn exchange_without_auto_delete_is_read() {
     let vhost = Node::shared().vhost("undefined");
@@ -41,10 +41,10 @@ fn exchange_without_auto_delete_is_read() {
     assert_eq!(vhost.exchange("events")["auto_delete"], false);
 }
 
-/// A field that the broker has no default for is refused by both; of all others, both make the same.
+/// Without a broker default, both refuse a missing field; with one, both use it.
 #[test]
 fn defaults_of_missing_fields_are_those_of_the_broker() {
-    // A node of its own: some of these objects cannot be deleted again, and the vhost neither.
+    // A node of its own: some of these objects and their vhost cannot be deleted.
     let node = Node::start(Options::default());
     let version = node.version();
     let whole = [
@@ -55,7 +55,7 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
         ),
     ];
     for (list, whole) in whole {
-        // Without a name, the broker stores an exchange that breaks its vhost; topo refuses the file.
+        // An exchange without a name breaks its vhost; topo refuses the file.
         for missing in whole.as_object().unwrap().keys().filter(|missing| *missing != "name") {
             let vhost = node.vhost("defaults");
             let to = json!({"durable": true, "arguments": {"x-queue-type": "classic"}});
@@ -90,7 +90,7 @@ fn defaults_of_missing_fields_are_those_of_the_broker() {
     }
 }
 
-/// The broker imports objects of a vhost that exists, also if the file does not list it.
+/// The broker imports objects of an existing vhost even if the file does not list the vhost.
 #[test]
 fn objects_of_a_vhost_that_the_file_does_not_list_are_imported_and_exported() {
     let node = Node::shared();
@@ -132,7 +132,7 @@ fn objects_of_a_vhost_that_the_file_does_not_list_are_imported_and_exported() {
     }
 }
 
-/// Any client can declare them: a request or a frame holds thousands of levels.
+/// Any client can declare them: one request or frame holds thousands of levels.
 #[test]
 fn deeply_nested_arguments_do_not_stop_a_vhost() {
     let vhost = Node::shared().vhost("deep");
@@ -167,7 +167,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
             "{output}"
         );
     }
-    // A conflict shows them, and a recreate that would lose what is too deep is refused.
+    // A conflict shows the arguments. A recreate that would lose a truncated value is refused.
     let topo =
         Topo::new(&vhost).spec("queues: {deep: {type: classic, maxLength: 5}, shallow: {type: classic, maxLength: 5}}");
     topo.run(["plan"]).expect_code(0).expect_text("inequivalent arg 'x-max-length' for queue 'deep'");
@@ -184,7 +184,7 @@ fn deeply_nested_arguments_do_not_stop_a_vhost() {
     topo.rewrite("owns: ['*']\nqueues: {shallow: {type: classic, arguments: {x-nested: [[[[[[[[[[end]]]]]]]]]]}}}");
     let prune = ["apply", "--yes", "--prune", "--allow", "routing-gap", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);
-    // What topo did not read to its end would be restored as something else.
+    // A truncated value would be restored incorrectly.
     for left_out in
         ["queue abyss", "queue bottomless", "queue deep", "queue wide", "binding amq.topic ─ k {x-nested: …} → shallow"]
     {

@@ -1,4 +1,4 @@
-//! A recreate that is killed at any request is finished by the next apply, with every binding that others made.
+//! The next apply completes a recreate that was killed at any request, and restores every unmanaged binding.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,16 +10,16 @@ use super::ownership::objects;
 use crate::support::topic_permissions::{khepri, permissions, restrict};
 use crate::support::{Amqp, Argument, Fault, NONE, Node, Proxy, Topo, Vhost, any, deletes, until};
 
-/// Something to recreate, and who depends on it.
+/// An object to recreate, with its dependents.
 struct Explanation {
     hint: &'static str,
-    /// Where it is told; nowhere on versions that cannot.
+    /// Prepares the broker; false on versions without support.
     node: fn() -> Option<&'static Node>,
     spec: &'static str,
-    /// Run again without it, as one does who reads "run again".
+    /// The second run omits this flag, as a user may.
     flags: &'static [&'static str],
     prepare: fn(&Amqp),
-    /// What is there afterwards and was not before.
+    /// Objects that exist only afterwards.
     new: &'static [&'static str],
     is_new: fn(&Vhost<'_>) -> bool,
 }
@@ -38,9 +38,9 @@ const QUEUE: Explanation = Explanation {
         amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
         amqp.declare_exchange("mine", "topic", NONE).unwrap();
         amqp.bind_queue("mine", "q", "old", NONE);
-        amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
+        amqp.bind_queue("amq.topic", "q", "unmanaged", NONE);
         amqp.bind_queue("amq.headers", "q", "", &[("n", Argument::LongInt(1))]);
-        // Two that go with their last binding: one of somebody else, one that the spec binds.
+        // Two auto-delete exchanges: one is unmanaged, one is bound by the spec.
         for (exchange, key) in [("passing", "theirs"), ("lonely", "k")] {
             amqp.declare_exchange_as(exchange, "topic", SHORT, NONE).unwrap();
             amqp.bind_queue(exchange, "q", key, NONE);
@@ -70,7 +70,7 @@ const EXCHANGE: Explanation = Explanation {
     is_new: |vhost| vhost.exchange("hub")["type"] == "direct",
 };
 
-/// A broker with Khepri deletes the topic permissions with the exchange.
+/// A broker with Khepri deletes topic permissions together with the exchange.
 const RESTRICTED: Explanation = Explanation {
     hint: "killed-restricted",
     node: khepri,
@@ -123,8 +123,8 @@ impl Explanation {
         proxy.requests().into_iter().map(|request| request.method).collect()
     }
 
-    /// Kills a run at its n-th request, and runs again. True if the object was away when it was killed; `None` if the run
-    /// had no such request: one that takes longer renews its lock more often.
+    /// Kills a run at its n-th request and runs again. Returns whether the object was missing at the kill. Returns
+    /// `None` without such a request: a slow run renews its lock more often.
     fn killed_at(&self, n: usize, after: bool) -> Option<bool> {
         let (vhost, expected, proxy) = self.begin();
         proxy.add(any().nth(n), if after { Fault::HangAfter } else { Fault::HangBefore });
@@ -144,7 +144,7 @@ impl Explanation {
         let was_away = expected.difference(&between).any(|line| !self.new.contains(&line.as_str()));
         assert!(!was_away || between.iter().any(|line| line.ends_with(".topo.keep")), "{}", context());
 
-        // Its lease would end it; nobody waits a minute here.
+        // The lease would expire; the test does not wait a minute.
         let lock = vhost.path("queues", &["topo.lock"]);
         assert!(matches!(vhost.http().delete(&lock).status, 204 | 404));
         let again = self.topo(&vhost).run(self.apply());
@@ -167,7 +167,7 @@ impl Explanation {
         }
         let (away, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let rest = Mutex::new(points.clone());
-        // Mostly waiting: for a vhost, for a process.
+        // In parallel: the test mostly waits for vhosts and processes.
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
@@ -193,23 +193,23 @@ impl Explanation {
 }
 
 #[test]
-fn a_queues_recreate_is_finished_after_a_kill_at_any_request() {
+fn killed_queue_recreate_is_completed() {
     QUEUE.killed_everywhere();
 }
 
 #[test]
-fn an_exchanges_recreate_is_finished_after_a_kill_at_any_request() {
+fn killed_exchange_recreate_is_completed() {
     EXCHANGE.killed_everywhere();
 }
 
 #[test]
-fn topic_permissions_are_restored_after_a_kill_at_any_request() {
+fn killed_recreate_restores_topic_permissions() {
     if khepri().is_some() {
         RESTRICTED.killed_everywhere();
     }
 }
 
-/// A run of that story, killed when the old object was just deleted.
+/// A run that was killed directly after the deletion.
 fn killed_when_deleted(story: &Explanation, arguments: &[&str]) -> (Vhost<'static>, BTreeSet<String>, Topo) {
     let (vhost, expected, proxy) = story.begin();
     let topo = story.topo(&vhost).through(&proxy);
@@ -226,10 +226,10 @@ fn killed_when_deleted(story: &Explanation, arguments: &[&str]) -> (Vhost<'stati
 }
 
 #[test]
-fn a_saved_plan_finishes_what_a_kill_left() {
+fn saved_plan_completes_a_killed_recreate() {
     let apply = ["apply", "--plan=plan.json", "--allow=routing-gap"];
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &apply);
-    // The plan was made through a proxy, which has another URL.
+    // The proxy has another URL than the plan.
     let again = apply.into_iter().chain(["--allow-other-broker"]);
     topo.run(again).expect_code(0).expect_text("an earlier recreate of queue q was interrupted");
     assert_eq!(objects(&vhost), expected);
@@ -237,16 +237,16 @@ fn a_saved_plan_finishes_what_a_kill_left() {
 }
 
 #[test]
-fn what_is_pruned_by_now_is_not_restored() {
+fn pruned_bindings_are_not_restored() {
     let (vhost, expected, topo) = killed_when_deleted(&QUEUE, &QUEUE.apply());
     topo.rewrite(&format!("owns: [\"*\"]\n{}", QUEUE.spec));
     let mut prune = QUEUE.apply();
     prune.push("--prune=bindings");
     topo.run(prune).expect_code(0);
-    let theirs = ["amq.topic -somebody.else-> queue q", "amq.headers -{\"n\":1}-> queue q"].map(str::to_owned).into();
+    let theirs = ["amq.topic -unmanaged-> queue q", "amq.headers -{\"n\":1}-> queue q"].map(str::to_owned).into();
     let left = objects(&vhost);
     assert!(left.is_disjoint(&theirs) && left.contains("mine -new-> queue q"), "{left:?}");
-    // An auto-delete exchange is never touched, and so neither is what is bound to it.
+    // Auto-delete exchanges and their bindings are never changed.
     assert!(left.contains("passing -theirs-> queue q"), "{left:?}");
     assert!(left.contains("lonely -k-> queue q") && !left.iter().any(|line| line.contains(".topo.")), "{left:?}");
     assert!(left.is_subset(&expected));

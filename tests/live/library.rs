@@ -1,4 +1,4 @@
-//! The example of the library plans and applies without the command line, and its guards are those of `topo apply`.
+//! The library example plans and applies without the command line, with the guards of `topo apply`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn library_refuses_a_plan_that_is_stale() {
         assert_eq!(failure.to_string(), "the broker no longer matches the plan; nothing was changed");
         assert!(matches!(&failure.error, RunError::Stale(news) if !news.is_empty()), "{failure:?}");
         assert!(failure.created.is_empty());
-        // The lock is free again.
+        // The lock was released.
         let left = plan(&access, &first).await;
         assert_eq!(left.fingerprint, reviewed.fingerprint);
     });

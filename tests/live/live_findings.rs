@@ -1,4 +1,4 @@
-//! Findings beside a plan are about the vhost as it is: live objects that the spec does not declare count.
+//! Findings printed with a plan consider the whole vhost, including unmanaged objects.
 
 use lapin::options::QueueDeclareOptions;
 
@@ -13,7 +13,7 @@ exchanges:
 queues:
   work: {type: classic, deadLetter: {exchange: dead}, bindings: [{exchange: events, routingKey: 'order.#'}]}
 ";
-/// A rule each, with the exchange to which a passing queue is bound.
+/// A rule and the exchange to which a transient queue is bound.
 const RULES: [(&str, &str); 3] =
     [("dangling-alternate-exchange", "unrouted"), ("dead-letters-reach-nothing", "dead"), ("unbound-exchange", "feed")];
 const UNSURE: &str = "a definitions file does not contain exclusive and transient queues";
@@ -22,7 +22,7 @@ fn plan(topo: &Topo, flags: &[&str]) -> Output {
     topo.run(["plan", "--fail-on", "info"].into_iter().chain(flags.iter().copied()))
 }
 
-/// The rules that found something; every test topology has findings of other rules, too.
+/// The rules with findings; every test topology also has findings of other rules.
 fn found(output: &Output) -> Vec<&'static str> {
     RULES.iter().map(|(rule, _)| *rule).filter(|rule| output.stderr.contains(rule)).collect()
 }
@@ -32,7 +32,7 @@ fn definitions(vhost: &Vhost<'_>) -> String {
 }
 
 #[test]
-fn bindings_to_passing_queues_count() {
+fn bindings_to_transient_queues_count() {
     let vhost = Node::shared().vhost("lint");
     let all = RULES.map(|(rule, _)| rule);
     let topo = Topo::new(&vhost).spec(SPEC);
@@ -57,7 +57,8 @@ fn bindings_to_passing_queues_count() {
     let export = topo.run(["export", "--vhost", "{vhost}"]).expect_code(0);
     assert!(all.iter().all(|rule| !export.stdout.contains(rule)), "{export}");
 
-    // A file lacks the exclusive queue, and says so in the same words wherever it is read. On 4.3 it has its binding.
+    // The file does not contain the exclusive queue, and every reader reports that in the same words. On 4.3 the file
+    // has its binding.
     let definitions = definitions(&vhost);
     let is_sure = definitions.contains("\"destination\":\"exclusive\"");
     let topo = topo.file("definitions.json", &definitions);

@@ -1,5 +1,5 @@
-//! The lock of an apply: one runs, the others say who does; it is gone when an apply is over, however it ended, and an
-//! apply that lost it changes nothing more.
+//! The lock of an apply: one apply runs, and the others report its holder. Every apply releases its lock, and an apply
+//! that lost it changes nothing more.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ queues: {orders.work: {type: classic}}
 bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}]
 ";
 
-/// A road on which the binding waits at a gate: the lock is held until it is opened.
+/// Holds the binding request at a gate: the lock is held until the gate opens.
 fn gated() -> (Proxy, Gate) {
     let gate = Gate::default();
     (Proxy::to(Node::shared()).on(posts(), gate.fault()), gate)
@@ -29,10 +29,10 @@ fn until_locked(vhost: &Vhost<'_>, queue: &str) {
     until("the lock", || vhost.queue(queue)["arguments"]["x-topo-holder"].is_string().then_some(()));
 }
 
-/// A lease that does not end while a test runs.
+/// A lease that outlasts a test.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
-/// What another apply would have put there.
+/// Declares the lock queue of another apply.
 pub(super) fn put_lock(vhost: &Vhost<'_>, queue: &str, holder: &str, lease: Duration) {
     vhost.http().put(&vhost.path("queues", &[queue]), &lock_of(holder, lease)).expect_status(201);
 }
@@ -52,14 +52,14 @@ fn is_done(vhost: &Vhost<'_>) {
     assert_eq!(vhost.list("bindings").len(), 1);
 }
 
-/// Starts that many at once; one has the broker changed, and none of the others has.
+/// Starts that many applies at once; exactly one changes the broker.
 fn race(contenders: usize) {
     let vhost = Node::shared().vhost("race");
     let (proxy, gate) = gated();
     let topos: Vec<Topo> = (0..contenders).map(|_| through(&proxy, &vhost)).collect();
-    // The request that waits is not given up.
+    // The waiting request is not abandoned.
     let mut runs: Vec<_> = topos.iter().map(|topo| topo.start(["apply", "--yes", "--timeout", "170s"])).collect();
-    // Who looks after the winner is done wins, too.
+    // An apply that starts after the winner finished succeeds, too.
     until("the others to be over", || {
         let over = runs.iter_mut().map(|run| usize::from(run.is_over())).sum::<usize>();
         (over + 1 >= contenders).then_some(())
@@ -80,17 +80,17 @@ fn race(contenders: usize) {
 }
 
 #[test]
-fn of_two_at_once_one_runs() {
+fn one_of_two_concurrent_applies_runs() {
     race(2);
 }
 
 #[test]
-fn of_eight_at_once_one_runs() {
+fn one_of_eight_concurrent_applies_runs() {
     race(8);
 }
 
 #[test]
-fn who_waits_does_the_rest_or_nothing() {
+fn waiting_apply_completes_or_does_nothing() {
     let vhost = Node::shared().vhost("patience");
     let (first, gate) = gated();
     let topo = through(&first, &vhost);
@@ -102,7 +102,7 @@ fn who_waits_does_the_rest_or_nothing() {
     more.rewrite("queues: {orders.mail: {type: classic}, orders.work: {type: classic}}");
     let waiting = [&same, &more].map(|topo| topo.start(["apply", "--yes", "--lock-timeout", "2m"]));
     for road in &roads {
-        until("a look at the lock", || (road.count(&gets().path("topo.lock")) > 0).then_some(()));
+        until("a read of the lock", || (road.count(&gets().path("topo.lock")) > 0).then_some(()));
     }
     gate.open();
     running.wait().expect_code(0);
@@ -112,7 +112,7 @@ fn who_waits_does_the_rest_or_nothing() {
         assert!(output.stderr.contains(&waits) && output.stderr.matches(&waits).count() == 1, "{output}");
     }
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
-    // Patience has an end.
+    // `--lock-timeout` limits the wait.
     put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     let begun = Instant::now();
     vhost.http().delete(&vhost.path("exchanges", &["orders"])).expect_status(204);
@@ -122,7 +122,7 @@ fn who_waits_does_the_rest_or_nothing() {
 }
 
 #[test]
-fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
+fn lock_of_a_killed_apply_expires() {
     let vhost = Node::shared().vhost("killed-apply");
     let proxy = Proxy::to(Node::shared()).on(posts(), Fault::HangBefore);
     let topo = through(&proxy, &vhost);
@@ -139,21 +139,21 @@ fn the_lock_of_a_killed_apply_names_it_until_its_lease_ends() {
 }
 
 #[test]
-fn a_lock_whose_lease_ended_is_free() {
+fn expired_lock_is_free() {
     let vhost = Node::shared().vhost("lease");
     put_lock(&vhost, "topo.lock", "me@crashed", Duration::from_secs(15));
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["apply", "--yes"]).expect_code(6).expect_error("is locked by me@crashed");
     let begun = Instant::now();
     topo.run(["apply", "--yes", "--lock-timeout", "2m"]).expect_code(0);
-    assert!(begun.elapsed() < Duration::from_secs(60), "looking at it must not renew it: {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "a read must not renew the lease: {:?}", begun.elapsed());
     is_done(&vhost);
 }
 
-/// Two see that the node of a lock is down, and one of them has taken it away and has its own there when the other is about
-/// to. In the long form only: it is taken away after a minute.
+/// Two applies detect the down node of a lock; the first replaced the lock before the second deletes it. Long form
+/// only: the takeover takes a minute.
 #[test]
-fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
+fn takeover_of_a_replaced_lock_is_refused() {
     if std::env::var_os("TOPO_LONG").is_none() {
         return;
     }
@@ -187,13 +187,13 @@ fn a_lock_is_not_taken_from_who_took_it_from_a_node_that_is_down() {
     output.expect_error(&format!("vhost {name} is locked by me@first"));
     assert_eq!(proxy.count(&deletes().path("/topo.lock")), 1, "of its right to take it away");
     assert_eq!(vhost.queue("topo.lock")["arguments"]["x-topo-holder"], "me@first");
-    // Who is alone takes it.
+    // A single apply takes it over.
     running.wait().expect_code(0);
     is_done(&first);
 }
 
 #[test]
-fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
+fn apply_that_lost_its_lock_changes_nothing_more() {
     for taken_over in [true, false] {
         let vhost = Node::shared().vhost("stolen");
         let (http, path) = (vhost.http(), vhost.path("queues", &["topo.lock"]));
@@ -211,20 +211,20 @@ fn an_apply_whose_lock_is_taken_away_changes_nothing_more() {
         let output = output.expect_text(&format!("the lock on vhost {} was lost: ", vhost.name())).expect_text(why);
         assert!(output.stdout.contains("not attempted bind"), "{output}");
         assert!(vhost.queue("orders.work").is_null() && vhost.list("bindings").is_empty());
-        // Another's lock is left to the other.
+        // Another holder's lock is not deleted.
         assert_eq!(!vhost.queue("topo.lock").is_null(), taken_over);
     }
 }
 
 #[test]
-fn another_name_is_another_lock() {
+fn locks_with_different_names_are_independent() {
     let vhost = Node::shared().vhost("name");
     put_lock(&vhost, "topo.lock", "me@elsewhere", LONG);
     let (proxy, gate) = gated();
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes", "--prune", "--lock-name", "my.lock"]);
     until_locked(&vhost, "my.lock");
-    // A plan sees neither, also where all names are owned.
+    // Neither lock is in a plan, even if `owns` matches all names.
     let plan = Topo::new(&vhost).spec(SPEC).run(["plan", "--prune"]).expect_code(0);
     plan.expect_no_text("topo.lock").expect_no_text("my.lock");
     gate.open();
@@ -235,7 +235,7 @@ fn another_name_is_another_lock() {
 }
 
 #[test]
-fn a_queue_of_an_application_is_no_lock() {
+fn application_queue_is_not_a_lock() {
     let vhost = Node::shared().vhost("no-lock");
     vhost.http().put(&vhost.path("queues", &["jobs"]), &json!({"durable": true})).expect_status(201);
     let output = Topo::new(&vhost).spec(SPEC).run(["apply", "--yes", "--lock-name", "jobs"]).expect_code(6);
@@ -244,7 +244,7 @@ fn a_queue_of_an_application_is_no_lock() {
 }
 
 #[test]
-fn it_is_gone_after_success_failure_and_interruption() {
+fn lock_is_released_after_every_outcome() {
     let vhost = Node::shared().vhost("gone");
     let user = Node::shared().user("management").may(&vhost, "^(?!orders.work).*", ".*", ".*");
     Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(4);
@@ -258,7 +258,7 @@ fn it_is_gone_after_success_failure_and_interruption() {
         running.interrupt(signal);
         gate.open();
         let output = running.wait();
-        // The step under way was the last one: then all is done.
+        // If the step in progress was the last one, everything is done.
         assert!(matches!(output.code, Some(0 | 4)), "{output}");
         let output = output.expect_text("stopping after the current step");
         let is_late = output.says("The interruption came too late: nothing was left to stop.");
@@ -272,7 +272,7 @@ fn it_is_gone_after_success_failure_and_interruption() {
 }
 
 #[test]
-fn an_interruption_between_steps_is_reported() {
+fn interruption_between_steps_is_reported() {
     let vhost = Node::shared().vhost("interrupted");
     let gate = Gate::default();
     let proxy = Proxy::to(Node::shared()).on(puts().path("/exchanges/"), gate.fault());
@@ -287,9 +287,9 @@ fn an_interruption_between_steps_is_reported() {
     assert!(vhost.names("queues").is_empty() && !vhost.exchange("orders").is_null());
 }
 
-/// What is on its way when the apply ends would make it again.
+/// A request in flight at the end of the apply would declare the lock again.
 #[test]
-fn a_renewal_that_is_late_does_not_bring_it_back() {
+fn late_renewal_does_not_redeclare_the_lock() {
     let vhost = Node::shared().vhost("late-renewal");
     let (proxy, binding) = gated();
     let (renewals, renewal) = (puts().path("/topo.lock"), Gate::default());
@@ -299,7 +299,7 @@ fn a_renewal_that_is_late_does_not_bring_it_back() {
     until("a renewal", || (proxy.count(&renewals) > 1).then_some(()));
     binding.open();
     until("the last step", || (!vhost.list("bindings").is_empty()).then_some(()));
-    // Long enough to end, for an apply that does not wait.
+    // Long enough for an apply that does not wait.
     thread::sleep(Duration::from_secs(2));
     renewal.open();
     running.wait().expect_code(0);
@@ -307,9 +307,9 @@ fn a_renewal_that_is_late_does_not_bring_it_back() {
     is_done(&vhost);
 }
 
-/// All is done by then; only the end of it hangs. Five tries of a request, of 30 s each, would take longer than the lease.
+/// Every step is done; only the release hangs. Five attempts of 30 s would outlast the lease.
 #[test]
-fn one_that_cannot_be_released_ends_by_itself() {
+fn unreleasable_lock_expires() {
     let vhost = Node::shared().vhost("unreleased");
     let releases = deletes().path("/topo.lock");
     let proxy = Proxy::to(Node::shared()).on(releases.clone(), Fault::HangBefore);
@@ -326,7 +326,7 @@ fn one_that_cannot_be_released_ends_by_itself() {
 }
 
 #[test]
-fn a_second_interruption_ends_it_at_once() {
+fn second_interruption_ends_immediately() {
     let vhost = Node::shared().vhost("insisting");
     let proxy = Proxy::to(Node::shared()).on(posts(), Fault::HangBefore);
     let topo = through(&proxy, &vhost);
@@ -337,36 +337,36 @@ fn a_second_interruption_ends_it_at_once() {
         running.signal("INT");
         running.is_over().then_some(())
     });
-    // One try of the request takes 30 s.
+    // One attempt of the request takes 30 s.
     assert!(begun.elapsed() < Duration::from_secs(25));
     running.wait().expect_code(4).expect_error("stopped at once").expect_text("the lock was not released");
 }
 
 #[test]
-fn waiting_for_it_can_be_interrupted() {
+fn wait_for_the_lock_can_be_interrupted() {
     let vhost = Node::shared().vhost("no-patience");
     put_lock(&vhost, "topo.lock", "me@elsewhere", LONG);
     let proxy = Proxy::to(Node::shared());
     let topo = through(&proxy, &vhost);
     let running = topo.start(["apply", "--yes", "--lock-timeout", "5m"]);
-    until("the second look", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
+    until("the second read", || (proxy.count(&gets().path("topo.lock")) > 1).then_some(()));
     let begun = Instant::now();
     running.signal("INT");
     let output = running.wait().expect_code(130).expect_error("is locked by me@elsewhere");
     output.expect_text("nothing was changed");
     println!("ended after {:?}", begun.elapsed());
-    assert!(begun.elapsed() < Duration::from_secs(60), "at once, not after the five minutes");
+    assert!(begun.elapsed() < Duration::from_secs(60), "immediately, not after five minutes");
 }
 
 #[test]
-fn who_may_not_declare_it_is_told_of_another_name() {
+fn missing_lock_permission_suggests_another_name() {
     let vhost = Node::shared().vhost("no-permission");
     let user = Node::shared().user("management").may(&vhost, "^orders", ".*", ".*");
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
     let output = topo.run(["apply", "--yes"]).expect_code(1).expect_error("Access refused.");
     let output =
         output.expect_text("caused by: the lock of an apply is the queue topo.lock").expect_text("--lock-name NAME");
-    // No right is given away for it, and what is to be typed gives what it says.
+    // The suggested command keeps all existing permissions.
     let command = format!(
         "rabbitmqctl set_permissions -p {} {} '^topo\\.lock$|CONFIGURE' 'WRITE' 'READ'",
         vhost.name(),

@@ -1,4 +1,4 @@
-//! `topo lock`: who holds the lock of a vhost, and what becomes of an apply whose lock is broken.
+//! `topo lock` shows the holder of a vhost's lock and breaks it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::lock::{LONG, SPEC, lock_of, put_lock};
 use crate::support::{Fault, Node, Proxy, Topo, any, deletes, gets, puts};
 
 #[test]
-fn a_free_lock_is_0_and_a_held_one_6() {
+fn free_lock_exits_with_0_and_held_lock_with_6() {
     let vhost = Node::shared().vhost("shown-lock");
     let topo = Topo::new(&vhost);
     let lock = ["lock", "--vhost", "{vhost}"];
@@ -29,19 +29,19 @@ fn a_free_lock_is_0_and_a_held_one_6() {
     let expected =
         json!({"holder": "me@far-away", "isLock": true, "node": node, "nodeIsUp": true, "leaseSeconds": 600});
     assert_eq!(held["locks"][0]["held"], expected);
-    // Who may not see the nodes is told so.
+    // A user who cannot list the nodes gets a note.
     let user = Node::shared().user("management").may_everything(&vhost);
     let other = Topo::new(&vhost).user(&user);
     other.run(lock).expect_code(6).expect_text("tag monitoring");
     assert_eq!(other.run(json).expect_code(6).json()["locks"][0]["held"]["nodeIsUp"], json!(null));
-    // To look at it renews nothing, and nothing is written.
+    // `topo lock` neither renews the lease nor writes.
     let proxy = Proxy::to(Node::shared());
     Topo::new(&vhost).through(&proxy).run(lock).expect_code(6);
     assert_eq!(proxy.count(&any()), proxy.count(&gets()));
 }
 
 #[test]
-fn a_node_that_is_down_is_named() {
+fn down_node_is_named() {
     let vhost = Node::shared().vhost("shown-down");
     put_lock(&vhost, "topo.lock", "me@down", LONG);
     let node = vhost.queue("topo.lock")["node"].clone();
@@ -52,7 +52,7 @@ fn a_node_that_is_down_is_named() {
 }
 
 #[test]
-fn every_vhost_of_the_specs_is_shown() {
+fn all_vhosts_of_the_specs_are_shown() {
     let (free, held) = (Node::shared().vhost("specs-free"), Node::shared().vhost("specs-held"));
     put_lock(&held, "topo.lock", "me@far-away", LONG);
     let spec = |vhost: &str| format!("version: 1\nvhost: {}\n", json!(vhost));
@@ -65,7 +65,7 @@ fn every_vhost_of_the_specs_is_shown() {
     output.expect_text(&format!("vhost {missing}: free (the vhost does not exist)\n"));
     topo.run(["lock", "a.yaml", "c.yaml"]).expect_code(0);
     topo.run(["lock", "a.yaml", "b.yaml", "--vhost", "{vhost}"]).expect_code(0).expect_no_text("far-away");
-    // Only one of them is locked, and only that one is deleted.
+    // Only one vhost is locked, and only its lock is deleted.
     let output = topo.run(["lock", "--break", "--yes", "a.yaml", "b.yaml", "c.yaml"]).expect_code(0);
     let output = output.expect_text(&format!("vhost {}: deleted the lock of me@far-away\n", held.name()));
     output.expect_text(&format!("vhost {}: not locked; nothing was deleted\n", free.name()));
@@ -74,7 +74,7 @@ fn every_vhost_of_the_specs_is_shown() {
 }
 
 #[test]
-fn a_vhost_that_is_missing_and_a_wrong_password_say_so() {
+fn missing_vhost_and_wrong_password_are_reported() {
     let vhost = Node::shared().vhost("shown-missing");
     let topo = Topo::new(&vhost);
     for flags in ["", " --break --yes"] {
@@ -89,7 +89,7 @@ fn a_vhost_that_is_missing_and_a_wrong_password_say_so() {
 }
 
 #[test]
-fn breaking_it_takes_consent() {
+fn break_requires_confirmation() {
     let vhost = Node::shared().vhost("break");
     put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     let topo = Topo::new(&vhost);
@@ -106,7 +106,7 @@ fn breaking_it_takes_consent() {
     let named = "lock --break -y --vhost {vhost} --lock-name my.lock --format json";
     let broken = topo.run(named.split(' ')).expect_code(0).json();
     assert_eq!((&broken["locks"][0]["deleted"], &broken["locks"][0]["queue"]), (&json!(true), &json!("my.lock")));
-    // One who may configure nothing but the lock can break it, too.
+    // The permission to configure the lock suffices to break it.
     let user = Node::shared().user("management").may(&vhost, "^topo\\.lock$", "^$", "^$");
     put_lock(&vhost, "topo.lock", "me@far-away", LONG);
     Topo::new(&vhost).user(&user).run(["lock", "--break", "-y", "--vhost", "{vhost}"]).expect_code(0);
@@ -119,7 +119,7 @@ fn breaking_it_takes_consent() {
 }
 
 #[test]
-fn a_queue_of_an_application_is_not_deleted() {
+fn application_queue_is_not_deleted() {
     let vhost = Node::shared().vhost("break-no-lock");
     let amqp = vhost.amqp();
     amqp.declare_queue("jobs", &[]).unwrap();
@@ -132,9 +132,9 @@ fn a_queue_of_an_application_is_not_deleted() {
     assert_eq!(amqp.ready("jobs"), 3);
 }
 
-/// Another run got the lock between the question and the delete.
+/// Another run acquired the lock between the confirmation and the deletion.
 #[test]
-fn a_lock_that_came_in_its_place_stays() {
+fn replaced_lock_is_not_deleted() {
     let vhost = Node::shared().vhost("break-late");
     put_lock(&vhost, "topo.lock", "me@first", LONG);
     let (http, path) = (vhost.http(), vhost.path("queues", &["topo.lock"]));
@@ -150,9 +150,9 @@ fn a_lock_that_came_in_its_place_stays() {
     assert_eq!(vhost.queue("topo.lock")["arguments"]["x-topo-holder"], "me@second");
 }
 
-/// It changes nothing more, says so with the known exit code, and the next run does the rest.
+/// It stops with the documented exit code; the next run completes it.
 #[test]
-fn an_apply_whose_lock_is_broken_stops() {
+fn apply_whose_lock_is_broken_stops() {
     let vhost = Node::shared().vhost("broken");
     let breaker = Topo::new(&vhost).timeout(Duration::from_secs(60));
     let break_it = move || {

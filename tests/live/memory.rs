@@ -1,4 +1,4 @@
-//! Memory is bounded in proportion to the answers of the broker.
+//! Memory is proportional to the size of the broker's responses.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ fn is_long() -> bool {
     std::env::var_os("TOPO_LONG").is_some()
 }
 
-/// Answers with that text to all requests whose path contains that part.
+/// Answers all requests whose path contains this part with that text.
 fn instead(path: &str, text: &str) -> Proxy {
     Proxy::to(Node::shared()).on(gets().path(path), Fault::Text(Arc::from(text)))
 }
 
 #[test]
-fn long_list_argument_of_a_queue_takes_memory_in_proportion() {
+fn long_list_argument_takes_proportional_memory() {
     let vhost = Node::shared().vhost("memory");
     let megabytes = if is_long() { 100 } else { 20 };
     for element in ["1,", "{\"\":1},"] {
@@ -45,7 +45,7 @@ fn long_list_argument_of_a_queue_takes_memory_in_proportion() {
 }
 
 #[test]
-fn json_that_topo_does_not_use_takes_memory_in_proportion() {
+fn unused_json_takes_proportional_memory() {
     let vhost = Node::shared().vhost("memory");
     let megabytes = if is_long() { 100 } else { 10 };
     let list = "{\"\":1},".repeat(megabytes * 1_000_000 / 7);
@@ -66,7 +66,7 @@ fn json_that_topo_does_not_use_takes_memory_in_proportion() {
     }
 }
 
-/// Any client can declare them, each with one frame. Decoded, they take 70 MB.
+/// Any client can declare them with one frame each. Decoded, they take 70 MB.
 #[test]
 fn many_large_arguments_do_not_stop_a_vhost() {
     let vhost = Node::shared().vhost("large");
@@ -84,7 +84,7 @@ fn many_large_arguments_do_not_stop_a_vhost() {
     assert!(output.stdout.contains("  zz:"), "{output}");
     assert!(output.says("queues that cannot be represented in a spec: large-"), "{output}");
     assert!(output.says("or takes too much memory") && !output.stdout.contains("  large-19:"), "{output}");
-    // A backup names the ones that it cannot hold.
+    // A backup names the objects that it cannot contain.
     topo.rewrite("owns: ['*']\nqueues: {zz: {type: classic, maxLength: 5}}");
     let prune = ["apply", "--yes", "--prune", "--allow", "mass-delete", "--backup", "backup.json"];
     let output = topo.run(prune).expect_code(0);

@@ -1,4 +1,4 @@
-//! No message is deleted without leave, whatever the broker says, leaves out, or receives in the meantime.
+//! No message is deleted without an allowance, whatever the broker reports, omits or receives meanwhile.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::support::{Amqp, Argument, Fault, Http, NONE, Node, Proxy, Topo, Vhost, any, deletes, gets, posts, text};
 
-/// What a recreate of a queue needs to be allowed beside the loss of messages.
+/// Further allowances for a queue recreate.
 const ALL_BUT_LOSS: &str = "--allow=routing-gap,consumer-disruption";
 const LOSS: &str = "--allow=message-loss";
-/// The list in which topo asks for totals.
+/// The list with message totals.
 const TOTALS: &str = "enable_queue_totals";
 
-/// A queue with another TTL than the spec's, and topo about to change that.
+/// A queue whose TTL differs from the spec.
 struct Scene<'a> {
     vhost: Vhost<'a>,
     amqp: Amqp,
@@ -53,7 +53,7 @@ impl Scene<'_> {
         assert!(!self.is_recreated());
         assert_eq!(self.amqp.ready("q"), ready);
         assert_eq!(self.vhost.names("queues"), ["q"], "no lock is left");
-        assert_eq!(self.vhost.names("exchanges"), [""; 0], "nothing of topo's own is left");
+        assert_eq!(self.vhost.names("exchanges"), [""; 0], "no object of topo is left");
     }
 
     #[track_caller]
@@ -61,18 +61,18 @@ impl Scene<'_> {
         assert_eq!(self.proxy.count(&any()), self.proxy.count(&gets()), "{:?}", self.proxy.requests());
     }
 
-    /// How often the queue's deletion was asked for.
+    /// The number of DELETE requests for the queue.
     fn deletions(&self) -> usize {
         self.proxy.count(&deletes().path(&format!("/{}/q", self.vhost.name())))
     }
 
-    /// Another connection, for a fault that publishes.
+    /// A second connection, for a fault that publishes.
     fn publisher(&self) -> Box<dyn FnMut() + Send> {
         let amqp = self.vhost.amqp();
         Box::new(move || amqp.fill("q", 1))
     }
 
-    /// The list of totals as it is, without any count.
+    /// The list of totals without counts.
     fn countless(&self) -> Fault {
         let http = Http::to(&self.vhost.node().url(), "guest", "guest");
         let path = format!("{}?disable_stats=true&{TOTALS}=true", self.vhost.path("queues", &[]));
@@ -92,7 +92,7 @@ fn hazards(plan: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_message_needs_leave_to_go() {
+fn message_loss_requires_allow() {
     let scene = Scene::with("classic", 1);
     let discard = scene.recreate("discard");
     let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS]).expect_code(3);
@@ -100,7 +100,7 @@ fn a_message_needs_leave_to_go() {
     refused.expect_text("1 message is deleted").expect_text(&flag).expect_text("nothing was changed");
     scene.nothing_was_written();
     scene.is_as_it_was(1);
-    // The same where the spec says it.
+    // The same with `onConflict` in the spec.
     scene.topo.rewrite("queues:\n  q: {type: classic, maxLengthBytes: 2MB, onConflict: discard}\n");
     scene.topo.run(["apply", "-y", ALL_BUT_LOSS]).expect_code(3).expect_text(&flag);
     scene.nothing_was_written();
@@ -111,7 +111,7 @@ fn a_message_needs_leave_to_go() {
 }
 
 #[test]
-fn an_unknown_count_is_some() {
+fn unknown_count_requires_allow() {
     let scene = Scene::with("classic", 2);
     scene.proxy.add(gets().path(TOTALS), scene.countless());
     let discard = scene.recreate("discard");
@@ -135,10 +135,10 @@ fn an_unknown_count_is_some() {
 }
 
 #[test]
-fn a_count_that_goes_missing_before_the_delete_stops_it() {
+fn missing_count_before_the_deletion_stops_it() {
     for how in ["ifEmpty", "discard"] {
         let scene = Scene::of("classic");
-        // The plan, the plan under the lock, and then the guard's own look.
+        // The plan, the plan under the lock, and the guard's own read.
         scene.proxy.add(gets().path(TOTALS).from(3), scene.countless());
         let refused = scene.topo.run(["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS]).expect_code(3);
         refused.expect_text("does not report whether it contains messages");
@@ -148,7 +148,7 @@ fn a_count_that_goes_missing_before_the_delete_stops_it() {
 }
 
 #[test]
-fn what_a_consumer_holds_is_a_message() {
+fn unacknowledged_messages_count() {
     let scene = Scene::with("classic", 1);
     let held = scene.amqp.hold("q", 1);
     assert_eq!(scene.amqp.ready("q"), 0);
@@ -163,7 +163,7 @@ fn what_a_consumer_holds_is_a_message() {
 }
 
 #[test]
-fn a_stream_always_holds_something() {
+fn stream_is_never_proven_empty() {
     if !Node::shared().at_least(3, 9) {
         let spec = "queues: {q: {type: stream}}";
         let plan = Topo::new(&Node::shared().vhost("no-streams"))
@@ -187,7 +187,7 @@ fn a_stream_always_holds_something() {
 }
 
 #[test]
-fn a_bound_is_kept() {
+fn allowed_number_of_messages_is_enforced() {
     let scene = Scene::with("classic", 3);
     let discard = scene.recreate("discard");
     let refused = scene.topo.run(["apply", "-y", &discard, ALL_BUT_LOSS, "--allow=message-loss:2"]).expect_code(3);
@@ -199,8 +199,8 @@ fn a_bound_is_kept() {
 }
 
 #[test]
-fn a_queue_that_outgrows_its_bound_stays() {
-    // Between the plan that was shown and the one under the lock; and between that one and the delete.
+fn queue_that_exceeds_the_allowed_number_is_kept() {
+    // Between the displayed plan and the one under the lock, and between that one and the deletion.
     for (look, words) in [(2, "BLOCKED by 1 hazard"), (3, "4 messages")] {
         let scene = Scene::with("classic", 3);
         scene.proxy.add(gets().path(TOTALS).nth(look), Fault::Meanwhile(scene.publisher()));
@@ -213,11 +213,11 @@ fn a_queue_that_outgrows_its_bound_stays() {
 }
 
 #[test]
-fn a_message_that_comes_just_before_the_delete_stays() {
+fn late_message_prevents_the_deletion() {
     for how in ["ifEmpty", "discard"] {
         let scene = Scene::of("classic");
         scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
-        // Leave to lose messages is no leave to lose those that nobody saw when it was given.
+        // The allowance does not cover messages that arrive after the plan.
         let apply = ["apply", "-y", &scene.recreate(how), ALL_BUT_LOSS, LOSS, "--format=json"];
         let report = scene.topo.run(apply).expect_code(3).json();
         assert_eq!(report["result"], "blocked");
@@ -231,7 +231,7 @@ fn a_message_that_comes_just_before_the_delete_stays() {
 }
 
 #[test]
-fn nothing_is_left_of_a_recreate_that_was_refused() {
+fn refused_recreate_is_rolled_back() {
     let scene = Scene::of("classic");
     scene.amqp.bind_queue("amq.topic", "q", "somebody.else", NONE);
     scene.proxy.add(deletes().path("if-empty").nth(1), Fault::Meanwhile(scene.publisher()));
@@ -242,7 +242,7 @@ fn nothing_is_left_of_a_recreate_that_was_refused() {
 }
 
 #[test]
-fn a_consumer_does_not_keep_an_empty_queue_from_being_recreated() {
+fn empty_queue_with_a_consumer_is_recreated() {
     let scene = Scene::of("classic");
     let mut held = scene.amqp.hold("q", 0);
     scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
@@ -251,7 +251,7 @@ fn a_consumer_does_not_keep_an_empty_queue_from_being_recreated() {
 }
 
 #[test]
-fn a_quorum_queue_is_watched_before_it_goes() {
+fn quorum_queue_is_observed_before_the_deletion() {
     let scene = Scene::of("quorum");
     scene.proxy.add(gets().path(TOTALS).nth(3), Fault::Meanwhile(scene.publisher()));
     let refused = scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(3);
@@ -261,7 +261,7 @@ fn a_quorum_queue_is_watched_before_it_goes() {
 }
 
 #[test]
-fn a_quorum_queue_is_watched_for_its_bound_too() {
+fn quorum_queue_is_observed_for_the_allowed_number() {
     let scene = Scene::with("quorum", 2);
     scene.vhost.until_counted("q", 2);
     scene.proxy.add(gets().path(TOTALS).nth(5), Fault::Meanwhile(scene.publisher()));
@@ -275,18 +275,18 @@ fn a_quorum_queue_is_watched_for_its_bound_too() {
     assert!(scene.is_recreated());
 }
 
-/// In the path of the request for a message, the last before the delete.
+/// In the path of `basic.get`, the last request before the deletion.
 const ASKED: &str = "/q/get";
 
 #[test]
-fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
+fn message_before_the_next_tick_keeps_a_quorum_queue() {
     thread::scope(|scope| {
         for last_total in [false, true] {
             scope.spawn(move || {
                 let scene = Scene::of("quorum");
                 let mut publish = scene.publisher();
                 if last_total {
-                    // Once, when half of the wait is over. The first two looks are those of the plans.
+                    // Once, in the middle of the wait. The plans made the first two reads.
                     let (mut first, mut is_done) = (None, false);
                     let late = move || {
                         let is_late = first.get_or_insert_with(Instant::now).elapsed() >= Duration::from_secs(6);
@@ -309,7 +309,7 @@ fn a_message_that_no_tick_has_shown_keeps_a_quorum_queue() {
 }
 
 #[test]
-fn a_quorum_queue_that_nobody_may_ask_is_watched_only() {
+fn quorum_queue_without_read_permission_is_only_observed() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let scene = Scene::of("quorum");
@@ -332,11 +332,11 @@ fn a_quorum_queue_that_nobody_may_ask_is_watched_only() {
 }
 
 #[test]
-fn an_empty_quorum_queue_is_recreated() {
+fn empty_quorum_queue_is_recreated() {
     let scene = Scene::of("quorum");
     let started = Instant::now();
     scene.topo.run(["apply", "-y", &scene.recreate("ifEmpty"), ALL_BUT_LOSS]).expect_code(0);
-    assert!(started.elapsed() >= Duration::from_secs(12), "two looks, two ticks apart");
+    assert!(started.elapsed() >= Duration::from_secs(12), "two reads, two ticks apart");
     assert!(scene.is_recreated());
 }
 
@@ -367,7 +367,7 @@ fn removed_queues_have_the_same_guards() {
 }
 
 #[test]
-fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
+fn deletion_without_a_response_is_not_repeated() {
     let vhost = Node::shared().vhost("lost-answer");
     let http = vhost.http();
     let (queue, exchange) = (vhost.path("queues", &["old"]), vhost.path("exchanges", &["old"]));
@@ -377,10 +377,10 @@ fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
             http.put(path, &body);
             let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").nth(1), Fault::CutAfter);
             let topo = Topo::new(&vhost).through(&proxy).spec(&format!("removed: {{{kind}: [old]}}\n"));
-            // Gone: that is what was asked for.
+            // Missing: the goal is reached.
             topo.run(["apply", "-y", allowed]).expect_code(0);
             assert_eq!(proxy.count(&deletes().path("/old")), 1);
-            // There again: whose it is now, nobody can tell.
+            // Present: its owner is unknown.
             http.put(path, &body);
             proxy.reset();
             let (again, path, body) = (vhost.http(), path.clone(), body.clone());
@@ -397,7 +397,7 @@ fn a_delete_whose_answer_is_lost_never_hits_somebody_elses_new_object() {
 }
 
 #[test]
-fn a_delete_that_was_turned_away_is_sent_again() {
+fn rejected_deletion_is_retried() {
     let vhost = Node::shared().vhost("turned-away");
     vhost.amqp().declare_queue("old", NONE).unwrap();
     let proxy = Proxy::to(Node::shared()).on(deletes().path("/old").first(2), Fault::Status(503));

@@ -1,4 +1,4 @@
-//! Stories on a real RabbitMQ.
+//! Tests of topo on real RabbitMQ nodes.
 
 mod action;
 mod application_declares;

@@ -1,4 +1,4 @@
-//! Any name that the broker takes: created, bound, found equal, addressed, unbound and deleted.
+//! Names that the broker accepts: created, bound, compared, addressed, unbound and deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Argument, NONE, Node, Proxy, Topo, Vhost, deletes, posts, text};
 
-/// What each names a queue, an exchange, a policy and a routing key.
+/// A name for a queue, an exchange, a policy and a routing key.
 fn names() -> Vec<String> {
     let mut names: Vec<String> = [
         "a/b",
@@ -64,7 +64,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A vhost whose own name is one of the hard ones.
+/// A vhost whose own name is difficult.
 fn hard_vhost() -> Vhost<'static> {
     let vhost = Node::shared().vhost("-a/b %2F@#:,~é🦀\"'*?+&");
     assert_eq!(vhost.names("queues"), [""; 0]);
@@ -72,7 +72,7 @@ fn hard_vhost() -> Vhost<'static> {
 }
 
 fn spec(parts: &[(&str, Value)]) -> String {
-    // JSON is YAML, and quotes what must be quoted.
+    // JSON is valid YAML and quotes every name.
     parts.iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
 }
 
@@ -80,21 +80,21 @@ fn all<T: Into<Value>>(value: impl Fn(&str) -> T) -> Value {
     names().iter().map(|name| (name.clone(), value(name).into())).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// One segment of an address, as the documentation says it: everything but letters, digits and `-._~` is encoded.
+/// An address segment as documented: everything except letters, digits and `-._~` is encoded.
 fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The routing key of a name: `null` and `undefined` have a test of their own.
+/// The routing key of a name. `null` and `undefined` have their own test.
 fn key(name: &str) -> String {
     if matches!(name, "null" | "undefined") { format!("{name}.") } else { name.to_owned() }
 }
 
 #[test]
-fn any_name_is_created_found_addressed_and_deleted() {
+fn any_name_is_created_compared_addressed_and_deleted() {
     let vhost = hard_vhost();
-    // The vhost itself is made, too.
+    // The apply also creates the vhost.
     let own = format!("/api/vhosts/{}", encoded(vhost.name()));
     vhost.http().delete(&own).expect_status(204);
     let exchanges = all(|_| json!({"type": "topic"}));
@@ -137,18 +137,18 @@ fn any_name_is_created_found_addressed_and_deleted() {
     assert_eq!(vhost.list("bindings").len(), 2 * count);
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // Unbound, every one: those into declared queues, and none into an exchange that is not declared.
+    // All bindings to declared queues are removed, and none to an undeclared exchange.
     let without = [owns(), ("exchanges", exchanges), ("queues", queues(2)), ("policies", policies)];
     topo.rewrite(&spec(&without));
     let targets: Vec<String> =
         names().iter().map(|name| format!("--target=bindings/*/queues/{}/*", encoded(name))).collect();
     let prune = ["apply", "-y", "--prune=bindings", "--allow=routing-gap"];
-    // The hazard stays with a target.
+    // The hazard remains with `--target`.
     topo.run(["apply", "-y", "--prune", &targets[0]]).expect_code(3).expect_text("its last binding is deleted");
     topo.run(prune.into_iter().chain(targets.iter().map(String::as_str))).expect_code(0);
     assert_eq!(vhost.list("bindings").len(), count);
 
-    // Every second queue is recreated, and each only by its own address in three flags.
+    // Every second queue is recreated, each selected only by its address in three flags.
     let chosen: Vec<String> = names().into_iter().step_by(2).collect();
     let flags: Vec<String> = chosen
         .iter()
@@ -211,7 +211,7 @@ fn arguments_of_bindings_keep_their_types() {
     assert!(arguments.iter().all(|one| live.contains(one)), "{live:?}");
     topo.run(["plan", "--prune", "--detailed-exitcode"]).expect_code(0).expect_text("No changes");
 
-    // Every one has an address and a look of its own, also where only the type differs.
+    // Each has its own address and its own label, even if only the type differs.
     topo.rewrite(&spec(&head));
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
     let changes = plan["vhosts"][0]["changes"].as_array().unwrap();
@@ -230,7 +230,7 @@ fn arguments_of_bindings_keep_their_types() {
 }
 
 #[test]
-fn the_width_of_an_integer_makes_no_difference() {
+fn integer_width_of_a_binding_argument_is_not_a_difference() {
     let vhost = Node::shared().vhost("twins");
     let amqp = vhost.amqp();
     let head = "owns: [\"*\"]\nexchanges: {h: {type: headers}}\nqueues:\n  q:\n    type: classic\n    bindings:\n";
@@ -247,7 +247,7 @@ fn the_width_of_an_integer_makes_no_difference() {
         }
     }
     assert_eq!(vhost.list("bindings").len(), 6);
-    // Those of a declared binding are one to topo: declared.
+    // topo treats the duplicates of a declared binding as one declared binding.
     topo.run(["plan"]).expect_code(0).expect_text("binding h ─ two {n: 1} → q");
     topo.run(["apply", "-y", "--prune"]).expect_code(0);
     let keys: Vec<Value> = vhost.list("bindings").into_iter().map(|binding| binding["routing_key"].clone()).collect();
@@ -259,7 +259,7 @@ fn the_width_of_an_integer_makes_no_difference() {
 }
 
 #[test]
-fn what_no_request_can_carry_is_refused_before_anything_is_sent() {
+fn names_that_no_request_can_contain_are_refused() {
     let vhost = Node::shared().vhost("refused");
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).through(&proxy);
@@ -290,7 +290,7 @@ fn what_no_request_can_carry_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_binding_that_cannot_be_deleted_is_said_and_not_tried_for_ever() {
+fn undeletable_binding_is_reported_and_kept() {
     let vhost = Node::shared().vhost("null");
     let amqp = vhost.amqp();
     amqp.declare_queue("q", NONE).unwrap();
@@ -313,7 +313,7 @@ fn a_binding_that_cannot_be_deleted_is_said_and_not_tried_for_ever() {
 }
 
 #[test]
-fn text_of_others_is_shown_without_its_control_characters() {
+fn control_characters_of_unmanaged_names_are_escaped() {
     let vhost = Node::shared().vhost("control");
     let amqp = vhost.amqp();
     let name = "a\u{1b}[31mred\u{7}";

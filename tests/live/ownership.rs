@@ -1,4 +1,4 @@
-//! Nothing is deleted that was not asked for, and what somebody else made is there afterwards.
+//! Ownership: topo deletes only declared deletions and keeps unmanaged objects.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, deletes, gets, text};
 
-/// Leave for everything that leave can be given for.
+/// Every allowance.
 const ALLOW_ALL: &str = "--allow=message-loss,message-drop,mass-delete,routing-gap,consumer-disruption,publisher-block,\
                          durability-down,contract-change,duplicates,reorder,policy-shift";
 
-/// Every object of a vhost, one line each; bindings with key and arguments.
+/// Every object of a vhost, one per line; bindings with key and arguments.
 pub(super) fn objects(vhost: &Vhost<'_>) -> BTreeSet<String> {
     let named = |kind: &'static str| vhost.names(kind).into_iter().map(move |name| format!("{kind} {name}"));
     let binding = |binding: Value| {
@@ -29,7 +29,7 @@ fn lines(expected: &[&str]) -> BTreeSet<String> {
     expected.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// A queue, an exchange, a policy and bindings, all with this prefix, as somebody made them.
+/// Creates a queue, an exchange, a policy and bindings with this prefix, without topo.
 fn furnish(vhost: &Vhost<'_>, prefix: &str) {
     let amqp = vhost.amqp();
     let name = |what: &str| format!("{prefix}{what}");
@@ -42,7 +42,7 @@ fn furnish(vhost: &Vhost<'_>, prefix: &str) {
 }
 
 #[test]
-fn without_owns_only_what_is_declared_is_looked_at() {
+fn without_owns_only_declared_objects_are_compared() {
     let vhost = Node::shared().vhost("declared");
     furnish(&vhost, "their.");
     let before = objects(&vhost);
@@ -54,7 +54,7 @@ fn without_owns_only_what_is_declared_is_looked_at() {
 }
 
 #[test]
-fn what_is_owned_is_reported_and_pruned_when_asked() {
+fn owned_objects_are_reported_and_pruned_on_request() {
     let vhost = Node::shared().vhost("owns");
     furnish(&vhost, "a.");
     furnish(&vhost, "b.");
@@ -95,7 +95,7 @@ fn what_is_owned_is_reported_and_pruned_when_asked() {
 }
 
 #[test]
-fn a_changed_routing_key_leaves_the_old_one_until_it_is_pruned() {
+fn old_routing_key_remains_until_pruned() {
     let vhost = Node::shared().vhost("key");
     let spec = |key: &str| {
         format!(
@@ -114,7 +114,7 @@ fn a_changed_routing_key_leaves_the_old_one_until_it_is_pruned() {
     let after = objects(&vhost);
     assert!(after.contains(&new) && !after.contains(&old), "{after:?}");
 
-    // Both at once: the new one first, so that there is no gap.
+    // In one apply: the new binding first, so that no message is unroutable.
     topo.rewrite(&spec("order.a"));
     let plan = topo.run(["plan", "--prune", "--format=json"]).expect_code(0).plan();
     let steps: Vec<&str> = plan["vhosts"][0]["steps"]
@@ -129,7 +129,7 @@ fn a_changed_routing_key_leaves_the_old_one_until_it_is_pruned() {
 }
 
 #[test]
-fn removed_objects_go_and_nothing_else() {
+fn only_removed_objects_are_deleted() {
     let vhost = Node::shared().vhost("removed");
     furnish(&vhost, "old.");
     furnish(&vhost, "new.");
@@ -150,7 +150,7 @@ fn removed_objects_go_and_nothing_else() {
 }
 
 #[test]
-fn protected_objects_stay_whatever_the_flags() {
+fn protected_objects_are_kept_with_any_flags() {
     let vhost = Node::shared().vhost("protect");
     furnish(&vhost, "a.");
     let amqp = vhost.amqp();
@@ -191,7 +191,7 @@ fn protected_objects_stay_whatever_the_flags() {
 }
 
 #[test]
-fn ignored_objects_are_invisible() {
+fn ignored_objects_are_not_reported() {
     let vhost = Node::shared().vhost("ignore");
     furnish(&vhost, "a.tmp.");
     furnish(&vhost, "b.");
@@ -209,7 +209,7 @@ fn ignored_objects_are_invisible() {
 }
 
 #[test]
-fn what_is_not_a_specs_to_own_is_never_touched() {
+fn unownable_objects_are_never_changed() {
     let vhost = Node::shared().vhost("untouchable");
     let amqp = vhost.amqp();
     let exclusive = QueueDeclareOptions { exclusive: true, ..Default::default() };
@@ -239,10 +239,10 @@ fn what_is_not_a_specs_to_own_is_never_touched() {
     assert_eq!(objects(&vhost), before);
     amqp.declare_queue("extra", NONE).unwrap();
     topo.run(prune).expect_code(0);
-    assert_eq!(objects(&vhost), before, "only what is a spec's to own went");
+    assert_eq!(objects(&vhost), before, "only ownable objects were deleted");
     assert_eq!(vhost.http().get(&vhost.path("exchanges", &[])).expect_status(200), predeclared);
 
-    // Said by name, too.
+    // The same with their names under `removed`.
     topo.rewrite("removed: {queues: [exclusive, passing, own], exchanges: [short, own]}\n");
     let refused = topo.run(prune).expect_code(3);
     for id in ["queue exclusive", "queue passing", "queue own", "exchange short", "exchange own"] {
@@ -261,7 +261,7 @@ fn what_is_not_a_specs_to_own_is_never_touched() {
 }
 
 #[test]
-fn a_recreated_queue_keeps_every_binding() {
+fn recreated_queue_keeps_every_binding() {
     let vhost = Node::shared().vhost("recreate");
     let amqp = vhost.amqp();
     let short = ExchangeDeclareOptions { auto_delete: true, durable: true, ..Default::default() };
@@ -272,7 +272,7 @@ fn a_recreated_queue_keeps_every_binding() {
     amqp.bind_queue("theirs", "q", "", &[("x-match", text("all")), ("tier", text("2"))]);
     amqp.bind_queue("short", "q", "a", NONE);
     amqp.bind_queue("short", "q", "b", NONE);
-    // What is ignored is not reported, and kept all the same.
+    // Ignored bindings are not reported, but kept.
     amqp.declare_exchange("hidden", "topic", NONE).unwrap();
     amqp.bind_queue("hidden", "q", "h", NONE);
     let before = objects(&vhost);
@@ -288,7 +288,7 @@ fn a_recreated_queue_keeps_every_binding() {
 }
 
 #[test]
-fn a_recreated_exchange_keeps_every_binding() {
+fn recreated_exchange_keeps_every_binding() {
     let vhost = Node::shared().vhost("hub");
     let amqp = vhost.amqp();
     let short = ExchangeDeclareOptions { auto_delete: true, durable: true, ..Default::default() };
@@ -315,12 +315,12 @@ fn a_recreated_exchange_keeps_every_binding() {
 }
 
 #[test]
-fn a_binding_that_somebody_makes_meanwhile_stops_the_recreate() {
+fn concurrent_binding_stops_the_recreate() {
     let vhost = Node::shared().vhost("meanwhile");
     let amqp = vhost.amqp();
     amqp.declare_queue("q", &[("x-max-length", Argument::LongInt(1))]).unwrap();
     amqp.bind_queue("amq.topic", "q", "before", NONE);
-    // The plan, the plan under the lock, and then a look just before the delete.
+    // The plan, the plan under the lock, and a read just before the deletion.
     let bind = Fault::Meanwhile(Box::new(move || amqp.bind_queue("amq.topic", "q", "meanwhile", NONE)));
     let proxy = Proxy::to(Node::shared()).on(gets().path(&format!("/bindings/{}", vhost.name())).nth(3), bind);
     let topo =

@@ -1,4 +1,4 @@
-//! Exchanges of the types that come with RabbitMQ's own plugins: topo's verdict is the broker's answer.
+//! Exchange types of RabbitMQ's own plugins: topo's verdict matches the broker's answer.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const PLUGINS: [&str; 5] = [
     "rabbitmq_federation",
 ];
 
-/// A type, and arguments live and desired.
+/// A type, with current and desired arguments.
 fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
     let own: &[(&str, Value, Value)] = &[
         ("x-recent-history", json!({}), json!({"x-recent-history-length": 5})),
@@ -43,7 +43,7 @@ fn cases(types: &BTreeSet<String>) -> Vec<(String, Value, Value)> {
 }
 
 #[test]
-fn types_of_plugins_are_judged_as_the_broker_does() {
+fn plugin_exchange_verdicts_match_the_broker() {
     let options = PLUGINS.iter().fold(Options::default(), |options, plugin| options.plugin(plugin));
     let node = Node::start(options);
     let overview = node.http().get("/api/overview").expect_status(200);
@@ -62,7 +62,7 @@ fn types_of_plugins_are_judged_as_the_broker_does() {
     let mut desired_exchanges = serde_json::Map::new();
     for (number, (kind, live, desired)) in cases(&types).into_iter().enumerate() {
         let name = format!("e{number}");
-        // Some types may not be declared by everybody.
+        // Some types require a permission.
         if put(&name, &kind, &live).status != 201 {
             continue;
         }
@@ -87,7 +87,7 @@ fn types_of_plugins_are_judged_as_the_broker_does() {
         let says = |verdict: &str| fields.iter().any(|field| field["verdict"] == verdict);
         let (fresh, again) = (put(&format!("{name}.new"), kind, desired), put(name, kind, desired));
         let expected = (says("invalid"), says("invalid") || says("conflict"));
-        // What is refused on a fresh declare may be let pass on one that is there; the plan speaks of the fresh one.
+        // A refused fresh declare may be accepted for an existing exchange; the plan predicts the fresh one.
         let seen = (!fresh.is_success(), !again.is_success() || !fresh.is_success());
         if expected != seen {
             wrong.push(format!("{kind} {live} → {desired}: {fields:?}, but {fresh:?}, {again:?}"));

@@ -1,5 +1,5 @@
-//! Runs the quickstart in a clean clone, with the tested binary. The tutorial shows its output word for word, the README shows
-//! an excerpt, and the quickstart leaves nothing behind.
+//! Runs the quickstart in a clean clone with the binary under test. The tutorial shows its complete output, the README
+//! an excerpt, and the quickstart removes all that it created.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Clones the project, with the changes that are not committed yet. The clone contains no other files.
+/// Clones the project with its uncommitted changes. The clone contains no other files.
 fn cloned(into: &Path) {
     let from = root().to_str().unwrap();
     git(into.parent().unwrap(), &["clone", "--quiet", "--depth=1", &format!("file://{from}"), into.to_str().unwrap()]);

@@ -1,5 +1,4 @@
-//! An exchange that is recreated is there with its bindings by one request, for whoever may send that; for others they
-//! come one by one.
+//! A recreated exchange gets its bindings back: by one definitions request for an administrator, otherwise one by one.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +8,7 @@ use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, Vhost, posts, put
 
 const MANY: usize = 40;
 
-/// A hub with bindings of all kinds, one of them declared; and the spec that changes its type.
+/// An exchange with bindings of all kinds, one of them declared, and a spec that changes its type.
 fn prepare(vhost: &Vhost<'_>) -> String {
     let amqp = vhost.amqp();
     amqp.declare_exchange("hub/1", "topic", NONE).unwrap();
@@ -28,7 +27,7 @@ fn prepare(vhost: &Vhost<'_>) -> String {
         .to_owned()
 }
 
-/// As the broker lists them, with its keys for them, in one order.
+/// The broker's list of bindings with its keys, sorted.
 fn bindings(vhost: &Vhost<'_>) -> Vec<Value> {
     let mut bindings = vhost.list("bindings");
     bindings.retain(|binding| binding["source"] == "hub/1" || binding["destination"] == "hub/1");
@@ -37,7 +36,7 @@ fn bindings(vhost: &Vhost<'_>) -> Vec<Value> {
 }
 
 #[test]
-fn an_administrator_brings_all_bindings_back_with_the_exchange() {
+fn administrator_restores_all_bindings_with_one_request() {
     let node = Node::shared();
     let vhost = node.vhost("hub");
     let spec = prepare(&vhost);
@@ -47,7 +46,7 @@ fn an_administrator_brings_all_bindings_back_with_the_exchange() {
     let seen: Arc<Mutex<Option<Value>>> = Arc::default();
     let (http, list, sees) = (node.http(), vhost.path("bindings", &[]), seen.clone());
     let look = move || *sees.lock().unwrap() = Some(http.get(&list).expect_status(200));
-    // The first that follows the one request.
+    // The first request after it.
     let proxy = Proxy::to(node).on(puts().path("/hub%2F1").nth(1), Fault::Meanwhile(Box::new(look)));
     let topo = Topo::new(&vhost).through(&proxy).spec(&spec);
     let plan = topo.run(["plan", "--verbose"]).expect_code(0);
@@ -65,22 +64,22 @@ fn an_administrator_brings_all_bindings_back_with_the_exchange() {
 }
 
 #[test]
-fn who_is_no_administrator_brings_them_back_one_by_one() {
+fn other_users_restore_bindings_one_by_one() {
     let node = Node::shared();
     let vhost = node.vhost("hub-of-others");
     let spec = prepare(&vhost);
     let before = bindings(&vhost);
     let maker = node.user("policymaker").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&maker).spec(&spec);
-    // From 4.3 on, the broker deletes topic permissions, which this user may not read.
+    // From 4.3 on, the broker deletes topic permissions, which this user cannot read.
     let applied = topo.run(["apply", "-y", "--allow", "routing-gap,access-gain"]).expect_code(0);
     assert_eq!(vhost.exchange("hub/1")["type"], "direct");
     assert_eq!(bindings(&vhost), before, "{applied}");
 }
 
-/// What is there already is left alone by a definitions request, in silence: the declare that follows says so.
+/// A definitions request silently skips existing objects; the declare after it detects them.
 #[test]
-fn an_application_that_makes_the_old_one_again_is_noticed() {
+fn redeclared_old_exchange_is_detected() {
     let node = Node::shared();
     let vhost = node.vhost("hub-is-back");
     let spec = prepare(&vhost);

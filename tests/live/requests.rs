@@ -1,4 +1,4 @@
-//! What is asked of the broker, and how long proofs of emptiness take.
+//! The requests of a plan, and the time to prove quorum queues empty.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::scenarios::make_live;
 use crate::support::{Fault, Node, Proxy, Topo, Vhost, gets};
 
 #[test]
-fn a_plan_asks_for_lists_and_nothing_else() {
+fn plan_requests_only_lists() {
     let vhost = Node::shared().vhost("lists");
     let proxy = Proxy::to(Node::shared());
     let queue = |number: usize| {
@@ -18,7 +18,7 @@ fn a_plan_asks_for_lists_and_nothing_else() {
     let queues: String = (0..60).map(queue).collect();
     let topo = Topo::new(&vhost).through(&proxy).spec(&format!("queues:\n{queues}"));
     topo.run(["apply", "-y"]).expect_code(0);
-    // Every other queue differs, so that counts and consumers are asked for, too.
+    // Every other queue differs, so the plan needs counts and consumers.
     topo.rewrite(&format!("queues:\n{}", queues.replace("1h", "2h")));
     proxy.reset();
     topo.run(["plan", "--detailed-exitcode"]).expect_code(3).expect_text("30 objects in conflict");
@@ -40,7 +40,7 @@ pub(super) fn five_quorum_queues(vhost: &Vhost<'_>) -> Topo {
 }
 
 #[test]
-fn deletions_of_quorum_queues_wait_for_their_ticks_together() {
+fn deletions_of_quorum_queues_wait_in_parallel() {
     let vhost = Node::shared().vhost("ticks");
     let topo = five_quorum_queues(&vhost);
     let started = Instant::now();
@@ -52,13 +52,13 @@ fn deletions_of_quorum_queues_wait_for_their_ticks_together() {
 }
 
 #[test]
-fn a_message_that_comes_while_others_are_proven_empty_is_seen() {
+fn message_during_the_wait_for_other_queues_is_detected() {
     let node = Node::shared();
     let vhost = node.vhost("late-message");
     let topo = five_quorum_queues(&vhost);
     let amqp = vhost.amqp();
     let publish = move || amqp.fill("own.q3", 1);
-    // The plans read the totals, too; the fourth look is one of the guard's. Deletions go from own.q5 to own.q1.
+    // The plans read the totals too; the fourth read is the guard's. Deletions run from own.q5 to own.q1.
     let looks = gets().path("enable_queue_totals").nth(4);
     let proxy = Proxy::to(node).on(looks, Fault::Meanwhile(Box::new(publish)));
     let output = topo.through(&proxy).run(["apply", "-y", "--prune", "--allow", "mass-delete"]).expect_code(4);

@@ -1,4 +1,4 @@
-//! What a plan says to write is written, and then the broker is as it was promised: no conflict, applied, in force.
+//! Applies each suggested resolution and checks its promise: no conflict, a successful apply, the effective setting.
 
 mod argument_origins;
 mod dead_letters;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::apply_resolution::{paste, ways};
 use crate::support::{Argument, NONE, Node, Topo, Vhost, text, until};
 
-/// A live queue, what the spec says of it, and what the policy has to set, if one helps.
+/// A current queue, its entry in the spec, and the value that the policy must set, if a policy helps.
 struct Case {
     name: &'static str,
     live: Value,
@@ -70,7 +70,7 @@ fn cases(node: &Node) -> Vec<Case> {
             "messageTtl: 30s\n    expires: 1h\n    maxLength: 7",
             Some(json!({"message-ttl": 30_000, "expires": 3_600_000, "max-length": 7})),
         ),
-        // It is governed already: that policy's key is taken over.
+        // A policy governs it already; its keys are copied.
         case("governed", json!({}), "maxLength: 5", Some(json!({"max-length": 5, "message-ttl": 77_000}))),
         case(
             "quorum.limit",
@@ -132,7 +132,7 @@ fn spec(vhost: &Vhost<'_>, cases: &[Case]) -> String {
 }
 
 #[test]
-fn what_it_says_to_write_settles_the_conflict() {
+fn suggested_change_resolves_the_conflict() {
     let node = Node::shared();
     let vhost = node.vhost("advice");
     let cases = cases(node);
@@ -142,7 +142,7 @@ fn what_it_says_to_write_settles_the_conflict() {
     let desired = spec(&vhost, &cases);
     let topo = Topo::new(&vhost).spec(&desired);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
-    // 3.8 does not compare the limit: there it is drift, and blocks all the same.
+    // 3.8 does not compare the limit: there it is drift, which blocks as well.
     assert_eq!(plan["summary"]["conflict"], cases.len(), "{plan:#}");
     let address = |case: &Case| {
         vhost.path("queues", &[case.name]).replacen("/api/", "", 1).replace("%2E", ".").replace("%2D", "-")
@@ -192,24 +192,24 @@ fn what_it_says_to_write_settles_the_conflict() {
         let Some(Value::Object(expected)) = &case.by_policy else { continue };
         until(&format!("the policy of {} in {governed}", case.name), || {
             let queue = vhost.queue(case.name);
-            // An idle queue says nothing new of itself; one that is asked does.
+            // Without a request, the statistics of an idle queue are not renewed.
             amqp.ready(case.name);
             let holds = expected.iter().all(|(key, value)| queue["effective_policy_definition"][key] == *value);
             holds.then_some(())
         });
     }
-    // What an application declared before, it may go on to declare.
+    // An application may repeat its earlier declare.
     amqp.declare_queue("length.less", &[("x-max-length", Argument::LongInt(10))]).unwrap();
     amqp.fill("length.less", 5);
     amqp.fill("length.added", 12);
-    until("what is over the limit to go", || {
+    until("the messages over the limit to be dropped", || {
         (amqp.ready("length.less") == 2 && amqp.ready("length.added") == 10).then_some(())
     });
 }
 
-/// Where it says that a policy would not help, none does.
+/// If topo reports that no policy helps, none does.
 #[test]
-fn a_policy_that_would_not_help_does_not() {
+fn rejected_policy_does_not_help() {
     let node = Node::shared();
     let vhost = node.vhost("no-help");
     let amqp = vhost.amqp();
@@ -233,9 +233,9 @@ fn a_policy_that_would_not_help_does_not() {
     until("the argument to hold", || (amqp.ready("full") == 2).then_some(()));
 }
 
-/// Nor does one that says more than the operator allows: what holds is the operator's.
+/// A policy cannot exceed the operator policy, whose limit is effective.
 #[test]
-fn a_policy_that_the_operator_outdoes_does_not_help() {
+fn operator_policy_limits_the_policy() {
     let node = Node::shared();
     let vhost = node.vhost("operator");
     let amqp = vhost.amqp();
@@ -261,7 +261,7 @@ fn a_policy_that_the_operator_outdoes_does_not_help() {
 }
 
 #[test]
-fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
+fn error_after_a_recreate_matches_the_broker() {
     let node = Node::shared();
     let vhost = node.vhost("after");
     let amqp = vhost.amqp();
@@ -294,7 +294,7 @@ fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
         let said = amqp.declare_queue(name, declared).unwrap_err();
         let mut promised = error_after_recreate(&format!("queues/{}/{name}", vhost.name()));
         if name == "typed" && !node.at_least(4, 0) {
-            // It declared no type: from 4.0 on the broker puts one in.
+            // Declared without a type; from 4.0 on, the broker sets one.
             promised = promised.replace(
                 "received 'classic' but current is 'quorum'",
                 "received none but current is the value 'quorum' of type 'longstr'",
@@ -310,9 +310,9 @@ fn after_a_recreate_the_old_declaration_is_refused_in_these_words() {
 }
 
 #[test]
-fn a_default_type_of_the_vhost_decides_for_those_that_say_none() {
+fn default_queue_type_applies_to_declares_without_type() {
     let node = Node::shared();
-    // By its first name, too, which 3.10 knows, and takes when the vhost is made alone.
+    // Also under its first name, which 3.10 supports when it creates the vhost.
     let default = json!({"default_queue_type": "quorum", "defaultqueuetype": "quorum"});
     let vhost = node.vhost_with("default-type", &default);
     let amqp = vhost.amqp();

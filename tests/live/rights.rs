@@ -1,4 +1,4 @@
-//! A plan names the rights that its user lacks, and an apply without them changes nothing.
+//! A plan lists the missing permissions of its user, and an apply without them changes nothing.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ bindings: [{source: orders, destination: orders.work, routingKey: 'order.#'}, {s
 ";
 const REFUSED: &str = "lacks rights for this plan; nothing was changed";
 
-/// Grants what the command that topo prints grants: `rabbitmqctl set_permissions -p VHOST USER 'C' 'W' 'R'`.
+/// Grants the permissions of the printed command: `rabbitmqctl set_permissions -p VHOST USER 'C' 'W' 'R'`.
 fn grant(output: &Output, vhost: &Vhost<'_>, user: &User<'_>) -> [String; 3] {
     let all = format!("{} {}", output.stdout, output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     let command = format!("rabbitmqctl set_permissions -p {} {} ", vhost.name(), user.name);
@@ -26,7 +26,7 @@ fn grant(output: &Output, vhost: &Vhost<'_>, user: &User<'_>) -> [String; 3] {
 }
 
 #[test]
-fn missing_permissions_are_in_the_plan() {
+fn plan_lists_missing_permissions() {
     let vhost = Node::shared().vhost("rights");
     let user = Node::shared().user("administrator").may(&vhost, "^orders", "", "");
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
@@ -45,11 +45,11 @@ fn missing_permissions_are_in_the_plan() {
     let report = topo.run(["apply", "--yes", "--format", "json"]).expect_code(1).expect_error(REFUSED);
     assert_eq!(report.json()["result"], "failed", "{report}");
     topo.run(["apply", "--dry-run"]).expect_code(0).expect_text(&lacks);
-    // The lock is the first request that the broker refuses.
+    // The broker refuses the lock first.
     let flag = "--ignore-missing-rights";
     let refused = refused.expect_text(flag);
     topo.run(["apply", "--yes", flag]).expect_code(1).expect_error("PUT /api/queues").expect_no_text(REFUSED);
-    // Every name is needed, and no other right.
+    // The command grants every listed name and no other.
     let patterns = grant(&output, &vhost, &user);
     assert_eq!(patterns, grant(&refused, &vhost, &user));
     let read = r"^dead$|^orders$|^orders\.work$".to_owned();
@@ -63,7 +63,7 @@ fn missing_permissions_are_in_the_plan() {
 }
 
 #[test]
-fn an_administrator_without_any_permission() {
+fn administrator_without_permissions_is_refused() {
     let vhost = Node::shared().vhost("rights-none");
     let user = Node::shared().user("administrator");
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
@@ -74,7 +74,7 @@ fn an_administrator_without_any_permission() {
 }
 
 #[test]
-fn missing_tags_are_in_the_plan() {
+fn plan_lists_missing_tags() {
     let vhost = Node::shared().vhost("rights-tags");
     let spec = "policies: {short: {pattern: '^q', applyTo: queues, definition: {max-length: 10}}}\n";
     let user = Node::shared().user("monitoring").may_everything(&vhost);
@@ -88,7 +88,7 @@ fn missing_tags_are_in_the_plan() {
         topo.rewrite("version: 1\nvhost: {name: \"{vhost}\", description: shop}\n");
         topo.run(["plan"]).expect_code(0).expect_text("cannot change the vhost").expect_text(&tags("administrator"));
     }
-    // Permissions of others are shown to administrators only: nothing is predicted.
+    // Only administrators see the permissions of other users, so topo predicts nothing.
     let user = Node::shared().user("policymaker");
     let user = user.may(&vhost, "", "", "");
     let output = Topo::new(&vhost).user(&user).spec("queues: {q: {type: classic}}").run(["plan"]).expect_code(0);
@@ -96,7 +96,7 @@ fn missing_tags_are_in_the_plan() {
 }
 
 #[test]
-fn a_refused_binding_names_its_least_permissions() {
+fn refused_binding_lists_its_minimal_permissions() {
     let vhost = Node::shared().vhost("rights-bind");
     let user = Node::shared().user("management").may(&vhost, ".*", "^dead$", "^orders");
     let output = Topo::new(&vhost).user(&user).spec(SPEC).run(["apply", "--yes"]).expect_code(4);

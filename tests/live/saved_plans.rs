@@ -1,4 +1,4 @@
-//! A plan that was saved is what is applied, or nothing; and a plan is the same in every format.
+//! A saved plan is applied unchanged or not at all, and every format contains the same plan.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use crate::support::{Argument, Fault, NONE, Node, Proxy, Topo, any, gets, posts,
 
 const SPEC: &str = "exchanges: {orders: {type: topic}}\nqueues:\n  orders.work:\n    type: classic\n    bindings: \
                     [{exchange: orders, routingKey: \"order.#\"}]\n  orders.mail: {type: classic}\n";
-/// A spec that nobody can read any more.
+/// An invalid spec.
 const GONE: &str = "version: 1\nnothing: here\n";
-/// Nothing answers there: such an address is for documentation (RFC 5737).
+/// An unreachable documentation address (RFC 5737).
 const NOWHERE: &str = "http://192.0.2.1:15672";
 
 fn saved(topo: &Topo) -> Value {
@@ -21,7 +21,7 @@ fn saved(topo: &Topo) -> Value {
 }
 
 #[test]
-fn a_saved_plan_is_applied_without_its_spec() {
+fn saved_plan_is_applied_without_its_spec() {
     let vhost = Node::shared().vhost("saved");
     let user = Node::shared().user("administrator").may_everything(&vhost);
     let topo = Topo::new(&vhost).user(&user).spec(SPEC);
@@ -34,13 +34,13 @@ fn a_saved_plan_is_applied_without_its_spec() {
     topo.rewrite(GONE);
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("Applied: 4 of 4 steps done.");
     assert_eq!(vhost.names("queues"), ["orders.mail", "orders.work"]);
-    // What is done is no reason to complain.
+    // Finished steps do not make the plan stale.
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0).expect_text("No changes");
 }
 
-/// Every format is the one that `topo plan` printed, and the broker is not asked: it would be another one.
+/// Every format equals the output of `topo plan`. The broker, which has changed, is not contacted.
 #[test]
-fn a_saved_plan_is_shown_as_it_was_printed() {
+fn saved_plan_is_shown_as_printed() {
     let vhost = Node::shared().vhost("shown-again");
     vhost.amqp().declare_queue("orders.mail", &[("x-max-length", Argument::LongInt(1))]).unwrap();
     let topo = Topo::new(&vhost).spec(SPEC);
@@ -51,7 +51,7 @@ fn a_saved_plan_is_shown_as_it_was_printed() {
         offline.write("plan.json", &topo.read("plan.json"));
         let show = "show plan.json --color always --detailed-exitcode";
         let shown = offline.run(show.split(' ').chain(more.split_whitespace())).expect_code(3);
-        // The file in place of the spec that it was made from, and the command that applies it where it was made.
+        // The file replaces the spec, and the suggested command applies it.
         let url = format!("topo apply --plan plan.json --url {}", vhost.node().url());
         let told =
             shown.stdout.replace("spec plan.json", "spec topology.yaml").replace(&url, "topo apply --plan plan.json");
@@ -70,7 +70,7 @@ fn a_saved_plan_is_shown_as_it_was_printed() {
 }
 
 #[test]
-fn a_change_in_between_makes_it_stale() {
+fn concurrent_change_makes_a_saved_plan_stale() {
     let vhost = Node::shared().vhost("stale");
     let amqp = vhost.amqp();
     amqp.declare_queue("orders.extra", NONE).unwrap();
@@ -87,12 +87,12 @@ fn a_change_in_between_makes_it_stale() {
     assert_eq!(vhost.names("queues"), ["orders.extra", "orders.new"]);
     vhost.http().delete(&vhost.path("queues", &["orders.new"])).expect_status(204);
 
-    // A conflict that came up is new, too.
+    // A new conflict makes it stale, too.
     amqp.declare_queue("orders.mail", &[("x-max-length", Argument::LongInt(1))]).unwrap();
     topo.run(["apply", "--plan", "plan.json"]).expect_code(5).expect_text("orders.mail");
     vhost.http().delete(&vhost.path("queues", &["orders.mail"])).expect_status(204);
 
-    // And what changes while it is being applied: after the plan, before the plan under the lock.
+    // A change during the apply: between the plan and the plan under the lock.
     let late = vhost.amqp();
     proxy.add(
         puts().path("topo.lock").nth(1),
@@ -103,7 +103,7 @@ fn a_change_in_between_makes_it_stale() {
 }
 
 #[test]
-fn what_is_left_of_it_is_done() {
+fn remaining_steps_are_applied() {
     let vhost = Node::shared().vhost("rest");
     let proxy = Proxy::to(Node::shared()).on(posts().nth(1), Fault::Status(400));
     let topo = Topo::new(&vhost).through(&proxy).spec(SPEC);
@@ -117,17 +117,17 @@ fn what_is_left_of_it_is_done() {
 }
 
 #[test]
-fn a_fingerprint_pins_a_plan_without_a_file() {
+fn fingerprint_pins_a_plan_without_a_file() {
     let vhost = Node::shared().vhost("expect");
     let topo = Topo::new(&vhost).spec(SPEC);
     let print = |topo: &Topo| topo.run(["plan", "--format=json"]).plan()["fingerprint"].as_str().unwrap().to_owned();
     let first = print(&topo);
     assert_eq!(first, print(&topo), "the same twice");
     let elsewhere = Node::shared().vhost("expect");
-    assert_ne!(first, print(&Topo::new(&elsewhere).spec(SPEC)), "the target is in it");
+    assert_ne!(first, print(&Topo::new(&elsewhere).spec(SPEC)), "the fingerprint includes the target");
     topo.run(["apply", "-y", "--expect", "0123"]).expect_code(5).expect_text(&first);
     assert_eq!(vhost.names("queues"), [""; 0]);
-    // Messages come and go; that alone makes no plan stale.
+    // Changed message counts alone do not make a plan stale.
     vhost.amqp().declare_queue("orders.mail", NONE).unwrap();
     let second = print(&topo);
     assert_ne!(first, second);
@@ -138,7 +138,7 @@ fn a_fingerprint_pins_a_plan_without_a_file() {
 }
 
 #[test]
-fn a_file_that_is_no_plan_says_so() {
+fn invalid_plan_file_is_reported() {
     let vhost = Node::shared().vhost("garbage");
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
@@ -166,7 +166,7 @@ fn a_file_that_is_no_plan_says_so() {
 }
 
 #[test]
-fn a_plan_for_another_cluster_is_refused() {
+fn plan_for_another_cluster_is_refused() {
     let vhost = Node::shared().vhost("cluster");
     let topo = Topo::new(&vhost).spec(SPEC);
     topo.run(["plan", "--out=plan.json"]).expect_code(0);
@@ -181,7 +181,7 @@ fn a_plan_for_another_cluster_is_refused() {
 }
 
 #[test]
-fn a_plan_for_another_url_needs_consent() {
+fn plan_for_another_url_requires_allow() {
     let vhost = Node::shared().vhost("other-url");
     let proxy = Proxy::to(Node::shared());
     let topo = Topo::new(&vhost).spec(SPEC);
@@ -196,9 +196,9 @@ fn a_plan_for_another_url_needs_consent() {
     topo.run(["apply", "-y", "--allow-other-broker"]).expect_code(64);
 }
 
-/// Each part of a plan that a reviewer reads, or that decides what is done.
+/// Each part of a plan that a reviewer reads or that affects the apply.
 #[test]
-fn an_edited_plan_is_refused() {
+fn edited_plan_is_refused() {
     let vhost = Node::shared().vhost("edited");
     vhost.amqp().declare_queue("old", NONE).unwrap();
     vhost.amqp().fill("old", 2);
@@ -212,7 +212,7 @@ fn an_edited_plan_is_refused() {
         ("/options/prune", json!(["queue"])),
         ("/vhosts/0/changes/0/kind", json!("delete")),
         ("/vhosts/0/steps/0/request/path", json!("/api/queues/x/other")),
-        // Parts that the fingerprint leaves out.
+        // Parts outside the fingerprint.
         ("/target/url", json!("http://attacker.example:15672")),
         ("/target/version", json!("4.0.0")),
         ("/target/product", json!("Rabbit")),
@@ -243,7 +243,7 @@ fn an_edited_plan_is_refused() {
     topo.run(["apply", "--plan", "plan.json", "--allow=message-loss"]).expect_code(0);
 }
 
-/// The text of an edited plan with the hash of its content, which is no secret.
+/// An edited plan with a recomputed content hash, which is not a secret.
 fn sealed(mut plan: Value) -> String {
     plan.as_object_mut().unwrap().remove("contentHash");
     let digest = Sha256::digest(plan.to_string());
@@ -251,9 +251,9 @@ fn sealed(mut plan: Value) -> String {
     plan.to_string()
 }
 
-/// What the fingerprint does not pin: the fields of a change that a reviewer reads, and what the plan wants.
+/// Parts outside the fingerprint: the displayed fields of a change, and the desired topology.
 #[test]
-fn a_plan_must_show_what_is_planned_again() {
+fn plan_must_equal_the_plan_under_the_lock() {
     let vhost = Node::shared().vhost("shown");
     vhost
         .http()
@@ -275,7 +275,7 @@ fn a_plan_must_show_what_is_planned_again() {
     topo.run(["apply", "--plan", "plan.json"]).expect_code(0);
 }
 
-/// A plan with a bit of everything: creates, a conflict, a recreate, hazards, prunes, notes.
+/// A plan with creates, a conflict, a recreate, hazards, prunes and notes.
 fn everything(hint: &str) -> (crate::support::Vhost<'static>, Topo) {
     let vhost = Node::shared().vhost(hint);
     let amqp = vhost.amqp();
@@ -292,7 +292,7 @@ fn everything(hint: &str) -> (crate::support::Vhost<'static>, Topo) {
 }
 
 #[test]
-fn markdown_is_a_comment_that_nothing_breaks_out_of() {
+fn markdown_escapes_hostile_names() {
     let (_vhost, topo) = everything("markdown");
     let comment = topo.run(["plan", "--prune", "--format=markdown"]).expect_code(0);
     for part in [
@@ -301,7 +301,7 @@ fn markdown_is_a_comment_that_nothing_breaks_out_of() {
         "| - | queue un\\|de\\`cl\\`ared&lt;b&gt; | **delete** |",
         "| + | binding new ─ a@\u{200b}b\\|c → again | create |",
         "- **message-loss** `queues/",
-        // What a recreate would cost stands in another plan.
+        // The costs of a possible recreate are not in this plan.
         "\n```sh\ntopo plan ",
         "<details><summary>The whole plan</summary>\n\n````diff\n",
         "\n````\n\n</details>\n",
@@ -310,14 +310,14 @@ fn markdown_is_a_comment_that_nothing_breaks_out_of() {
         assert!(comment.stdout.contains(part), "no {part}: {comment}");
     }
     assert!(!comment.stdout.contains('\u{1b}'));
-    // Every row has its three cells.
+    // Every row has three cells.
     for row in comment.stdout.lines().filter(|line| line.starts_with("| ")) {
         assert_eq!(row.replace("\\|", "").matches('|').count(), 4, "{row}");
     }
 }
 
 #[test]
-fn a_huge_comment_is_cut_where_it_stays_whole() {
+fn huge_comment_is_truncated_at_a_row() {
     let topo = Topo::offline();
     let mut spec = "version: 1\nvhost: big\nqueues:\n".to_owned();
     for number in 0..2000 {
@@ -338,7 +338,7 @@ fn a_huge_comment_is_cut_where_it_stays_whole() {
 }
 
 #[test]
-fn annotations_stand_at_their_lines() {
+fn annotations_have_the_line_of_the_object() {
     let (vhost, topo) = everything("github");
     let text = topo.run(["plan", "--prune", "--format=github"]).expect_code(0).stdout;
     let again = format!("queues/{}/again", vhost.name());
@@ -356,7 +356,7 @@ fn annotations_stand_at_their_lines() {
 }
 
 #[test]
-fn json_is_what_the_schema_says_and_the_same_twice() {
+fn json_matches_the_schema_and_is_deterministic() {
     let (vhost, topo) = everything("json");
     let run = || topo.run(["plan", "--prune", "--format=json"]).expect_code(0);
     let (one, two) = (run(), run());
@@ -374,7 +374,7 @@ fn json_is_what_the_schema_says_and_the_same_twice() {
 }
 
 #[test]
-fn a_target_brings_what_it_needs_and_nothing_else() {
+fn target_includes_only_its_dependencies() {
     let vhost = Node::shared().vhost("target");
     let topo = Topo::new(&vhost).spec(
         "exchanges:\n  orders: {type: topic, alternateExchange: unrouted}\n  unrouted: {type: fanout}\n  other: {type: \
@@ -387,7 +387,7 @@ fn a_target_brings_what_it_needs_and_nothing_else() {
     limited.expect_text(&format!("--target {work}")).expect_text("--target excludes").expect_no_text("orders.mail");
     topo.run(["apply", "-y", "--target", &work]).expect_code(0);
     assert_eq!(vhost.names("exchanges"), ["orders", "orders.dead.dlx", "unrouted"]);
-    // Also what keeps its dead letters from being dropped in silence.
+    // The dependencies include the dead-letter queue, without which messages would be dropped silently.
     assert_eq!(
         (vhost.names("queues"), vhost.list("bindings").len()),
         (vec!["orders.dead".to_owned(), "orders.work".to_owned()], 2)
@@ -400,7 +400,7 @@ fn a_target_brings_what_it_needs_and_nothing_else() {
 }
 
 #[test]
-fn a_plan_can_be_made_with_no_network() {
+fn plan_works_offline() {
     let vhost = Node::shared().vhost("against");
     let online = Topo::new(&vhost).spec(SPEC);
     online.run(["apply", "-y"]).expect_code(0);
@@ -435,7 +435,7 @@ fn a_plan_can_be_made_with_no_network() {
 }
 
 #[test]
-fn the_schema_that_is_printed_is_the_committed_one() {
+fn printed_schema_matches_the_committed_file() {
     let committed = std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json"));
     assert_eq!(Topo::offline().run(["schema", "--kind=plan"]).expect_code(0).stdout, committed.unwrap());
 }

@@ -1,4 +1,4 @@
-//! A dynamic shovel uses a queue that a plan deletes or recreates: the plan names it, and blocks.
+//! A dynamic shovel that uses a deleted or recreated queue blocks the plan.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ const SPEC: &str = "queues: {q: {type: classic, messageTtl: 2h}}\n";
 const DISCARD: &str = "--recreate=queues/{vhost}/q=discard";
 const OTHERS: &str = "--allow=message-loss,consumer-disruption,routing-gap";
 
-/// A vhost with queue q, which the spec wants with another TTL, and a queue beside it.
-fn stage(hint: &str) -> (Vhost<'static>, Topo) {
+/// A vhost with queue q, whose TTL differs from the spec, and a second queue.
+fn prepare(hint: &str) -> (Vhost<'static>, Topo) {
     let vhost = Node::shared().vhost(hint);
     let ttl = ("x-message-ttl", Argument::LongLongInt(60_000));
     vhost.amqp().declare_queue("q", &[("x-queue-type", text("classic")), ttl]).unwrap();
@@ -18,7 +18,7 @@ fn stage(hint: &str) -> (Vhost<'static>, Topo) {
     (vhost, topo)
 }
 
-/// A URI with a password, to a port where no broker is: the shovel does nothing by itself.
+/// A URI with a password and an unreachable port: the shovel moves nothing.
 fn uri(vhost: &Vhost<'_>) -> String {
     format!("amqp://carrier:S3CRET-PASSWORD@127.0.0.1:1/{}", vhost.name())
 }
@@ -49,8 +49,8 @@ fn hazards(plan: &Value) -> Vec<(&str, &str, bool)> {
 }
 
 #[test]
-fn a_shovel_blocks_a_recreate_until_it_is_gone() {
-    let (vhost, topo) = stage("source");
+fn shovel_blocks_a_recreate_until_it_is_deleted() {
+    let (vhost, topo) = prepare("source");
     put_shovel(&vhost, "carrier", "q", "other");
     let blocked = topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(3);
     let blocked =
@@ -68,8 +68,8 @@ fn a_shovel_blocks_a_recreate_until_it_is_gone() {
 }
 
 #[test]
-fn a_shovel_that_is_allowed_does_not_block() {
-    let (vhost, topo) = stage("allowed");
+fn allowed_shovel_does_not_block() {
+    let (vhost, topo) = prepare("allowed");
     put_shovel(&vhost, "carrier", "other", "q");
     let flag = format!("--allow=shovel-interference@queues/{}/q", vhost.name());
     topo.run(["apply", "-y", DISCARD, OTHERS]).expect_code(3).expect_text("writes to it");
@@ -78,8 +78,8 @@ fn a_shovel_that_is_allowed_does_not_block() {
 }
 
 #[test]
-fn a_shovel_of_another_vhost_blocks_a_deletion() {
-    let (vhost, topo) = stage("elsewhere");
+fn shovel_of_another_vhost_blocks_a_deletion() {
+    let (vhost, topo) = prepare("elsewhere");
     let home = Node::shared().vhost("home");
     let value = json!({
         "src-protocol": "amqp091", "src-uri": uri(&vhost), "src-queue": "other",
@@ -96,10 +96,10 @@ fn a_shovel_of_another_vhost_blocks_a_deletion() {
     assert!(vhost.queue("other").is_null());
 }
 
-/// Who may not read shovels is told so, and is not blocked by it.
+/// A user who cannot read shovels gets a note and is not blocked.
 #[test]
-fn a_user_without_the_tag_is_told_that_shovels_are_not_checked() {
-    let (vhost, topo) = stage("hidden");
+fn unreadable_shovels_are_a_note() {
+    let (vhost, topo) = prepare("hidden");
     put_shovel(&vhost, "carrier", "other", "q");
     let user: User<'_> = Node::shared().user("monitoring").may_everything(&vhost);
     let topo = topo.user(&user);
@@ -109,8 +109,8 @@ fn a_user_without_the_tag_is_told_that_shovels_are_not_checked() {
 }
 
 #[test]
-fn shovels_are_read_only_where_a_queue_is_deleted() {
-    let (vhost, topo) = stage("unread");
+fn shovels_are_read_only_for_deletions() {
+    let (vhost, topo) = prepare("unread");
     put_shovel(&vhost, "carrier", "q", "other");
     let proxy = Proxy::to(Node::shared());
     let topo = topo.through(&proxy);

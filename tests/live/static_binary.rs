@@ -1,5 +1,5 @@
-//! The binary of a release, where there is nothing else: no libc, no shell, no certificates, no names of hosts. A stand-in for
-//! the image, which is made from nothing.
+//! The static binary of a release in an empty root: no libc, shell, certificates or host names. This stands in for the
+//! image, which is built from scratch.
 
 use std::fs;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::process::Command;
 use crate::support::{Node, Options, Tls, temp_dir};
 
 #[test]
-fn the_static_binary_plans_applies_and_moves_messages() {
+fn static_binary_plans_applies_and_migrates() {
     let Some(binary) = std::env::var_os("TOPO_STATIC") else {
-        // Past the capture of output: that a test is not done should be seen where it passes.
+        // Written to the terminal: the harness hides the output of passing tests.
         let note = "NOT TESTED: the static binary of a release: TOPO_STATIC names none (release/build makes one)\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return;
@@ -33,7 +33,7 @@ fn the_static_binary_plans_applies_and_moves_messages() {
     };
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let run = |code: i32, arguments: &[&str]| {
-        // Who is not root is, where the system lets them, in a namespace of their own.
+        // Without root, a user namespace provides it if the system permits.
         let mut command = Command::new(if is_root { "chroot" } else { "unshare" });
         command.args(if is_root { &[][..] } else { &["--map-root-user", "chroot"] });
         command.arg(root.path()).arg("/topo").args(arguments).env_clear();
@@ -41,7 +41,7 @@ fn the_static_binary_plans_applies_and_moves_messages() {
         let output = command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output().unwrap();
         let text = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
         assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{text}");
-        // On one line, wherever a sentence was wrapped.
+        // Joins wrapped lines.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
 
@@ -51,15 +51,14 @@ fn the_static_binary_plans_applies_and_moves_messages() {
     spec(9);
     assert!(run(2, &["plan", "--url", &url, "--detailed-exitcode"]).contains("+ queue orders"));
     assert!(run(0, &["apply", "--url", &url, "--yes"]).contains("Applied: 1 of 1 step done."));
-    // TLS: Mozilla's list is built in, which does not know this broker; the file that is given does.
-    // No file says what `localhost` is.
+    // TLS: the built-in Mozilla list does not contain this CA, the given file does. `localhost` needs no hosts file.
     let secure_url = node.tls_url().replace("localhost", "127.0.0.1");
     let secure = ["plan", "--url", &secure_url, "--client-cert", "client.pem", "--client-key", "client.key"];
     let refused = run(1, &secure);
     assert!(refused.contains("a CA that is not trusted"), "{refused}");
     let trusted: Vec<&str> = secure.into_iter().chain(["--ca-cert", "ca.pem"]).collect();
     assert!(run(0, &trusted).contains("No changes."));
-    // AMQP: a limit that cannot change on an existing queue, with messages in it.
+    // AMQP: a queue with messages whose limit cannot change in place.
     vhost.amqp().fill("orders", 5);
     spec(8);
     let recreate = format!("queues/{}/orders=migrate", vhost.name());

@@ -1,4 +1,4 @@
-//! TLS against a node that requires client certificates: who trusts whom, and what is said when one does not.
+//! TLS against a node that requires client certificates, with the errors of each side.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use crate::support::{Node, Options, Tls, Topo, Vhost};
 
 const SPEC: &str = "queues: {orders: {type: classic}}\n";
 
-/// One node for all of these; its pipe closes with the process.
+/// One node for all of these tests; its pipe closes with the process.
 static SECURE: LazyLock<(Tls, Node)> = LazyLock::new(|| {
     let tls = Tls::create();
     let node = Node::start(Options::default().tls(&tls));
@@ -20,12 +20,12 @@ fn path(tls: &Tls, file: &str) -> String {
     tls.path(file).display().to_string()
 }
 
-/// With nothing about certificates.
+/// Without TLS options.
 fn bare(vhost: &Vhost<'_>) -> Topo {
     Topo::new(vhost).url(&SECURE.1.tls_url()).spec(SPEC)
 }
 
-/// With all of them.
+/// With all TLS options.
 fn trusted(vhost: &Vhost<'_>) -> Topo {
     shown(bare(vhost)).env("TOPO_CA_CERT", &path(&SECURE.0, "ca.pem"))
 }
@@ -43,7 +43,7 @@ fn pipe(from: &TcpStream, to: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The same port under an address that is not in the certificate.
+/// The same port under an address that the certificate does not contain.
 fn elsewhere(port: u16) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -62,13 +62,13 @@ fn tls_port() -> u16 {
 }
 
 #[test]
-fn with_its_own_authority_and_a_client_certificate() {
+fn private_ca_and_client_certificate_are_used() {
     let vhost = SECURE.1.vhost("tls");
     let [ca, cert, key] = ["ca.pem", "client.pem", "client.key"].map(|file| path(&SECURE.0, file));
     let flags = ["--url", &SECURE.1.tls_url(), "--ca-cert", &ca, "--client-cert", &cert, "--client-key", &key];
     let topo = bare(&vhost).without_env("TOPO_URL");
     let output = topo.run(["plan"].into_iter().chain(flags)).expect_code(0);
-    // The line to paste works as it stands.
+    // The suggested command works unchanged.
     let (_, line) = output.stdout.trim_end().rsplit_once("\ntopo ").unwrap();
     let line = line.replace(" \\\n", " ");
     topo.run(line.split_whitespace().chain(["--yes"])).expect_code(0);
@@ -77,7 +77,7 @@ fn with_its_own_authority_and_a_client_certificate() {
 }
 
 #[test]
-fn without_a_client_certificate() {
+fn missing_client_certificate_is_reported() {
     let vhost = SECURE.1.vhost("anonymous");
     let output = bare(&vhost).run(["plan", "--ca-cert", &path(&SECURE.0, "ca.pem")]).expect_code(1).expect_no_result();
     output.expect_error("requires a client certificate").expect_text("--client-cert FILE --client-key FILE");
@@ -88,7 +88,7 @@ fn without_a_client_certificate() {
 }
 
 #[test]
-fn a_client_certificate_of_another_authority() {
+fn client_certificate_of_another_ca_is_reported() {
     let vhost = SECURE.1.vhost("foreign");
     let other = Tls::create();
     let topo = trusted(&vhost)
@@ -99,7 +99,7 @@ fn a_client_certificate_of_another_authority() {
 }
 
 #[test]
-fn an_authority_that_is_not_trusted() {
+fn untrusted_ca_is_reported() {
     let vhost = SECURE.1.vhost("untrusted");
     let other = Tls::create();
     for topo in [shown(bare(&vhost)), shown(bare(&vhost)).env("TOPO_CA_CERT", &path(&other, "ca.pem"))] {
@@ -114,7 +114,7 @@ fn an_authority_that_is_not_trusted() {
 }
 
 #[test]
-fn a_name_that_is_not_in_the_certificate() {
+fn wrong_host_name_is_reported() {
     let vhost = SECURE.1.vhost("name");
     let address = elsewhere(tls_port());
     let topo = trusted(&vhost).url(&format!("https://{address}"));
@@ -125,20 +125,20 @@ fn a_name_that_is_not_in_the_certificate() {
 }
 
 #[test]
-fn http_to_the_port_of_https() {
+fn http_on_the_https_port_is_reported() {
     let vhost = SECURE.1.vhost("plain");
     let topo = bare(&vhost).url(&format!("http://127.0.0.1:{}", tls_port()));
     let output = topo.run(["plan"]).expect_code(1).expect_no_result();
     if SECURE.1.at_least(3, 10) {
         output.expect_error("https:// instead of http://").expect_text("hint: check --url");
     } else {
-        // 3.8 on Erlang 23 hangs up without a word.
+        // 3.8 on Erlang 23 closes the connection without a message.
         output.expect_error("the connection was lost");
     }
 }
 
 #[test]
-fn rubbish_instead_of_certificates() {
+fn invalid_certificate_files_are_reported() {
     let vhost = SECURE.1.vhost("rubbish");
     let topo = trusted(&vhost)
         .file("rubbish.pem", "not a certificate")

@@ -1,5 +1,5 @@
-//! An exchange that is recreated keeps its topic permissions, also on a broker that deletes them with it: one that stores its
-//! metadata in Khepri (4.3; 4.0 to 4.2 with the feature flag `khepri_db`).
+//! A recreated exchange keeps its topic permissions on brokers that delete them with it. These store metadata in
+//! Khepri: 4.3, and 4.0 to 4.2 with the feature flag `khepri_db`.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const APPLY: [&str; 3] = ["apply", "-y", "--allow=routing-gap"];
 const ALLOWED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-gain"];
 const RESTORED: [&str; 3] = ["apply", "-y", "--allow=routing-gap,access-loss"];
 
-/// A vhost with exchange `events`, which the spec wants with an alternate exchange, and two users who are restricted on it.
+/// A vhost with exchange `events`, whose alternate exchange differs from the spec, and two users restricted on it.
 struct Stage {
     vhost: Vhost<'static>,
     alice: User<'static>,
@@ -73,7 +73,7 @@ fn recreated_exchange_keeps_topic_permissions() {
     stage.topo.run(["plan", "--detailed-exitcode"]).expect_code(0);
 }
 
-/// As long as the new exchange has no topic permissions, nothing leads from it.
+/// Without its topic permissions, the new exchange has no bindings.
 #[test]
 fn topic_permissions_are_restored_before_bindings() {
     let Some(node) = khepri() else { return };
@@ -81,7 +81,7 @@ fn topic_permissions_are_restored_before_bindings() {
     let (http, bindings) = (node.http(), stage.vhost.path("exchanges", &["events", "bindings", "source"]));
     let look = move || {
         let listed = http.get(&bindings).found();
-        // Before the delete, they are there still.
+        // Before the deletion, they still exist.
         let is_old = listed.as_array().is_some_and(|listed| listed.len() == 2);
         assert!(is_old || listed == json!([]), "{listed}");
     };
@@ -106,7 +106,7 @@ fn user_without_the_tag_must_allow_the_loss() {
     assert_eq!(permissions(&stage.vhost), [format!("{}: ^o\\. on other", stage.alice.name)]);
 }
 
-/// Mnesia does not delete them: there is nothing to allow, and nothing to restore.
+/// Mnesia keeps them: no allowance and no restore is necessary.
 #[test]
 fn broker_with_mnesia_keeps_topic_permissions_by_itself() {
     let node = Node::shared();
@@ -141,7 +141,7 @@ fn topic_permissions_that_change_before_the_deletion_stop_it() {
         let newest = json!({"exchange": "events", "write": "^newest$", "read": ".*"});
         assert!(http.put(&path, &newest).is_success());
     };
-    // Of the plan, of the plan under the lock, of the backup.
+    // The reads of the plan, the plan under the lock, and the backup.
     let last_look = gets().path("/topic-permissions").nth(4);
     let proxy = Proxy::to(node).on(last_look, Fault::Meanwhile(Box::new(change)));
     let stage = stage.through(&proxy);
@@ -179,7 +179,7 @@ fn refused_topic_permission_stops_the_recreate_before_the_deletion() {
     assert_eq!(permissions(&stage.vhost).len(), 3);
 }
 
-/// A recreate whose second topic permission is refused when it is restored.
+/// A recreate during which the broker refuses to restore the second topic permission.
 fn half_restored(node: &'static Node, hint: &str) -> (Stage, Vec<String>) {
     let fault = Fault::Reason(400, "not today".to_owned());
     let proxy = Proxy::to(node).on(puts().path("/api/topic-permissions/").nth(4), fault);
@@ -196,11 +196,11 @@ fn half_restored(node: &'static Node, hint: &str) -> (Stage, Vec<String>) {
 fn next_apply_restores_what_was_refused() {
     let Some(node) = khepri() else { return };
     let (stage, before) = half_restored(node, "half");
-    // Who may not restore it leaves the keep alone.
+    // A user who cannot restore it keeps the journal exchange.
     let maker = node.user("policymaker").may_everything(&stage.vhost);
     let topo = Topo::new(&stage.vhost).user(&maker).spec(SPEC);
     topo.run(APPLY).expect_code(3).expect_text("only an administrator can restore 2 topic permissions");
-    // The exchange has its bindings: another user could have declared the keep.
+    // The exchange has its bindings: another user could have declared the journal.
     let blocked = stage.topo.run(APPLY).expect_code(3);
     blocked.expect_text("access-loss").expect_text("1 topic permission from events.topo.keep");
     let resumed = stage.topo.run(RESTORED).expect_code(0);
@@ -225,7 +225,7 @@ fn newest_topic_permission_is_not_overwritten() {
 }
 
 #[test]
-fn user_that_was_deleted_meanwhile_is_not_missed() {
+fn deleted_user_is_skipped() {
     let Some(node) = khepri() else { return };
     let (stage, _) = half_restored(node, "deleted");
     for user in [&stage.alice, &stage.bob] {
@@ -289,7 +289,7 @@ fn topic_permissions_of_a_forged_keep_must_be_allowed() {
     assert_eq!(permissions(&stage.vhost).len(), before.len() + 1);
 }
 
-/// The files of a backup are imported in the order in which topo names them.
+/// The files of a backup are imported in the order in which topo lists them.
 #[test]
 fn backup_restores_topic_permissions() {
     let Some(node) = khepri() else { return };

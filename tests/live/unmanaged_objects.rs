@@ -1,4 +1,4 @@
-//! What belongs to others outlives an apply, also where the broker would not give it back.
+//! Unmanaged objects survive an apply, even if the broker would refuse to restore them.
 
 use serde_json::json;
 
@@ -19,9 +19,9 @@ fn bind(vhost: &Vhost<'_>, source: &str, destination: &str, key: &str) {
     vhost.http().post(&path, &json!({"routing_key": key})).expect_status(201);
 }
 
-/// The user may do everything with its own names, and nothing with the exchange that somebody else bound to its queue.
+/// The user has full permissions for its own names and none for the exchange that another user bound to its queue.
 #[test]
-fn a_binding_that_could_not_be_restored_keeps_its_queue() {
+fn unrestorable_binding_prevents_the_recreate() {
     let vhost = Node::shared().vhost("unrestorable");
     exchange(&vhost, "audit", "topic", false);
     queue(&vhost, "orders.q", &json!({"x-message-ttl": 1000}));
@@ -37,7 +37,7 @@ fn a_binding_that_could_not_be_restored_keeps_its_queue() {
 }
 
 #[test]
-fn a_reviewed_plan_is_stale_when_what_it_changes_is_another() {
+fn reviewed_plan_is_stale_when_its_object_changes() {
     let vhost = Node::shared().vhost("before");
     let policy = |definition: serde_json::Value, pattern: &str| {
         let body = json!({"pattern": pattern, "definition": definition, "apply-to": "queues"});
@@ -53,7 +53,7 @@ fn a_reviewed_plan_is_stale_when_what_it_changes_is_another() {
 }
 
 #[test]
-fn an_address_that_is_nobodys_is_a_typing_error() {
+fn unknown_address_suggests_a_name() {
     let vhost = Node::shared().vhost("typo");
     let topo = Topo::new(&vhost).spec("queues: {orders: {type: classic}}");
     for flag in ["--target=queues/{vhost}/order", "--recreate=queues/{vhost}/order=discard"] {
@@ -63,7 +63,7 @@ fn an_address_that_is_nobodys_is_a_typing_error() {
 }
 
 #[test]
-fn an_expiry_by_policy_is_a_hazard_to_empty_queues_too() {
+fn expires_policy_is_a_hazard_for_empty_queues() {
     let vhost = Node::shared().vhost("expiry");
     queue(&vhost, "theirs", &json!({}));
     let topo = Topo::new(&vhost).spec("policies: {p: {pattern: '.*', applyTo: queues, definition: {expires: 1h}}}");
@@ -71,9 +71,9 @@ fn an_expiry_by_policy_is_a_hazard_to_empty_queues_too() {
     assert!(plan.stdout.contains("the queue itself is deleted when it is unused for that long"), "{plan}");
 }
 
-/// One key that the type does not take, and the broker skips the whole policy: the next one governs.
+/// The broker skips a policy with a key that the queue type does not support; the next policy governs.
 #[test]
-fn a_policy_that_the_type_cannot_take_does_not_hide_another() {
+fn unsupported_policy_does_not_hide_the_next_one() {
     let vhost = Node::shared().vhost("skipped");
     queue(&vhost, "q", &json!({"x-queue-type": "classic"}));
     let high = json!({"pattern": "^q$", "apply-to": "queues", "priority": 10, "definition": {"delivery-limit": 5}});
@@ -83,7 +83,7 @@ fn a_policy_that_the_type_cannot_take_does_not_hide_another() {
     let low = "policies: {low: {pattern: ^q$, applyTo: queues, priority: 1, definition: {maxLength: 3}}}";
     let plan = Topo::new(&vhost).spec(low).run(["plan", "--detailed-exitcode"]);
     if !Node::shared().at_least(3, 9) {
-        // There a classic queue takes every key, so that the other one governs.
+        // Here a classic queue accepts every key, so the other policy governs.
         plan.expect_code(2).expect_no_text("message-drop");
         return;
     }
@@ -92,7 +92,7 @@ fn a_policy_that_the_type_cannot_take_does_not_hide_another() {
 }
 
 #[test]
-fn an_auto_delete_exchange_of_others_does_not_go_with_a_queue() {
+fn unmanaged_auto_delete_exchange_blocks_the_deletion() {
     let vhost = Node::shared().vhost("last-binding");
     exchange(&vhost, "theirs", "fanout", true);
     queue(&vhost, "old", &json!({}));
@@ -105,9 +105,9 @@ fn an_auto_delete_exchange_of_others_does_not_go_with_a_queue() {
     assert_eq!(vhost.names("queues"), ["old"]);
 }
 
-/// Whoever may declare an exchange can write into it what a keep would say.
+/// Any user who may declare an exchange can forge a recreate journal.
 #[test]
-fn a_false_keep_is_not_believed() {
+fn forged_recreate_journal_is_ignored() {
     let vhost = Node::shared().vhost("false-keep");
     let topo = Topo::new(&vhost).spec("queues: {q: {type: classic}}");
     topo.run(["apply", "-y"]).expect_code(0);
@@ -124,7 +124,7 @@ fn a_false_keep_is_not_believed() {
 }
 
 #[test]
-fn an_exclusive_queue_is_not_equal_to_a_declared_one() {
+fn exclusive_queue_differs_from_a_declared_one() {
     let vhost = Node::shared().vhost("exclusive");
     let amqp = vhost.amqp();
     let exclusive = lapin::options::QueueDeclareOptions { exclusive: true, ..Default::default() };
@@ -134,9 +134,9 @@ fn an_exclusive_queue_is_not_equal_to_a_declared_one() {
     assert!(plan.stdout.contains("exclusive"), "{plan}");
 }
 
-/// It would be deleted, and then the broker would not know how to make it again.
+/// After a deletion, the broker could not declare it again.
 #[test]
-fn an_exchange_of_an_unknown_type_is_not_recreated() {
+fn exchange_of_an_unknown_type_is_not_recreated() {
     let vhost = Node::shared().vhost("unknown-type");
     exchange(&vhost, "later", "direct", false);
     let topo = Topo::new(&vhost).spec("exchanges: {later: {type: x-no-such-type, onConflict: discard}}");

@@ -1,11 +1,11 @@
-//! What `topo validate --broker-version` calls refused is what a broker of that version refuses, and nothing else is; also
-//! when only the series is named, and on the newest known when nothing is said.
+//! `topo validate --broker-version` refuses exactly the objects that a broker of that version refuses. The version may
+//! be a release, a series, or omitted for the latest known.
 
 use serde_json::{Value, json};
 
 use crate::support::{Fault, NONE, Node, Options, Proxy, Topo, Vhost, gets};
 
-/// Objects, one spec each, of which some versions refuse some; and how each is written over HTTP.
+/// Objects that some versions refuse, one spec each, and their HTTP request.
 const CASES: &[(&str, &str)] = &[
     ("queues", "q: {type: classic}"),
     ("queues", "q: {type: quorum, messageTtl: 1h}"),
@@ -34,10 +34,10 @@ const CASES: &[(&str, &str)] = &[
     ("policies", "q: {pattern: q, applyTo: quorum_queues, definition: {maxLength: 5}}"),
 ];
 
-/// What topo assumes when nobody names a version.
+/// The version that topo assumes by default.
 const NEWEST_KNOWN: &str = "4.3.6";
 
-/// What it would be sent as: the desired object of a plan from nothing, which is no part of what is tested here.
+/// The request body: the desired object of a plan against an empty broker.
 fn body(kind: &str, spec: &str) -> Value {
     let line = ["plan", "--against", "empty", "--format", "json"];
     let plan = Topo::offline().spec(spec).run(line).expect_code(0).plan();
@@ -69,14 +69,13 @@ const BINDINGS: &[(&str, &str)] = &[
     ("fanout", "routingKey: '#.a.#.b.#', arguments: {x-match: bogus}"),
 ];
 
-/// A pattern that is too long for the last releases.
+/// A pattern that exceeds the limit of the latest releases.
 fn long_pattern() -> String {
     format!("q: {{pattern: '{}', definition: {{maxLength: 5}}}}", "a".repeat(1500))
 }
 
-/// Every way of asking of which the answer has to be the broker's: its version; its series, as people say it, for none of
-/// these differs between the releases of one; and nothing where it is the newest.
-fn said_otherwise(node: &Node, spec: &str, is_refused: bool) -> Vec<String> {
+/// Equivalent `--broker-version` arguments: the release, its series, and none for the latest version.
+fn equivalent_arguments(node: &Node, spec: &str, is_refused: bool) -> Vec<String> {
     let series = node.version().rsplit_once('.').unwrap().0;
     let mut asked = vec![Some(node.version()), Some(series)];
     asked.extend((node.version() == NEWEST_KNOWN).then_some(None));
@@ -85,7 +84,7 @@ fn said_otherwise(node: &Node, spec: &str, is_refused: bool) -> Vec<String> {
 }
 
 #[test]
-fn what_validate_calls_refused_is_refused() {
+fn refused_objects_match_the_broker() {
     let node = Node::shared();
     let vhost = node.vhost("refused");
     let long = long_pattern();
@@ -97,13 +96,13 @@ fn what_validate_calls_refused_is_refused() {
         let answer = vhost.http().put(&path, &body(kind, &spec));
         assert!([201, 400].contains(&answer.status), "{text}: {answer:?}");
         let _ = vhost.http().send("DELETE", &path, None);
-        wrong.extend(said_otherwise(node, &spec, answer.status == 400));
+        wrong.extend(equivalent_arguments(node, &spec, answer.status == 400));
     }
     assert!(wrong.is_empty(), "{} says otherwise:\n{}", node.version(), wrong.join("\n"));
 }
 
 #[test]
-fn what_validate_calls_a_refused_binding_is_refused() {
+fn refused_bindings_match_the_broker() {
     let node = Node::shared();
     let vhost = node.vhost("refused-bindings");
     vhost.amqp().declare_queue("q", NONE).unwrap();
@@ -112,7 +111,7 @@ fn what_validate_calls_a_refused_binding_is_refused() {
         let spec = format!(
             "exchanges:\n  x: {{type: {kind}}}\nqueues:\n  q: {{type: classic, bindings: [{{exchange: x, {text}}}]}}\n"
         );
-        // An older version: what is refused at home is refused while it is planned.
+        // On an older version, the plan refuses what the version refuses.
         let line = ["plan", "--against", "empty", "--broker-version", "3.10.8", "--format", "json"];
         let mut plan = Topo::offline().spec(&spec).run(line).plan();
         let binding = plan["vhosts"][0]["desired"]["topology"]["bindings"][0].take();
@@ -122,30 +121,30 @@ fn what_validate_calls_a_refused_binding_is_refused() {
         let answer = vhost.http().send("POST", &path, Some(&body)).unwrap();
         assert!([201, 400].contains(&answer.status), "{text}: {answer:?}");
         vhost.http().delete(&vhost.path("exchanges", &["x"])).expect_status(204);
-        wrong.extend(said_otherwise(node, &spec, answer.status == 400));
+        wrong.extend(equivalent_arguments(node, &spec, answer.status == 400));
         answers.push(answer.status);
     }
     assert!(wrong.is_empty(), "{} says otherwise:\n{}", node.version(), wrong.join("\n"));
     assert!(answers.contains(&201) && answers.contains(&400), "{answers:?}");
 }
 
-/// Refused means here that the broker answers 201 and has no default.
+/// Here the broker answers 201 and sets no default.
 #[test]
-fn what_validate_calls_a_refused_default_type_is_not_there() {
+fn refused_default_type_is_not_set() {
     let node = Node::shared();
     let body = json!({"default_queue_type": "quorum", "defaultqueuetype": "quorum"});
     let vhost = node.vhost_with("default-type", &body);
     let shown = vhost.http().get(&format!("/api/vhosts/{}", vhost.name())).expect_status(200);
     let spec = "version: 1\nvhost: {name: shop, defaultQueueType: quorum}\n";
-    let wrong = said_otherwise(node, spec, shown["default_queue_type"] != "quorum");
+    let wrong = equivalent_arguments(node, spec, shown["default_queue_type"] != "quorum");
     assert!(wrong.is_empty(), "{shown:#}\n{}", wrong.join("\n"));
 }
 
 const TRANSIENT: &str = "queues: {tmp: {type: classic, durable: false}}\n";
 
-/// The state of a deprecated feature is read, so that a plan blocks where the broker refuses, and warns where it does not.
+/// The plan reads the state of a deprecated feature: it blocks if the broker refuses it, and warns otherwise.
 #[test]
-fn a_transient_queue_is_planned_as_this_broker_permits() {
+fn transient_queue_follows_the_permissions_of_the_broker() {
     let node = Node::shared();
     let vhost = node.vhost("transient");
     let path = vhost.path("queues", &["by-hand"]);
@@ -161,9 +160,9 @@ fn a_transient_queue_is_planned_as_this_broker_permits() {
     }
 }
 
-/// A node that is told to deny it: from 4.3 on it says whether it does, before that topo sees it too late.
+/// A node configured to deny them. From 4.3 on, the broker reports this; before, topo detects it too late.
 #[test]
-fn a_broker_that_denies_transient_queues_blocks_the_plan() {
+fn denied_transient_queue_blocks_the_plan() {
     let line = "deprecated_features.permit.transient_nonexcl_queues = false";
     if !Node::shared().at_least(3, 13) {
         return Node::expect_unknown(line);
@@ -181,12 +180,12 @@ fn a_broker_that_denies_transient_queues_blocks_the_plan() {
     }
     let output = Topo::new(&vhost).spec(TRANSIENT).run(["plan", "--detailed-exitcode"]).expect_code(3);
     let output = output.expect_text("deprecated_features.permit.transient_nonexcl_queues = true");
-    // The plan says it; once is enough.
+    // The plan already reports it.
     output.expect_no_text("warning[transient-queue]");
 }
 
 #[test]
-fn a_live_plan_has_the_warnings_of_this_version() {
+fn plan_contains_the_warnings_of_this_version() {
     let node = Node::shared();
     let vhost = node.vhost("warned");
     let topo = Topo::new(&vhost).spec("queues: {q: {type: classic, queueMode: lazy, arguments: {x-mesage-ttl: 5}}}\n");
@@ -194,14 +193,14 @@ fn a_live_plan_has_the_warnings_of_this_version() {
     assert_eq!(output.stderr.contains("warning[lazy-mode]"), node.at_least(3, 12), "{output}");
     let output = output.expect_text("warning[unknown-argument]").expect_text("did you mean `x-message-ttl`?");
     assert!(!output.stdout.contains("warning["), "{output}");
-    // Said again as long as it is so, also when there is nothing to change.
+    // The warning is repeated, even without changes.
     topo.run(["apply", "-y"]).expect_code(0).expect_text("warning[unknown-argument]");
     topo.run(["plan"]).expect_code(0).expect_text("warning[unknown-argument]").expect_text("No changes.");
 }
 
-/// What the broker permits is asked for once, and a broker that has no such list is planned all the same.
+/// One request reads the permitted features; a broker without this list is planned as well.
 #[test]
-fn deprecated_features_cost_one_request() {
+fn deprecated_features_require_one_request() {
     let node = Node::shared();
     let vhost = node.vhost("features");
     let proxy = Proxy::to(node);
@@ -209,7 +208,7 @@ fn deprecated_features_cost_one_request() {
     assert_eq!(proxy.count(&gets().path("/api/deprecated-features")), 1);
 }
 
-/// What a plan says of a broker that calls itself so.
+/// The plan for a broker that reports this version.
 fn plan_of(overview: Value) -> crate::support::Output {
     let node = Node::shared();
     let vhost = node.vhost("overview");
@@ -219,7 +218,7 @@ fn plan_of(overview: Value) -> crate::support::Output {
 }
 
 #[test]
-fn a_broker_that_is_too_old_or_none_is_refused_and_a_newer_one_is_taken_for_the_newest() {
+fn unsupported_brokers_are_refused_and_newer_ones_are_treated_as_the_latest() {
     let product = |version: &str| json!({"product_name": "RabbitMQ", "rabbitmq_version": version, "cluster_name": "c"});
     let output = plan_of(product("3.7.28")).expect_code(1).expect_no_result();
     output.expect_error("RabbitMQ 3.7.28 is too old: topo supports RabbitMQ 3.8 and later");

@@ -1,5 +1,5 @@
-//! What stands in for GitHub: the few paths of its API that the Action asks, and the downloads of its releases. It keeps
-//! comments as GitHub does: a page at a time, none too long, and none without a token.
+//! A stand-in for GitHub: the API paths that the Action uses, and release downloads. Like GitHub, it pages comments,
+//! limits their length, and requires a token.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,14 +26,14 @@ pub(super) struct Comment {
 #[derive(Default)]
 struct State {
     comments: Vec<Comment>,
-    /// `GET /repos/…`, in order.
+    /// Recorded requests, such as `GET /repos/…`, in order.
     asked: Vec<String>,
     files: BTreeMap<String, Vec<u8>>,
-    /// What it answers to whoever wants to write.
+    /// The status of refused writes.
     refusal: Option<u16>,
-    /// What it answers to whoever asks for pull requests or comments.
+    /// The status of refused reads of pull requests and comments.
     read_refusal: Option<u16>,
-    /// The pull requests by which each commit was merged, with their base branches.
+    /// The pull requests that merged each commit, with their base branches.
     merged: BTreeMap<String, Vec<(u64, String)>>,
 }
 
@@ -51,7 +51,7 @@ impl GitHub {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let server = server.clone();
-                // A client that hangs up is its own affair.
+                // The client may close the connection.
                 thread::spawn(move || server.answer(&stream).is_ok());
             }
         });
@@ -66,7 +66,7 @@ impl GitHub {
         self.state.lock().unwrap()
     }
 
-    /// A comment that was there before.
+    /// Adds an existing comment.
     pub(super) fn comment(&self, pull: u64, author: &str, body: &str) {
         let mut state = self.state();
         let id = 1000 + state.comments.len() as u64;
@@ -81,7 +81,7 @@ impl GitHub {
         self.state().comments.len()
     }
 
-    /// What was asked since the last time.
+    /// Returns the requests since the last call.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state().asked)
     }
@@ -102,7 +102,7 @@ impl GitHub {
         self.state().merged.entry(commit.to_owned()).or_default().push((pull, base.to_owned()));
     }
 
-    /// A file of a release.
+    /// Offers a release file for download.
     pub(super) fn offer(&self, path: String, content: Vec<u8>) {
         self.state().files.insert(path, content);
     }

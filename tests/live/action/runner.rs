@@ -1,5 +1,5 @@
-//! Runs the steps of `action.yml` as GitHub's runner would: each script as it stands, with the environment that the file
-//! gives it, and what one step leaves behind there for the next.
+//! Runs the steps of `action.yml` as GitHub's runner does: each script unchanged, with its environment and the outputs
+//! of earlier steps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +19,13 @@ pub(super) struct Job {
     action: Value,
     github: GitHub,
     environment: BTreeMap<String, String>,
-    /// The folder with topo that is on the PATH from the start.
+    /// The folder of a topo that is on the PATH from the start.
     programs: Option<PathBuf>,
-    /// What the runner says of where the Action is from; nothing for `uses: ./`.
+    /// The source of the Action, as the runner reports it; empty for `uses: ./`.
     repository: &'static str,
 }
 
-/// What the steps left behind.
+/// Outputs of the steps.
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) code: i32,
@@ -35,7 +35,7 @@ pub(super) struct Ran {
 }
 
 impl Job {
-    /// For that vhost, with the event of pull request 7.
+    /// A job for that vhost, with the event of pull request 7.
     pub(super) fn new(github: &GitHub, vhost: &Vhost<'_>) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let action = serde_yaml::from_str(&fs::read_to_string(root.join("action.yml")).unwrap()).unwrap();
@@ -60,7 +60,7 @@ impl Job {
             ("RUNNER_TEMP", path("temporary")),
             ("RUNNER_OS", "Linux".to_owned()),
             ("RUNNER_ARCH", "X64".to_owned()),
-            // What a workflow sets for all of its steps, and inputs that are empty leave alone.
+            // Environment of the workflow, which empty inputs do not override.
             ("TOPO_URL", vhost.node().url()),
             ("TOPO_USERNAME", "guest".to_owned()),
         ];
@@ -77,7 +77,7 @@ impl Job {
         self
     }
 
-    /// A stand-in for topo: a script that can run the topo that is tested as `$TOPO`.
+    /// Replaces topo with a script that can run the binary under test as `$TOPO`.
     pub(super) fn stand_in(mut self, script: &str) -> Self {
         let programs = self.folder.path().join("stand-in");
         fs::create_dir(&programs).unwrap();
@@ -88,7 +88,7 @@ impl Job {
         self
     }
 
-    /// Of that repository, as far as the runner knows: of none with `uses: ./`.
+    /// Sets the repository of the Action; `uses: ./` reports none.
     pub(super) fn of(mut self, repository: &'static str) -> Self {
         self.repository = repository;
         self
@@ -103,7 +103,7 @@ impl Job {
         fs::write(self.folder.path().join("event.json"), event.to_string()).unwrap();
     }
 
-    /// A file of the repository that was checked out.
+    /// Writes a file of the checked-out repository.
     pub(super) fn file(&self, name: &str, content: &str) {
         let path = self.workspace().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -114,7 +114,7 @@ impl Job {
         self.folder.path().join("workspace")
     }
 
-    /// Removes a file that a step wrote, and returns its text.
+    /// Removes a file that a step wrote and returns its text.
     pub(super) fn take(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         let text = fs::read_to_string(&path).unwrap();
@@ -122,7 +122,7 @@ impl Job {
         text
     }
 
-    /// `uses: …` with these inputs.
+    /// Runs `uses: …` with these inputs.
     pub(super) fn uses(&self, with: &[(&str, &str)]) -> Ran {
         for (name, _) in with {
             assert!(!self.action["inputs"][name].is_null(), "the Action has no input `{name}`");
@@ -141,7 +141,7 @@ impl Job {
             fs::write(&script, step["run"].as_str().unwrap()).unwrap();
             let given = step["env"].as_object().unwrap();
             let given = given.iter().map(|(name, value)| (name, self.expression(value.as_str().unwrap(), with)));
-            // The runner's own way to start bash. Both streams go into the log, in order.
+            // The runner's own bash command line. Both streams go into the log, in order.
             let done = Command::new("bash")
                 .args(["-c", "exec bash --noprofile --norc -eo pipefail \"$0\" 2>&1"])
                 .arg(&script)
@@ -169,10 +169,10 @@ impl Job {
                 break;
             }
         }
-        // What is asked of the Action is what it has; and a secret is nowhere.
+        // Every requested output exists, and no secret is in it.
         for name in ran.outputs.keys() {
             let expected = format!("${{{{ steps.run.outputs.{name} }}}}");
-            assert_eq!(self.action["outputs"][name]["value"], expected, "an output that nobody can read");
+            assert_eq!(self.action["outputs"][name]["value"], expected, "an unexpected output");
         }
         for text in [&ran.log, &ran.summary] {
             assert!(!text.contains(TOKEN), "{ran:#?}");
@@ -180,7 +180,7 @@ impl Job {
         ran
     }
 
-    /// The expressions that the file needs, and no others.
+    /// Evaluates the expressions that the file uses; any other fails.
     fn expression(&self, text: &str, with: &[(&str, &str)]) -> String {
         let inside = text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}"));
         let inside = inside.unwrap_or_else(|| panic!("`{text}` is no expression"));
@@ -194,7 +194,7 @@ impl Job {
                 },
             },
             ("github", "action_repository") => self.repository.to_owned(),
-            (_, _) => panic!("`{text}` is not known here"),
+            (_, _) => panic!("unsupported expression `{text}`"),
         }
     }
 

@@ -1,13 +1,12 @@
-//! Advice about what is said under `arguments`, or in the defaults of the document: it names the place, and whoever does what
-//! it says is done.
+//! Resolutions for values that are set under `arguments` or in the defaults: each names the origin and is sufficient.
 
 use serde_json::{Value, json};
 
 use crate::support::apply_resolution::{paste, ways};
 use crate::support::{Node, Topo, Vhost, until};
 
-/// By name: the live arguments, or none of a queue that is not there; what the spec says of it; what the policy has to
-/// set, if one helps.
+/// A name, the current arguments (none without a queue), its entry, and the value that the policy must set, if one
+/// helps.
 type Case = (&'static str, Option<Value>, &'static str, Option<Value>);
 
 const DEFAULTS: &str = "defaults:
@@ -72,7 +71,7 @@ fn cases(node: &Node) -> Vec<Case> {
         ("new", None, "", None),
     ];
     if node.at_least(3, 10) {
-        // Before, a quorum queue takes no TTL, so that there is no such queue to be had.
+        // Earlier quorum queues have no TTL, so this queue cannot exist.
         cases.push(("arguments-type", live(json!({})), "    arguments:\n      x-queue-type: quorum\n", None));
     }
     cases
@@ -83,7 +82,7 @@ fn address(vhost: &Vhost<'_>, name: &str) -> String {
 }
 
 #[test]
-fn what_is_said_elsewhere_is_changed_there() {
+fn suggestion_changes_the_origin_of_the_value() {
     let node = Node::shared();
     let vhost = node.vhost("places");
     let cases = cases(node);
@@ -125,7 +124,7 @@ fn what_is_said_elsewhere_is_changed_there() {
     let changes = again["vhosts"][0]["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 1, "{kept}\n{changes:#?}");
     assert_eq!(changes[0]["address"], address(&vhost, "new"));
-    // What the defaults said of it, it says itself now.
+    // The entry now sets the values of the defaults itself.
     assert_eq!(
         changes[0]["after"]["queue"]["arguments"],
         json!({"x-queue-type": "classic", "x-message-ttl": 30_000, "x-max-length": 10})
@@ -155,9 +154,9 @@ fn what_is_said_elsewhere_is_changed_there() {
     }
 }
 
-/// A default that many have is not written into each of them here: then it says so, and is no more than half a way.
+/// A default of many queues is not copied into each entry; the resolution says that it is incomplete.
 #[test]
-fn a_default_that_many_have_is_half_a_way() {
+fn shared_default_is_an_incomplete_resolution() {
     let node = Node::shared();
     let vhost = node.vhost("many");
     let amqp = vhost.amqp();

@@ -1,4 +1,4 @@
-//! Advice about where dead letters go says what an export says: pasted, nothing about the queue changes.
+//! Resolutions for dead-letter settings match the export: after they are applied, the queue is unchanged.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::live::export::round_trip::exported;
 use crate::support::apply_resolution::{paste, ways};
 use crate::support::{Node, Topo, Vhost, until};
 
-/// How the live queues are wired.
+/// The wiring of the current queues.
 const LIVE: [&str; 5] = ["nowhere", "argument", "own-policy", "own-policy-key", "other-policy"];
 
 fn make(vhost: &Vhost<'_>, name: &str) {
@@ -30,7 +30,7 @@ fn make(vhost: &Vhost<'_>, name: &str) {
     http.put(&vhost.path("policies", &[&policy]), &policy_body).expect_status(201);
 }
 
-/// What the broker does with the dead letters of a queue.
+/// The effective dead-letter settings of a queue.
 fn wiring(vhost: &Vhost<'_>, name: &str) -> [Value; 2] {
     vhost.amqp().ready(name);
     let queue = vhost.queue(name);
@@ -40,7 +40,7 @@ fn wiring(vhost: &Vhost<'_>, name: &str) -> [Value; 2] {
     })
 }
 
-/// Where the spec sets the dead-letter exchange of each queue.
+/// The place where the spec sets the dead-letter exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
     Key,
@@ -79,7 +79,7 @@ fn spec(vhost: &Vhost<'_>, set: Set) -> String {
 }
 
 #[test]
-fn pasted_advice_leaves_the_dead_letters_as_they_are() {
+fn applied_resolution_keeps_the_dead_letter_settings() {
     let node = Node::shared();
     for set in Set::ALL {
         let vhost = node.vhost("wired");
@@ -108,7 +108,7 @@ fn pasted_advice_leaves_the_dead_letters_as_they_are() {
         topo.rewrite(&kept);
         let again = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
         let changes = again["vhosts"][0]["changes"].as_array().unwrap();
-        // Nothing but the dead-letter queues of the spec, which are new.
+        // Only the dead-letter queues of the spec, which are new.
         let new = ["queues/V/dead", "queues/V/other", "exchanges/V/dead.dlx", "exchanges/V/other.dlx"];
         let new = new.map(|address| address.replace('V', vhost.name()));
         let is_new = |change: &&Value| {

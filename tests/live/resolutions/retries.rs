@@ -1,4 +1,4 @@
-//! The way back from another strategy: what a plan says to write keeps the retries that are live, whichever they are.
+//! A change of the retry strategy can be resolved by keeping the current retries, for each strategy.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::apply_resolution::{paste, ways};
 use crate::support::{Node, Topo};
 
-/// How a queue may retry, as the keys of its entry.
+/// Retry settings of a queue as the keys of its entry.
 fn strategies(node: &Node) -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut all: BTreeMap<_, _> = [
         ("none", vec!["retry: none"]),
@@ -34,7 +34,7 @@ fn spec(vhost: &str, queues: &BTreeMap<String, (Vec<&str>, &str)>) -> String {
 }
 
 #[test]
-fn the_retries_that_are_live_can_be_kept() {
+fn current_retries_can_be_kept() {
     let node = Node::shared();
     let vhost = node.vhost("retries-kept");
     let strategies = strategies(node);
@@ -48,7 +48,7 @@ fn the_retries_that_are_live_can_be_kept() {
     };
     let topo = Topo::new(&vhost).spec(&spec(vhost.name(), &queues(|(old, _)| (old, "dead"))));
     topo.run(["apply", "-y"]).expect_code(0);
-    // For some, the dead letters go elsewhere, too.
+    // Some also use another dead-letter queue.
     let changed = queues(|(old, new)| (new, if old < new { "dead" } else { "other" }));
     let mut kept = spec(vhost.name(), &changed);
     topo.rewrite(&kept);
@@ -62,7 +62,7 @@ fn the_retries_that_are_live_can_be_kept() {
         assert_eq!(keep["applicability"], "yes", "{address}: {keep:#}");
         kept = paste(&kept, ("queues", name), keep);
     }
-    // From `none` to `republish` nothing of the queue changes.
+    // From `none` to `republish`, the queue itself does not change.
     assert!(conflicts.len() > strategies.len(), "{conflicts:#?}");
     topo.rewrite(&kept);
     let plan = topo.run(["plan", "--format", "json"]).expect_code(0).plan();
