@@ -1,22 +1,24 @@
-//! A queue becomes another one with its messages in it, while it is used: nothing lost, nothing twice, nothing left over.
+//! Migrations of queues in use: no message is lost, duplicated or left behind.
 //!
-//! | file | what it shows |
+//! | file | topic |
 //! |---|---|
-//! | [`under_load`] | every conversion, under load: what came through, and in which order |
-//! | [`killed`] | killed before any request, and at any moment: the next run ends it |
-//! | [`abort`] | `--abort` wherever it is offered |
-//! | [`wrong_broker`] | two URLs that lead to two brokers |
-//! | [`alarm`] | a broker that takes no messages for a while |
-//! | [`cluster`] | one of three nodes dies meanwhile |
-//! | [`forged_objects`] | objects that look as if a migration had made them |
-//! | [`unacknowledged`] | messages that cannot be moved, and those that die meanwhile |
-//! | [`large`] | messages of megabytes, which are not all held in memory |
-//! | [`delivery_limit`] | messages that may not be delivered again |
-//! | [`late_changes`] | what others do at an awkward moment |
+//! | [`under_load`] | every conversion under load: messages, their order, and consumers |
+//! | [`killed`] | a kill at any request or moment, and the next run |
+//! | [`abort`] | `--abort` at every point |
+//! | [`changes_during`] | a restarted broker, a deleted queue, or another spec in the middle |
+//! | [`late_changes`] | changes just before the deletion and during the return of messages |
+//! | [`concurrent_applications`] | applications that declare, bind or consume meanwhile; permissions |
+//! | [`concurrent_plan`] | a plan while another process migrates |
+//! | [`broken_lock`] | a lock that is broken meanwhile |
+//! | [`wrong_broker`] | URLs of two brokers |
+//! | [`alarm`] | a broker that blocks publishers |
+//! | [`cluster`] | the death of one of three nodes |
+//! | [`forged_objects`] | objects that imitate those of a migration |
+//! | [`policies`] | policies that affect holding queues |
+//! | [`unacknowledged`] | unacknowledged, expiring and dead-lettered messages |
+//! | [`delivery_limit`] | messages at their delivery limit |
 //! | [`unparsable_messages`] | messages that an AMQP library cannot parse |
-//! | [`policies`] | what would eat the messages that are held |
-//! | [`broken_lock`] | the lock is broken meanwhile |
-//! | [`concurrent_applications`] | applications that do something else at the same time, and what a user may not do |
+//! | [`large`] | bounded memory for messages of megabytes |
 
 mod abort;
 mod alarm;

@@ -1,10 +1,11 @@
-//! `--abort`: the old queue is back with everything in it, as long as there is an old one.
+//! `--abort` restores the old queue with its messages as long as the queue exists.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TTL, at_once, expect_each_once, is_long, said_twice, there_are_quorums, twice,
+    Conversion, Fixture, Q, QUORUM, TTL, at_once, duplicates, expect_each_once, is_long, reported_duplicates,
+    supports_quorum_queues,
 };
 use super::killed::{has_moved, killed_before, points, request_count};
 use super::traffic::{Publisher, emptied};
@@ -13,12 +14,12 @@ use crate::support::{Fault, Matching, Output, deletes, puts, writes};
 const MESSAGES: usize = 200;
 const HOLD: &str = "q.topo.hold";
 
-/// How often it was undone, how often it was too late, and how often nothing had begun.
+/// How many runs were rolled back, came too late, or had not started.
 #[derive(Default)]
 struct Tally {
     is_rolled_back: AtomicUsize,
     too_late: AtomicUsize,
-    not_begun: AtomicUsize,
+    not_started: AtomicUsize,
 }
 
 fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Matching), tally: &Tally) {
@@ -33,7 +34,7 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     let has_moved = has_moved(&proxy);
     fixture.unlock();
     fixture.directly();
-    // What comes between is part of it.
+    // The events in between are part of the test.
     publisher.fill(50);
     let has_begun = !fixture.vhost.queue(HOLD).is_null();
     let is_old = !fixture.vhost.queue(Q).is_null() && !fixture.is_new();
@@ -56,7 +57,7 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     assert_eq!(output.code, Some(3), "{context}");
     if !has_begun {
         assert!(!fixture.vhost.queue(Q).is_null(), "{context}");
-        tally.not_begun.fetch_add(1, Ordering::Relaxed);
+        tally.not_started.fetch_add(1, Ordering::Relaxed);
         return;
     }
     assert!(output.says("cannot be rolled back"), "{context}");
@@ -66,51 +67,54 @@ fn aborted_at(conversion: Conversion, transport: &str, (n, request): (usize, Mat
     tally.too_late.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What an export says of everything but what the migration changes of the queue: what leads to its tap leads to it.
+/// The exported topology without the migrated queue; its bindings to the tap count as its own.
 fn exported(fixture: &Fixture) -> Vec<String> {
     let output = fixture.topo.run(["export", "--vhost", fixture.vhost.name()]).expect_code(0);
     let changes = |line: &&str| ["messageTtl:", "maxLength:"].iter().any(|key| line.contains(key));
     output.stdout.lines().filter(|line| !changes(line)).map(str::to_owned).collect()
 }
 
-/// What a transport that was killed had under way may be there twice, and what the next run says.
+/// Messages in flight at the kill may be duplicated, and the next run reports that.
 fn expect_each_once_or_killed(fixture: &Fixture, publisher: &Publisher, (has_moved, output): (bool, &Output)) {
     publisher.expect_all_taken();
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), output);
-    let may_be = said_twice(output) + if has_moved { MESSAGES } else { 0 };
-    assert!(doubled <= may_be, "{doubled} came twice, at most {may_be} may: {output}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), output);
+    let may_be = reported_duplicates(output) + if has_moved { MESSAGES } else { 0 };
+    assert!(duplicated <= may_be, "{duplicated} duplicates, at most {may_be} expected: {output}");
 }
 
-fn aborted_everywhere(conversion: Conversion, transport: &str, stride: usize) {
+fn abort_everywhere(conversion: Conversion, transport: &str, stride: usize) {
     let requests = request_count(conversion, transport);
     let tally = Tally::default();
-    // Wherever the others are: one while the old queue is there, and one when it is gone.
+    // At every point: one while the old queue exists, one after its deletion.
     let certain = [deletes().path("/e/q.topo.tap/q/"), puts().path("/q.topo.back")].map(|request| (1, request));
     let points = points(requests, stride).into_iter().map(|n| (n, writes().nth(n))).chain(certain);
     at_once(4, points, |point| aborted_at(conversion, transport, point, &tally));
-    let [is_rolled_back, too_late, not_begun] =
-        [tally.is_rolled_back, tally.too_late, tally.not_begun].map(AtomicUsize::into_inner);
-    println!("{} by {transport}: {is_rolled_back} undone, {too_late} too late, {not_begun} not begun", conversion.name);
+    let [is_rolled_back, too_late, not_started] =
+        [tally.is_rolled_back, tally.too_late, tally.not_started].map(AtomicUsize::into_inner);
+    println!(
+        "{} by {transport}: {is_rolled_back} rolled back, {too_late} too late, {not_started} not started",
+        conversion.name
+    );
     assert!(is_rolled_back > 0 && too_late > 0, "{is_rolled_back} {too_late}");
 }
 
 #[test]
-fn a_migration_is_undone_as_long_as_the_old_queue_is_there() {
-    aborted_everywhere(TTL, "amqp", 7);
+fn migration_is_rolled_back_while_the_old_queue_exists() {
+    abort_everywhere(TTL, "amqp", 7);
 }
 
 #[test]
-fn with_a_shovel_and_with_quorum_queues_too() {
-    aborted_everywhere(TTL, "shovel", 13);
-    if is_long() && there_are_quorums() {
+fn shovel_and_quorum_migrations_are_rolled_back() {
+    abort_everywhere(TTL, "shovel", 13);
+    if is_long() && supports_quorum_queues() {
         for transport in super::fixture::TRANSPORTS {
-            aborted_everywhere(QUORUM, transport, 7);
+            abort_everywhere(QUORUM, transport, 7);
         }
     }
 }
 
 #[test]
-fn what_is_not_under_way_cannot_be_undone() {
+fn abort_without_a_migration_is_refused() {
     let fixture = Fixture::new("no-migration", TTL);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(3);
@@ -120,13 +124,14 @@ fn what_is_not_under_way_cannot_be_undone() {
     expect_each_once(emptied(&fixture.vhost, Q), 3, &context);
 }
 
-/// Killed on the way back, and then the spec says the old one again: that is neither, and cannot be rolled back.
+/// Killed during the return of messages, and then the spec declares the old queue again. The queue matches neither, so
+/// a rollback is impossible.
 #[test]
-fn what_cannot_be_undone_is_not_offered_to_be() {
+fn impossible_rollback_is_not_suggested() {
     let (mut fixture, proxy) = Fixture::new("changed-back", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(300);
-    // The second brings back what the first moved out.
+    // The second migration returns the messages of the first.
     proxy.add(puts().path("/api/parameters/shovel/").nth(2), Fault::HangBefore);
     assert!(killed_before(2, &proxy, fixture.start("shovel")));
     assert!(fixture.is_new());
@@ -150,9 +155,9 @@ fn what_cannot_be_undone_is_not_offered_to_be() {
     expect_each_once(emptied(&fixture.vhost, Q), 303, &context);
 }
 
-/// What is held beside the queue would have nobody left to bring it back.
+/// Without the queue, no run would return the held messages.
 #[test]
-fn a_queue_whose_migration_was_cut_short_is_not_deleted() {
+fn queue_with_an_interrupted_migration_is_not_deleted() {
     let (mut fixture, proxy) = Fixture::new("cut-short", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);

@@ -1,9 +1,9 @@
-//! An alarm in the middle: while it lasts the broker takes no message, and what is on its way waits.
+//! A resource alarm during a migration: the broker blocks publishers, and messages wait.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, TRANSPORTS, TTL, declare_old, expect_each_once, is_long, twice};
+use super::fixture::{Fixture, Q, TRANSPORTS, TTL, declare_old, duplicates, expect_each_once, is_long};
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Matching, Node, Topo, until, writes};
@@ -11,23 +11,23 @@ use crate::support::{Fault, Matching, Node, Topo, until, writes};
 const MESSAGES: usize = 20_000;
 /// Sent before the first message is moved, see [`of_the_migration`].
 pub(super) const PREPARED: usize = 19;
-/// Sent before the first message comes back, by AMQP.
+/// Sent before AMQP returns the first message.
 pub(super) const EXCHANGED: usize = PREPARED + 2;
-/// What a transport may have under way.
+/// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
 
-/// What changes something, but for the lock: that is renewed, where it takes long.
+/// Writes except lock renewals, which a slow run sends.
 pub(super) fn of_the_migration() -> Matching {
     writes().but("/topo.lock")
 }
 
-/// Less than any node needs, and the usual.
+/// Below the memory use of any node, and the default.
 fn set_alarm(node: &Node, is_set: bool) {
     node.ctl(["set_vm_memory_high_watermark", if is_set { "0.00001" } else { "0.4" }]);
 }
 
 #[test]
-fn an_alarm_in_the_middle_is_waited_out_or_said() {
+fn alarm_during_a_migration_is_waited_out_or_reported() {
     let node = Node::start(Options::default());
     for (transport, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED)] {
         let vhost = node.vhost("alarm");
@@ -38,11 +38,11 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
 
-        // One that ends in time.
+        // A short alarm.
         let running = fixture.start(transport);
         until("messages under way", || (proxy.count(&of_the_migration()) >= begins).then_some(()));
         set_alarm(&node, true);
-        // How long it lasts is the subject.
+        // The duration of the alarm is the subject of this test.
         std::thread::sleep(Duration::from_secs(3));
         set_alarm(&node, false);
         let output = running.wait().expect_code(0);
@@ -52,9 +52,9 @@ fn an_alarm_in_the_middle_is_waited_out_or_said() {
 }
 
 #[test]
-fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
+fn lasting_alarm_is_reported_and_the_next_run_resumes() {
     let node = Node::start(Options::default());
-    // A minute it is until the way back is given up.
+    // The return of messages is given up after a minute.
     for transport in if is_long() { &TRANSPORTS[..] } else { &TRANSPORTS[..1] } {
         let vhost = node.vhost("alarm-stays");
         declare_old(&vhost.amqp(), TTL, &[]);
@@ -63,7 +63,7 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(MESSAGES);
         let proxy = fixture.through_node(&node);
-        // To set it takes seconds, in which all may be moved: until it is set, the run gets no further than that.
+        // The alarm takes seconds to set, in which all messages could move. A gate stops the run until it is set.
         let (set, is_set) = channel::<()>();
         let wait = move || is_set.recv().unwrap_or_default();
         proxy.add(of_the_migration().nth(PREPARED + 1), Fault::Meanwhile(Box::new(wait)));
@@ -74,14 +74,14 @@ fn an_alarm_that_stays_is_said_and_the_next_run_goes_on() {
         set_alarm(&node, true);
         drop(set);
         let output = running.wait();
-        // A shovel is on the broker, and no publisher that an alarm blocks.
+        // An alarm does not block a shovel, which runs inside the broker.
         assert!(matches!(output.code, Some(1 | 4)) || *transport == "shovel" && output.code == Some(0), "{output}");
         println!("by {transport}: {:?}", output.code);
         set_alarm(&node, false);
         let again = fixture.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         let context = format!("{output}\n{again}");
         fixture.expect_migrated(&context);
-        let doubled = twice(emptied(&fixture.vhost, Q), MESSAGES, &context);
-        assert!(doubled <= PREFETCH, "{doubled} came twice: {context}");
+        let duplicated = duplicates(emptied(&fixture.vhost, Q), MESSAGES, &context);
+        assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {context}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a run or the next one finds changed in the middle: the broker was restarted, the new queue is gone, the spec is another.
+//! Changes in the middle of a migration: a restarted broker, a deleted new queue, another spec.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::alarm::{EXCHANGED, PREPARED, of_the_migration};
-use super::fixture::{Conversion, Fixture, Q, TTL, declare_old, twice};
+use super::fixture::{Conversion, Fixture, Q, TTL, declare_old, duplicates};
 use super::killed::killed_before;
 use super::traffic::{Publisher, emptied};
 use crate::support::node::Options;
 use crate::support::{Fault, Node, Topo, deletes, puts, until};
 
 const MESSAGES: usize = 20_000;
-/// What a transport may have under way.
+/// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
 
-/// Every connection is lost, and nothing answers for seconds.
+/// Closes every connection and does not answer for seconds.
 fn restart(node: &Node) {
     node.ctl(["stop_app"]);
     node.ctl(["start_app"]);
 }
 
 #[test]
-fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
+fn broker_restart_loses_no_message() {
     let node = Node::start(Options::default());
     for (transport, begins) in [("amqp", PREPARED), ("amqp", EXCHANGED), ("shovel", PREPARED), ("shovel", EXCHANGED)] {
         let vhost = node.vhost("restarted");
@@ -37,7 +37,7 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         restart(&node);
         let cut = running.wait();
         println!("by {transport}, after {begins} requests: {:?}", cut.code);
-        // Mostly it waits until the broker is there again; else it undoes it, or says that it stands halfway.
+        // The run usually waits for the broker; otherwise it rolls back or reports an interrupted migration.
         assert!(matches!(cut.code, Some(0 | 1 | 4)), "{cut}");
         let is_said = ["Interrupted: the migration of queue q", "Rolled back: the migration of queue q"]
             .iter()
@@ -45,27 +45,28 @@ fn a_broker_that_is_restarted_in_the_middle_loses_nothing() {
         assert!(cut.code == Some(0) || is_said, "{cut}");
         let again = fixture.migrate(transport, &["--lock-timeout=2m"]).expect_code(0);
         fixture.expect_migrated(&again);
-        let doubled = twice(emptied(&fixture.vhost, Q), MESSAGES, &again);
-        println!("{doubled} came twice");
-        // What was under way each time a transport broke off: by the restart, as the way out ended, as the way back did.
-        assert!(doubled <= 3 * PREFETCH, "{doubled} came twice: {again}");
+        let duplicated = duplicates(emptied(&fixture.vhost, Q), MESSAGES, &again);
+        println!("{duplicated} duplicates");
+        // Each interruption may duplicate the messages in flight: the restart, the failed transfer, and the failed
+        // return.
+        assert!(duplicated <= 3 * PREFETCH, "{duplicated} duplicates: {again}");
     }
 }
 
-/// What had come back goes with it, by whoever deletes it. What had not is held until it is there again.
+/// The returned messages are deleted with the queue. The others are held until the queue exists again.
 #[test]
-fn a_new_queue_that_is_deleted_while_messages_come_back_keeps_the_rest() {
-    // Where this process stands still for a while, all have come back before the queue is deleted: nothing is kept then.
-    assert!((0..5).any(|_| deleted_late() < MESSAGES), "all had come back, each time");
+fn deletion_of_the_new_queue_keeps_held_messages() {
+    // If this process pauses, all messages are returned before the deletion, and none is held.
+    assert!((0..5).any(|_| deleted_late() < MESSAGES), "all messages had returned in each attempt");
 }
 
-/// How many were deleted with the new queue.
+/// The number of messages that were deleted with the new queue.
 fn deleted_late() -> usize {
     let fixture = Fixture::new("deleted-late", TTL);
     Publisher::new(&fixture.vhost).fill(MESSAGES);
     let (http, queue, amqp) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]), fixture.vhost.amqp());
     let running = fixture.start("amqp");
-    until("a message that came back", || (fixture.is_new() && amqp.ready(Q) > 0).then_some(()));
+    until("a returned message", || (fixture.is_new() && amqp.ready(Q) > 0).then_some(()));
     assert!(http.delete(&queue).is_success());
     let output = running.wait();
     assert!(matches!(output.code, Some(0 | 4)), "{output}");
@@ -79,11 +80,11 @@ fn deleted_late() -> usize {
     deleted
 }
 
-/// A queue whose migration was killed when the old one was deleted, and the new one not made.
+/// A queue whose migration was killed after the deletion of the old queue and before the declaration of the new one.
 fn without_a_queue(hint: &str) -> Fixture<'static> {
     let (mut fixture, proxy) = Fixture::new(hint, TTL).through();
     Publisher::new(&fixture.vhost).fill(200);
-    // The holding queues and a probe have names that begin like it; by AMQP it is exchanged over that.
+    // The names of holding queues and of a probe begin with its name; AMQP swaps it without such a request.
     proxy.add(puts().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(4), Fault::HangBefore);
     assert!(killed_before(4, &proxy, fixture.start("shovel")));
     assert!(fixture.vhost.queue(Q).is_null());
@@ -92,9 +93,9 @@ fn without_a_queue(hint: &str) -> Fixture<'static> {
     fixture
 }
 
-/// Nothing else is as it seems until that is known.
+/// The interrupted migration explains the other differences.
 #[test]
-fn what_was_cut_short_stands_first_in_a_plan() {
+fn interrupted_migration_is_listed_first() {
     let fixture = without_a_queue("first");
     fixture.topo.rewrite(&TTL.spec().replace("queues:\n", "queues:\n  a-new-one: {type: classic}\n"));
     for (format, interrupted, new) in [
@@ -109,12 +110,12 @@ fn what_was_cut_short_stands_first_in_a_plan() {
         assert!(at(interrupted) < at(new), "{plan}");
     }
     let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
-    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+    assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
-/// What is published meanwhile is lost, and the bindings that no spec has, by whoever deletes it. No message that came before is.
+/// Messages published meanwhile and unmanaged bindings are lost with the tap. No earlier message is.
 #[test]
-fn a_tap_that_somebody_deletes_takes_no_message_along() {
+fn deletion_of_the_tap_loses_no_held_message() {
     let with_the_old_queue = || {
         let (mut fixture, proxy) = Fixture::new("tap", TTL).through();
         Publisher::new(&fixture.vhost).fill(200);
@@ -139,9 +140,9 @@ fn a_tap_that_somebody_deletes_takes_no_message_along() {
         assert_eq!(bindings(&fixture), ["\"in\" \"work.#\""], "{output}");
         let plan = fixture.topo.run(["plan", "--detailed-exitcode"]);
         assert_eq!(plan.code, Some(0), "{plan}\n{output}");
-        assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+        assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
     }
-    // Undone when all had been moved out.
+    // Rolled back after all messages had moved out.
     let (mut fixture, proxy) = Fixture::new("tap", TTL).through();
     Publisher::new(&fixture.vhost).fill(200);
     proxy.add(deletes().path(&format!("/api/queues/{}/{Q}", fixture.vhost.name())).nth(2), Fault::HangBefore);
@@ -152,12 +153,12 @@ fn a_tap_that_somebody_deletes_takes_no_message_along() {
     let output = fixture.topo.run(["apply", "-y", "--abort", "queues/{vhost}/q"]).expect_code(0).expect_text(is_said);
     assert!(!fixture.is_new() && fixture.vhost.queue("q.topo.hold").is_null(), "{output}");
     assert!(bindings(&fixture).is_empty(), "{output}");
-    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+    assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
-/// Nobody limited it when its messages were taken out; whoever does now is told how many do not fit.
+/// The limit was added after the messages moved out. The plan reports how many do not fit.
 #[test]
-fn a_limit_that_came_since_is_told_of_what_is_held() {
+fn new_limit_is_compared_with_held_messages() {
     let mut fixture = without_a_queue("limited-since");
     let tight = Conversion { new: "type: classic, maxLength: 10", becomes: ("x-max-length", "10"), ..TTL };
     fixture.topo.rewrite(&tight.spec());
@@ -167,7 +168,7 @@ fn a_limit_that_came_since_is_told_of_what_is_held() {
         fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(3).expect_text(drops);
     assert!(output.says("message-drop") && fixture.vhost.queue(Q).is_null(), "{output}");
 
-    // By a policy, beside the queue as it was to be.
+    // By a policy that also matches the new queue.
     let policy = format!("{}policies: {{small: {{pattern: \"^q$\", definition: {{max-length: 20}}}}}}\n", TTL.spec());
     fixture.topo.rewrite(&policy);
     let drops = "max-length becomes 20, and 200 messages come back: the oldest are removed at once";
@@ -176,9 +177,9 @@ fn a_limit_that_came_since_is_told_of_what_is_held() {
     fixture.conversion = TTL;
     let output = fixture.topo.run(["apply", "-y", "--allow", "routing-gap,duplicates"]).expect_code(0);
     fixture.expect_migrated(&output);
-    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+    assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 
-    // What is to be had back is the queue as it was, with its bindings, and nothing that a migration made.
+    // The rollback restores the queue with its bindings and without any object of the migration.
     let saved = output.stderr.split("import --file ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
     let saved: Value = serde_json::from_str(&std::fs::read_to_string(saved.trim_matches('\'')).unwrap()).unwrap();
     assert!(!saved.to_string().contains(".topo."), "{saved}");
@@ -186,9 +187,9 @@ fn a_limit_that_came_since_is_told_of_what_is_held() {
     assert_eq!(saved["bindings"].as_array().map(Vec::len), Some(4), "{saved}");
 }
 
-/// Its messages are beside it: that it is empty itself says nothing.
+/// Its messages are in holding queues, so an empty queue proves nothing.
 #[test]
-fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
+fn interrupted_migration_is_not_recreated() {
     let (mut fixture, proxy) = Fixture::new("not-recreated", TTL).through();
     Publisher::new(&fixture.vhost).fill(200);
     let path = format!("/api/queues/{}/{Q}", fixture.vhost.name());
@@ -207,10 +208,10 @@ fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
             .expect_no_text("=ifEmpty`")
             .expect_no_text("the queue is empty");
     }
-    // Left out of a plan it is said all the same, and what moves nothing cannot go on with it.
+    // The plan reports it even if `--target` excludes it, and `ifEmpty` cannot resume it.
     let output = fixture.topo.run(["plan", "--target", &format!("exchanges/{}/in", fixture.vhost.name())]);
     output.expect_text("a migration of queue q was interrupted").expect_text("`--target` excludes it from this plan");
-    // What leads to the tap is not bound beside it: its messages would come twice.
+    // Bindings of the tap are not added to the queue: messages would be duplicated.
     let output =
         fixture.topo.run(["plan", "--target", &format!("bindings/{}/*", fixture.vhost.name()), "--format", "json"]);
     assert_eq!(output.json()["vhosts"][0]["changes"].as_array().map(Vec::len), Some(0), "{output}");
@@ -219,11 +220,11 @@ fn a_migration_that_was_cut_short_is_finished_or_undone_and_not_recreated() {
     fixture.topo.run(nowhere).expect_code(3).expect_text("topo cannot move its messages");
     let output = fixture.migrate("amqp", &[]).expect_code(0);
     fixture.expect_migrated(&output);
-    assert_eq!(twice(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
+    assert_eq!(duplicates(emptied(&fixture.vhost, Q), 200, &output), 0, "{output}");
 }
 
 #[test]
-fn another_spec_after_the_queue_was_exchanged_is_met_by_another_migration() {
+fn changed_spec_after_the_swap_starts_another_migration() {
     let (mut fixture, proxy) = Fixture::new("another-spec", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(1_000);
@@ -240,6 +241,6 @@ fn another_spec_after_the_queue_was_exchanged_is_met_by_another_migration() {
     fixture.topo.run(["plan"].into_iter().chain(plan)).expect_code(0).expect_text("1 migration to finish");
     let output = fixture.migrate("amqp", &[]).expect_code(0);
     fixture.expect_migrated(&output);
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output);
-    assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &output);
+    assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {output}");
 }

@@ -1,31 +1,31 @@
-//! A cluster of three nodes, and queues with a member on each: one node dies in the middle of it.
+//! One node of a three-node cluster dies during a migration of replicated queues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, is_long, since, there_are_quorums, twice};
+use super::fixture::{Fixture, Q, QUORUM, TRANSPORTS, declare_old, duplicates, is_long, since, supports_quorum_queues};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Amqp, Node, Random, Topo, seed, until, writes};
 
-/// Before it begins.
+/// Messages in the queue before the migration.
 const MESSAGES: usize = 1_000;
-/// A second, while it goes on.
+/// Publishes per second during the migration.
 const RATE: usize = 100;
-/// What a transport may have under way.
+/// The in-flight limit of a transport.
 const PREFETCH: usize = 1_000;
-/// A lock that died with its node is free after a minute.
+/// The lock of a dead node expires after a minute.
 const LOCK: [&str; 2] = ["--lock-timeout", "2m"];
 
-/// Who dies.
+/// The node that dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
-    /// The node on which the old queue has its leader, and nobody's connection.
+    /// The leader of the old queue, without any client connection.
     Leader,
-    /// The node that topo talks to.
+    /// The node that topo uses.
     Topos,
 }
 
-/// Ends what waits for it, whatever happens.
+/// Stops the other threads on every exit, including a panic.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -34,8 +34,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// One node is killed when topo has sent so many requests that change something.
-fn one_dies(victim: Victim, transport: &str, after: usize) {
+/// Kills one node after this number of writes by topo.
+fn kill_one_node(victim: Victim, transport: &str, after: usize) {
     let [topos, applications, third] = Node::cluster();
     let vhost = applications.vhost("cluster");
     vhost.until_on_all_nodes();
@@ -52,10 +52,12 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
     let what = format!("{victim:?} dies after request {after}, by {transport}");
     let (mut outputs, was_in_time) = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publisher.keep_on(RATE, &full));
-        // Also when the run fails the test: the publisher would go on for ever.
+        // Also if the run fails the test: otherwise the publisher would never stop.
         let _over = Over(&full);
         let mut running = fixture.start(transport);
-        until("so many requests", || (proxy.count(&writes()) >= after || running.is_over()).then_some(()));
+        until("the specified number of requests", || {
+            (proxy.count(&writes()) >= after || running.is_over()).then_some(())
+        });
         let was_in_time = !running.is_over();
         match victim {
             Victim::Leader => third.kill(),
@@ -64,7 +66,7 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         let mut outputs = vec![running.wait()];
         println!("{what}:\n{}", outputs[0]);
         if outputs[0].code != Some(0) {
-            // By the next node, as one would.
+            // The next run uses another node.
             fixture.directly();
             outputs.push(fixture.migrate(transport, &LOCK));
         }
@@ -72,43 +74,43 @@ fn one_dies(victim: Victim, transport: &str, after: usize) {
         publishing.join().unwrap();
         (outputs, was_in_time)
     });
-    assert!(was_in_time, "{what}: it was over before");
+    assert!(was_in_time, "{what}: the migration ended before the kill");
     fixture.directly();
     publisher.expect_all_taken();
     if outputs.last().unwrap().says("none of its members is running") {
-        // A queue that was deleted by halves: what topo says is done, and then it goes on.
+        // A half-deleted queue: follow topo's instruction, then resume.
         fixture.vhost.http().delete(&fixture.vhost.path("queues", &[Q])).expect_status(204);
         outputs.push(fixture.migrate(transport, &LOCK));
-        println!("{what}: {Q} was deleted by halves");
+        println!("{what}: {Q} was deleted partially");
     }
     let last = outputs.last().unwrap();
     if last.code != Some(0) {
-        // Up to 3.x a queue whose declaration was cut off by the death of a node never gets a leader, and the broker says
-        // that it is there. Then topo says so, and everything is still held.
+        // Up to 3.x, a queue whose declaration was interrupted by a node's death has no leader, but exists. topo
+        // reports it and keeps all messages in the holding queues.
         assert!(!since(4, 0) && last.says("accepts no messages: it has no leader"), "{what}\n{}\n{last}", outputs[0]);
         let held = ["q.topo.drained", "q.topo.hold"].into_iter().flat_map(|queue| emptied(&fixture.vhost, queue));
-        let doubled = twice(held, publisher.published(), &what);
-        println!("{what}: {Q} has no leader; {} messages are held, {doubled} twice", publisher.published());
+        let duplicated = duplicates(held, publisher.published(), &what);
+        println!("{what}: {Q} has no leader; {} messages are held, {duplicated} duplicates", publisher.published());
         return;
     }
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &what);
-    assert!(doubled <= PREFETCH, "{doubled} came twice: {what}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &what);
+    assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {what}");
     fixture.expect_migrated(&what);
-    println!("{what}: {} runs, {} messages, {doubled} twice", outputs.len(), publisher.published());
+    println!("{what}: {} runs, {} messages, {duplicated} duplicates", outputs.len(), publisher.published());
 }
 
-/// In the long form only: a cluster takes half a minute to start, and all of a small machine.
+/// Long form only: a cluster takes half a minute to start and all CPUs of a small machine.
 #[test]
-fn a_node_that_dies_loses_nothing() {
-    if !there_are_quorums() || !is_long() {
+fn death_of_a_node_loses_no_message() {
+    if !supports_quorum_queues() || !is_long() {
         return;
     }
     let mut random = Random::new(seed());
     let victims = [Victim::Leader, Victim::Topos];
     let cases = victims.into_iter().flat_map(|victim| TRANSPORTS.map(|transport| (victim, transport)));
     for (victim, transport) in cases {
-        // Some 40 requests it is when nobody dies.
+        // An undisturbed run sends some 40 requests.
         let after = 4 + usize::try_from(random.next() % 24).unwrap();
-        one_dies(victim, transport, after);
+        kill_one_node(victim, transport, after);
     }
 }

@@ -1,4 +1,4 @@
-//! Applications that do something else at the same time; and what keeps a transport from moving.
+//! Applications that declare, bind or consume during a migration, and conditions that stop a transport.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ use lapin::types::FieldTable;
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, declare_old, expect_each_once,
-    is_long, there_are_quorums, twice,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, declare_old, duplicates,
+    expect_each_once, is_long, supports_quorum_queues,
 };
 use super::traffic::{Counts, EXCHANGE, Publisher, consume_until, disorder, emptied};
 use crate::support::{Argument, Node, Options, Outcome, Proxy, Topo, block_on, posts, puts, text};
 
 const OFTEN: Duration = Duration::from_millis(5);
-/// Nobody listens at port 1, and no other test takes it.
+/// No process listens on port 1, and no other test uses it.
 const CLOSED: &str = "--amqp-url=amqp://127.0.0.1:1";
 
-/// Does something again and again while the queue is migrated with a publisher at work.
-fn beside(
+/// Repeats an operation while the queue is migrated under load.
+fn with_concurrent(
     fixture: &Fixture,
     transport: &str,
     publisher: &mut Publisher,
@@ -37,7 +37,7 @@ fn beside(
             }
         });
         let publishing = scope.spawn(|| publisher.keep_on(100, over));
-        // Also when the run fails the test: the others would go on for ever.
+        // Also if the run fails the test: otherwise the other threads would never stop.
         let migrated =
             std::panic::catch_unwind(AssertUnwindSafe(|| fixture.migrate(transport, &["--drain-timeout=20s"])));
         over.store(true, Ordering::Relaxed);
@@ -47,10 +47,10 @@ fn beside(
     })
 }
 
-/// The application that was not updated wins the name now and then.
+/// The outdated application sometimes declares the name first.
 #[test]
-fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
-    let conversions = if is_long() && there_are_quorums() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
+fn redeclared_old_queue_does_not_block_the_migration() {
+    let conversions = if is_long() && supports_quorum_queues() { vec![TTL, TO_QUORUM, QUORUM] } else { vec![TTL] };
     let cases = conversions.into_iter().flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
     at_once(3, cases, |(conversion, transport)| {
         let fixture = Fixture::new("declares", conversion);
@@ -58,8 +58,8 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
         publisher.fill(200);
         let (mut amqp, mut tries) = (fixture.vhost.amqp(), 0);
         let won = AtomicUsize::new(0);
-        let output = beside(&fixture, transport, &mut publisher, || {
-            // Each refusal costs a connection one of its 2,047 channels for good (lapin 4).
+        let output = with_concurrent(&fixture, transport, &mut publisher, || {
+            // In lapin 4, each refusal permanently costs one of the connection's 2,047 channels.
             tries += 1;
             if tries % 500 == 0 {
                 amqp = fixture.vhost.amqp();
@@ -69,8 +69,8 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
             won.fetch_add(usize::from(amqp.declare_queue(Q, &arguments).is_ok()), Ordering::Relaxed);
         });
         let mut context = format!("{} by {transport}\n{output}", conversion.name);
-        // A quorum queue takes 12 s to prove that it is empty, and a shovel cannot exchange it in one write: that race may
-        // be lost each time. Then all is put back, and it can be tried when the application is another one.
+        // A quorum queue takes 12 s to prove empty, and a shovel cannot swap it in one write: each attempt may lose the
+        // race. Then topo rolls back, and the user retries after updating the application.
         if conversion.from == "quorum" && transport == "shovel" && output.code != Some(0) {
             assert!(matches!(output.code, Some(1 | 4)), "{context}");
             assert!(!fixture.is_new(), "{context}");
@@ -93,29 +93,29 @@ fn one_that_declares_the_old_queue_again_does_not_wedge_it() {
     });
 }
 
-/// What it publishes by a binding of its own, that it makes meanwhile, may be delivered twice; the plan says so.
+/// Messages published by the application's new binding may be delivered twice; the plan reports that.
 #[test]
-fn one_that_binds_the_old_queue_again_does_not_wedge_it() {
+fn rebound_old_queue_does_not_block_the_migration() {
     at_once(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("binds", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(200);
         let amqp = fixture.vhost.amqp();
-        let output = beside(&fixture, transport, &mut publisher, || bind(&amqp));
+        let output = with_concurrent(&fixture, transport, &mut publisher, || bind(&amqp));
         let context = format!("by {transport}\n{output}");
         publisher.expect_all_taken();
-        let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &context);
-        println!("binds by {transport}: code {:?}, {doubled} of {} twice", output.code, publisher.published());
+        let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &context);
+        println!("binds by {transport}: code {:?}, {duplicated} of {} duplicated", output.code, publisher.published());
         match output.code {
             Some(0) => fixture.expect_migrated(&context),
-            // Given up, by the guard of the delete or for want of time.
+            // Given up by the deletion guard or by a timeout.
             Some(1 | 3) => fixture.expect_as_before(&context),
             _ => panic!("{context}"),
         }
     });
 }
 
-/// The queue may be away in that moment.
+/// Binds the queue, which may be missing at that moment.
 fn bind(amqp: &crate::support::Amqp) {
     let bound = block_on(async {
         let channel = amqp.new_channel().await?;
@@ -126,9 +126,9 @@ fn bind(amqp: &crate::support::Amqp) {
     drop(bound);
 }
 
-/// A single active consumer gets everything: what it takes is drained by it alone.
+/// A single active consumer receives every message, so it drains its messages itself.
 #[test]
-fn a_single_active_consumer_drains_alone_or_it_is_undone() {
+fn single_active_consumer_drains_or_the_migration_is_rolled_back() {
     at_once(2, TRANSPORTS, |transport| {
         let with = |hint| {
             let desired = "type: classic, messageTtl: 2h, singleActiveConsumer: true";
@@ -143,7 +143,7 @@ fn a_single_active_consumer_drains_alone_or_it_is_undone() {
         let (output, consumed) = std::thread::scope(|scope| {
             let consumer = scope.spawn(|| consume_until(&fixture.vhost, Q, Duration::from_millis(1), &counts, &over));
             crate::support::until("a consumer", || (counts.seen.load(Ordering::Relaxed) > 0).then_some(()));
-            let output = beside(&fixture, transport, &mut publisher, || {});
+            let output = with_concurrent(&fixture, transport, &mut publisher, || {});
             over.store(true, Ordering::Relaxed);
             (output, consumer.join().unwrap())
         });
@@ -166,9 +166,9 @@ fn a_single_active_consumer_drains_alone_or_it_is_undone() {
     });
 }
 
-/// An exclusive consumer refuses a transport.
+/// The broker refuses a second consumer next to an exclusive one.
 #[test]
-fn beside_an_exclusive_consumer_it_is_undone() {
+fn exclusive_consumer_rolls_the_migration_back() {
     at_once(2, TRANSPORTS, |transport| {
         let fixture = Fixture::new("exclusive", TTL);
         let mut publisher = Publisher::new(&fixture.vhost);
@@ -192,7 +192,7 @@ fn beside_an_exclusive_consumer_it_is_undone() {
 }
 
 #[test]
-fn a_message_of_another_user_is_left_and_said() {
+fn message_of_another_user_stops_the_migration() {
     let fixture = Fixture::new("user-id", TTL);
     let node = fixture.vhost.node();
     let other = node.user("management").may_everything(&fixture.vhost);
@@ -211,7 +211,7 @@ fn a_message_of_another_user_is_left_and_said() {
     let output = fixture.migrate("amqp", &[]).expect_code(0);
     fixture.expect_migrated(&output);
     let amqp = &fixture.amqp;
-    // What was undone once has lost its order.
+    // The first rollback changed the order.
     let mut of =
         [amqp.get(Q), amqp.get(Q)].map(|it| it.unwrap().properties.user_id().as_ref().map(ToString::to_string));
     of.sort();
@@ -219,7 +219,7 @@ fn a_message_of_another_user_is_left_and_said() {
 }
 
 #[test]
-fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
+fn missing_transport_is_refused_by_the_plan() {
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
     let vhost = node.vhost("no-transport");
     declare_old(&vhost.amqp(), TTL, &[]);
@@ -237,14 +237,14 @@ fn without_anything_that_moves_it_is_refused_before_anything_is_touched() {
     refused("amqp", &["topo cannot move its messages: over AMQP,"]);
     refused("shovel", &["topo cannot move its messages: by shovel, the broker does not support shovels"]);
     refused("auto", &["over AMQP,", "by shovel,", "give topo access to the AMQP port (--amqp-url)"]);
-    // One of them is enough.
+    // One transport is sufficient.
     let output = fixture.migrate("auto", &[]).expect_code(0);
     fixture.expect_migrated(&output);
     expect_each_once(emptied(&fixture.vhost, Q), 50, &output);
 }
 
 #[test]
-fn where_only_the_port_is_closed_a_shovel_moves() {
+fn shovel_is_used_if_the_amqp_port_is_closed() {
     let fixture = Fixture::new("no-port", TTL);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(50);
@@ -254,12 +254,12 @@ fn where_only_the_port_is_closed_a_shovel_moves() {
 }
 
 #[test]
-fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
+fn missing_permissions_leave_no_object_behind() {
     let node = Node::shared();
     let rights = [
-        ("nothing beside it", ("^(q|topo\\.lock)$", ".*", ".*")),
-        ("not publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
-        ("not read what is held", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
+        ("no other name", ("^(q|topo\\.lock)$", ".*", ".*")),
+        ("no publish to it", (".*", "^(q|in|amq\\..*|topo\\.lock)$", ".*")),
+        ("no read of the holding queue", (".*", ".*", "^(q|in|amq\\..*|topo\\.lock)$")),
     ];
     at_once(3, rights, |(what, (configure, write, read))| {
         let fixture = Fixture::new("rights", TTL);
@@ -278,9 +278,9 @@ fn who_may_not_make_what_is_needed_leaves_nothing_behind() {
     });
 }
 
-/// The new queue's dead-letter exchange is one that this user may not write to: seen before anything is held.
+/// The user has no write permission for the new dead-letter exchange; topo detects this before it moves any message.
 #[test]
-fn a_new_queue_that_is_refused_is_noticed_before_anything_is_touched() {
+fn refused_new_queue_is_detected_before_the_migration() {
     let fixture = Fixture::new("new-rights", DEAD_LETTERS);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(20);
@@ -296,10 +296,10 @@ fn a_new_queue_that_is_refused_is_noticed_before_anything_is_touched() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// A binding with a type that HTTP cannot carry would be another one if it were copied: it is bound over AMQP, or the plan
-/// refuses. Some are the same as others to who reads JSON: 1 and 1, `undefined` and a void.
+/// HTTP cannot represent some argument types, so a copied binding would differ. topo binds over AMQP, or the plan
+/// refuses. JSON hides some differences: integers of different width, `undefined` and void.
 #[test]
-fn a_binding_that_http_cannot_copy_is_kept() {
+fn binding_that_http_cannot_copy_is_kept() {
     for transport in TRANSPORTS {
         let fixture = Fixture::new("types", TTL);
         let odd = [

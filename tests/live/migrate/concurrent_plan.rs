@@ -1,11 +1,11 @@
-//! A plan that is made while another process migrates.
+//! A plan during a migration of another process.
 
 use super::fixture::{Fixture, TTL};
 use super::traffic::Publisher;
 use crate::support::{Gate, Topo, deletes, until};
 
 #[test]
-fn a_plan_beside_a_running_migration_names_the_holder_of_the_lock() {
+fn plan_during_a_migration_names_the_lock_holder() {
     let (fixture, proxy) = Fixture::new("under-way", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(20);

@@ -1,18 +1,18 @@
-//! Messages at their delivery limit: one that goes back once more is gone.
+//! Messages at their delivery limit, which another return would drop.
 
 use std::collections::BTreeSet;
 
-use super::fixture::{Conversion, Fixture, Q, QUORUM, there_are_quorums};
+use super::fixture::{Conversion, Fixture, Q, QUORUM, supports_quorum_queues};
 use super::traffic::{Publisher, emptied};
 use crate::support::{Argument, until};
 
 const MESSAGES: u16 = 300;
 const LIMIT: u16 = 2;
 
-/// A transport that is killed gives back what it had under way: no more than one of them.
+/// A killed transport returns at most one message in flight at its limit.
 #[test]
-fn a_run_that_is_killed_loses_one_message_at_its_limit_at_most() {
-    if !there_are_quorums() {
+fn killed_run_loses_at_most_one_message_at_its_limit() {
+    if !supports_quorum_queues() {
         return;
     }
     let conversion = Conversion { new: "type: quorum, maxLength: 2000000, maxRetries: 2", ..QUORUM };
@@ -20,14 +20,14 @@ fn a_run_that_is_killed_loses_one_message_at_its_limit_at_most() {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES.into());
     for _ in 0..LIMIT {
-        until("all of them", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
+        until("all messages", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
         drop(fixture.amqp.hold(Q, MESSAGES));
     }
-    until("all of them back", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
+    until("all messages to return", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
     let running = fixture.start("amqp");
     let is_there = || !fixture.vhost.queue("q.topo.drained").is_null();
     until("the second holding queue", || is_there().then_some(()));
-    until("some that are moved", || (fixture.amqp.ready("q.topo.drained") > 10).then_some(()));
+    until("some moved messages", || (fixture.amqp.ready("q.topo.drained") > 10).then_some(()));
     running.signal("KILL");
     assert_eq!(running.wait().code, None);
     fixture.unlock();
@@ -39,18 +39,18 @@ fn a_run_that_is_killed_loses_one_message_at_its_limit_at_most() {
     assert!(left.len() + 1 >= MESSAGES.into(), "{} of {MESSAGES} are left: {context}", left.len());
 }
 
-/// What was delivered before is moved one by one, and all else as fast as ever.
+/// Redelivered messages move one by one, all others at full speed.
 #[test]
-fn what_was_never_delivered_is_moved_many_at_once() {
-    if !there_are_quorums() {
+fn undelivered_messages_move_in_parallel() {
+    if !supports_quorum_queues() {
         return;
     }
     let fixture = Fixture::new("limit", QUORUM);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES.into());
-    until("all of them", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
+    until("all messages", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
     drop(fixture.amqp.hold(Q, 5));
-    until("all of them back", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
+    until("all messages to return", || (fixture.amqp.ready(Q) == u32::from(MESSAGES)).then_some(()));
     let output = fixture.migrate("amqp", &[]);
     assert_eq!(output.code, Some(0), "{output}");
     fixture.expect_migrated(&output);

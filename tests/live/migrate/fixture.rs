@@ -1,4 +1,4 @@
-//! A queue that is in use, with bindings of its spec and of others, and what must be true when it has become another.
+//! A queue in use, with declared and unmanaged bindings, and the checks after its migration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::support::{Amqp, AmqpProxy, Argument, NONE, Node, Output, Proxy, Topo,
 /// The queue.
 pub(super) const Q: &str = "q";
 
-/// One queue that becomes another.
+/// A conversion from one queue to another.
 #[derive(Clone, Copy)]
 pub(super) struct Conversion {
     pub(super) name: &'static str,
     pub(super) from: &'static str,
-    /// An argument besides the type, and its number.
+    /// An argument other than the type, and its value.
     pub(super) old: Option<(&'static str, i64)>,
-    /// What the spec says of it.
+    /// The entry in the spec.
     pub(super) new: &'static str,
-    /// What the broker says then.
+    /// The broker's form of it.
     pub(super) becomes: (&'static str, &'static str),
 }
 
@@ -68,20 +68,20 @@ pub(super) const QUORUM: Conversion = Conversion {
     becomes: ("x-max-length", "2000000"),
 };
 
-/// What moves the messages.
+/// The transport.
 pub(super) const TRANSPORTS: [&str; 2] = ["amqp", "shovel"];
 
-/// True from that version on.
+/// Returns true from that version on.
 pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
 
-/// Whether quorum queues are migrated there without reservation.
-pub(super) fn there_are_quorums() -> bool {
+/// Returns true if quorum queues can be migrated without an allowance.
+pub(super) fn supports_quorum_queues() -> bool {
     since(3, 10)
 }
 
-/// Whether all is asked of it that takes long.
+/// Returns true for the long form.
 pub(super) fn is_long() -> bool {
     std::env::var_os("TOPO_LONG").is_some()
 }
@@ -96,7 +96,7 @@ impl Conversion {
         )
     }
 
-    /// Waits of 12 s are in its proofs.
+    /// Returns true if its proofs wait for 12 s.
     pub(super) fn is_slow(&self) -> bool {
         self.from == "quorum" || self.becomes.1.contains("quorum")
     }
@@ -111,7 +111,7 @@ pub(super) struct Fixture<'node> {
     before: BTreeSet<String>,
 }
 
-/// Declares the old queue, and binds it.
+/// Declares the old queue and its bindings.
 pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Argument)]) {
     let mut arguments = vec![("x-queue-type", text(conversion.from))];
     arguments.extend(conversion.old.map(|(name, value)| (name, Argument::LongLongInt(value))));
@@ -119,7 +119,7 @@ pub(super) fn declare_old(amqp: &Amqp, conversion: Conversion, more: &[(&str, Ar
     amqp.declare_queue(Q, &arguments).unwrap();
     amqp.declare_exchange(EXCHANGE, "topic", NONE).unwrap();
     amqp.bind_queue(EXCHANGE, Q, "work.#", NONE);
-    // Those of others: the same exchange with another key, another exchange, one with arguments.
+    // Unmanaged bindings: the same exchange with another key, another exchange, one with arguments.
     amqp.bind_queue(EXCHANGE, Q, "somebody.else", NONE);
     amqp.bind_queue("amq.topic", Q, "somebody.else", NONE);
     amqp.bind_queue("amq.headers", Q, "", &[("n", Argument::LongLongInt(1)), ("x-match", text("all"))]);
@@ -130,7 +130,7 @@ impl Fixture<'static> {
         Self::with(hint, conversion, &[])
     }
 
-    /// The same with more arguments, which the spec must say, too.
+    /// Adds arguments to the old queue and to the spec.
     pub(super) fn with(hint: &str, conversion: Conversion, more: &[(&str, Argument)]) -> Self {
         let vhost = Node::shared().vhost(hint);
         declare_old(&vhost.amqp(), conversion, more);
@@ -140,51 +140,51 @@ impl Fixture<'static> {
 }
 
 impl<'node> Fixture<'node> {
-    /// With what is there already.
+    /// Uses the existing objects.
     pub(super) fn of(vhost: Vhost<'node>, topo: Topo, conversion: Conversion) -> Self {
         let (amqp, before) = (vhost.amqp(), objects(&vhost));
         Self { amqp, vhost, topo, conversion, before }
     }
 
-    /// What is there now is what must be there afterwards.
+    /// Records the current objects as the expected ones.
     pub(super) fn remembered(mut self) -> Self {
         self.before = objects(&self.vhost);
         self
     }
 
-    /// As that user.
+    /// Uses another user.
     pub(super) fn by_user(mut self, user: &User<'_>) -> Self {
-        // Which port is AMQP's is not for everybody to see.
+        // Not every user may list the listeners.
         let amqp = format!("amqp://127.0.0.1:{}", self.vhost.node().amqp_port());
         self.topo = self.topo.user(user).env("TOPO_AMQP_URL", &amqp);
         self
     }
 
-    /// As administrator again.
+    /// Uses the administrator again.
     pub(super) fn by_guest(mut self) -> Self {
         self.topo = self.topo.env("TOPO_USERNAME", "guest").env("TOPO_PASSWORD", "guest").without_env("TOPO_AMQP_URL");
         self
     }
 
-    /// Straight to the node again.
+    /// Connects to the node without a proxy.
     pub(super) fn directly(&mut self) {
         let url = self.vhost.node().url();
         self.topo = std::mem::replace(&mut self.topo, Topo::offline()).url(&url).without_env("TOPO_AMQP_URL");
     }
 
-    /// Over a road of its own, which is kept as long as what is returned.
+    /// Connects through a proxy that lives as long as the returned value.
     pub(super) fn through(mut self) -> (Self, Proxy) {
         let proxy = self.through_node(self.vhost.node());
         (self, proxy)
     }
 
-    /// With AMQP over a road of its own, too.
-    pub(super) fn by_road(mut self, road: &AmqpProxy) -> Self {
+    /// Connects AMQP through a proxy, too.
+    pub(super) fn through_proxies(mut self, road: &AmqpProxy) -> Self {
         self.topo = self.topo.env("TOPO_AMQP_URL", &road.url());
         self
     }
 
-    /// The same to another node of the cluster.
+    /// Connects to another node of the cluster.
     pub(super) fn through_node(&mut self, node: &Node) -> Proxy {
         let proxy = Proxy::to(node);
         self.topo = std::mem::replace(&mut self.topo, Topo::offline()).through(&proxy);
@@ -211,7 +211,7 @@ impl<'node> Fixture<'node> {
         self.vhost.queue(Q)["arguments"][argument] == value
     }
 
-    /// What was there before, the queue another one, nothing else; and nothing to plan.
+    /// Expects the other type, the recorded bindings, no further object, and an empty plan.
     #[track_caller]
     pub(super) fn expect_migrated(&self, context: &dyn std::fmt::Display) {
         assert!(self.is_new(), "{context}: {}", self.vhost.queue(Q)["arguments"]);
@@ -224,7 +224,7 @@ impl<'node> Fixture<'node> {
         self.expect_no_shovel(context);
     }
 
-    /// All as it was.
+    /// Expects the unchanged vhost.
     #[track_caller]
     pub(super) fn expect_as_before(&self, context: &dyn std::fmt::Display) {
         assert!(!self.is_new(), "{context}");
@@ -238,7 +238,7 @@ impl<'node> Fixture<'node> {
         assert!(shovels.as_array().is_none_or(Vec::is_empty), "{context}: {shovels}");
     }
 
-    /// From where it is consumed now, by the broker's list: `127.0.0.1:50000`; statistics come late.
+    /// Peer addresses of the consumers that the broker lists, such as `127.0.0.1:50000`. Statistics are delayed.
     pub(super) fn addresses(&self) -> Vec<Option<String>> {
         let list = self.vhost.http().get(&self.vhost.path("consumers", &[])).expect_status(200);
         let of_queue = list.as_array().unwrap().iter().filter(|it| it["queue"]["name"] == Q);
@@ -247,32 +247,32 @@ impl<'node> Fixture<'node> {
         of_queue.map(|it| address(&it["channel_details"])).collect()
     }
 
-    /// How many consume from it.
+    /// The number of consumers.
     pub(super) fn consumers(&self) -> usize {
         self.addresses().len()
     }
 }
 
-/// Fails unless each of so many came, and not more often than that.
+/// Fails unless each message was received exactly once.
 #[track_caller]
 pub(super) fn expect_each_once(
     numbers: impl IntoIterator<Item = usize>,
     published: usize,
     context: &dyn std::fmt::Display,
 ) {
-    assert_eq!(twice(numbers, published, context), 0, "came twice: {context}");
+    assert_eq!(duplicates(numbers, published, context), 0, "duplicates: {context}");
 }
 
-/// How many a run itself says may be delivered twice.
-pub(super) fn said_twice(output: &Output) -> usize {
+/// The number of possible duplicates that a run reports.
+pub(super) fn reported_duplicates(output: &Output) -> usize {
     let words: Vec<&str> = output.stdout.split_whitespace().collect();
     let said = words.windows(5).find(|five| matches!(five[1], "message" | "messages") && five[2..4] == ["may", "come"]);
     said.map_or(0, |said| said[0].replace(',', "").parse().unwrap())
 }
 
-/// How many came more than once; fails unless each came.
+/// The number of duplicates; fails unless each message was received.
 #[track_caller]
-pub(super) fn twice(
+pub(super) fn duplicates(
     numbers: impl IntoIterator<Item = usize>,
     published: usize,
     context: &dyn std::fmt::Display,
@@ -292,7 +292,7 @@ pub(super) fn twice(
     counts.values().map(|count| count - 1).sum()
 }
 
-/// Does something for each, a few at once: mostly it is waited.
+/// Calls a function for each item, a few in parallel: most of the time is spent waiting.
 pub(super) fn at_once<T: Send>(workers: usize, items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
     let rest: std::sync::Mutex<std::collections::VecDeque<T>> = std::sync::Mutex::new(items.into_iter().collect());
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Objects that look as if a migration had made them, and swallow or copy what they hold: the plan refuses to use them.
+//! Objects that imitate those of a migration and would drop or copy messages; the plan refuses to use them.
 
 use super::fixture::{Fixture, Q, TTL};
 use super::traffic::{Publisher, emptied};
@@ -7,7 +7,7 @@ use crate::support::{Argument, Fault, puts, text};
 const MESSAGES: usize = 50;
 const DRAINED: &str = "q.topo.drained";
 
-/// The mark of all that a migration declares.
+/// The argument that marks the objects of a migration.
 fn mark() -> (&'static str, Argument) {
     ("x-topo-migrates", text(Q))
 }
@@ -20,7 +20,7 @@ fn expect_refused(fixture: &Fixture<'_>, difference: &str) {
 }
 
 #[test]
-fn a_holding_queue_with_a_ttl_is_not_used() {
+fn holding_queue_with_a_ttl_is_refused() {
     let fixture = Fixture::new("forged", TTL);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
@@ -36,9 +36,9 @@ fn a_holding_queue_with_a_ttl_is_not_used() {
     assert_eq!(emptied(&fixture.vhost, Q).len(), MESSAGES, "{output}");
 }
 
-/// One that also leads to another queue copies every message that comes back.
+/// An exchange with another destination would copy every returned message.
 #[test]
-fn an_exchange_that_also_leads_elsewhere_is_not_used() {
+fn exchange_with_another_destination_is_refused() {
     let fixture = Fixture::new("copies", TTL);
     let back = "q.topo.back";
     fixture.amqp.declare_exchange(back, "fanout", &[mark(), ("alternate-exchange", text(back))]).unwrap();
@@ -48,9 +48,9 @@ fn an_exchange_that_also_leads_elsewhere_is_not_used() {
     expect_refused(&fixture, "it also leads to queue spy");
 }
 
-/// What looks like an interrupted migration is not finished, and not rolled back, by a queue that drops messages.
+/// topo neither resumes nor rolls back an apparent migration whose holding queue drops messages.
 #[test]
-fn a_forged_interrupted_migration_is_refused() {
+fn forged_interrupted_migration_is_refused() {
     let fixture = Fixture::new("unfinished", TTL);
     let limit = ("x-max-length", Argument::LongLongInt(1));
     fixture.amqp.declare_queue("q.topo.hold", &[("x-queue-type", text("classic")), mark(), limit]).unwrap();
@@ -59,7 +59,7 @@ fn a_forged_interrupted_migration_is_refused() {
 }
 
 #[test]
-fn messages_that_do_not_come_back_are_exit_code_4() {
+fn missing_messages_exit_with_4() {
     let (fixture, proxy) = Fixture::new("purged", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);

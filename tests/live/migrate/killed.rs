@@ -1,25 +1,26 @@
-//! A run that is killed, before any of its requests or at any moment, is ended by the next one.
+//! A run is killed before any of its requests or at any moment, and the next run completes the migration.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::ownership::objects;
 use super::fixture::{
-    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, is_long, said_twice, there_are_quorums, twice,
+    Conversion, Fixture, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once, duplicates, is_long, reported_duplicates,
+    supports_quorum_queues,
 };
 use super::traffic::{Publisher, disorder, emptied};
 use crate::support::{AmqpProxy, Fault, Proxy, Random, Running, Stop, deletes, number, puts, seed, until, writes};
 
-/// Before it begins.
+/// Messages in the queue before the migration.
 const MESSAGES: usize = 200;
-/// A second, while it goes on.
+/// Publishes per second during the migration.
 const RATE: usize = 100;
-/// What a transport may have under way.
+/// The in-flight limit of a transport.
 const PREFETCH: usize = 1000;
-/// Of a lock, in seconds.
+/// The lease of the lock, in seconds.
 const BETWEEN_RENEWALS: usize = 15;
 
-/// The requests of an undisturbed run that change something, but for those that renew its lock: a run that is faster has fewer.
+/// The number of writes of an undisturbed run without lock renewals, which a faster run sends less often.
 pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
     let (fixture, proxy) = Fixture::new("undisturbed", conversion).through();
     let began = Instant::now();
@@ -29,13 +30,13 @@ pub(super) fn request_count(conversion: Conversion, transport: &str) -> usize {
     proxy.count(&writes()) - renewals
 }
 
-/// Which of so many requests: all of them in the long form, and else every so-many-th, from another first one each time.
+/// The requests to kill at: every one in the long form, otherwise every few with a varying first one.
 pub(super) fn points(requests: usize, stride: usize) -> Vec<usize> {
     let first = usize::try_from(seed() % stride as u64).unwrap();
     if is_long() { (1..=requests).collect() } else { (1 + first..=requests).step_by(stride).collect() }
 }
 
-/// Kills it when it sends its n-th request; false if it came to its end before that.
+/// Kills the run when it sends its n-th request; returns false if it ended before.
 pub(super) fn killed_before(n: usize, proxy: &Proxy, mut running: Running) -> bool {
     until("a request that hangs", || (proxy.hangs() || running.is_over()).then_some(()));
     if !proxy.hangs() {
@@ -59,40 +60,40 @@ impl Fixture<'_> {
         self.topo.start(words.iter().map(String::as_str))
     }
 
-    /// The lock of a run that was killed: its lease would end it; nobody waits a minute here.
+    /// Deletes the lock of a killed run. Its lease would expire; the test does not wait a minute.
     pub(super) fn unlock(&self) {
         let lock = self.vhost.path("queues", &["topo.lock"]);
         assert!(matches!(self.vhost.http().delete(&lock).status, 204 | 404));
     }
 }
 
-/// Whether a run that was killed may have moved a message. What it had under way then it could tell nobody.
+/// Returns true if the killed run may have moved a message. It could not report its messages in flight.
 pub(super) fn has_moved(proxy: &Proxy) -> bool {
     proxy.count(&deletes().path("/e/q.topo.tap/q/")) > 0 || proxy.count(&puts().path("/parameters/shovel/")) > 0
 }
 
-/// What one kill led to.
+/// Prints the outcome of a kill.
 #[derive(Default)]
 struct Tally {
     kills: AtomicUsize,
     over_before: AtomicUsize,
-    twice: AtomicUsize,
+    duplicates: AtomicUsize,
     most_twice: AtomicUsize,
     late: AtomicUsize,
 }
 
 impl Tally {
-    fn tell(&self, what: &str) {
-        let [kills, over, doubled, most, late] =
-            [&self.kills, &self.over_before, &self.twice, &self.most_twice, &self.late]
+    fn print_outcome(&self, what: &str) {
+        let [kills, over, duplicated, most, late] =
+            [&self.kills, &self.over_before, &self.duplicates, &self.most_twice, &self.late]
                 .map(|it| it.load(Ordering::Relaxed));
         println!(
-            "{what}: {kills} kills, {over} over before, {doubled} messages twice (at most {most} a run), {late} late"
+            "{what}: {kills} kills, {over} ended before, {duplicated} duplicates (at most {most} per run), {late} late"
         );
     }
 }
 
-/// A run is killed, and the next one, by a transport of its own, ends it.
+/// Kills a run; the next run completes the migration with its own transport.
 fn killed(
     conversion: Conversion,
     transports: [&str; 2],
@@ -124,7 +125,7 @@ fn killed_on(
         let output = was_killed.then(|| {
             fixture.unlock();
             fixture.directly();
-            // A lock that was asked for before the kill may have come after that.
+            // The broker may execute a lock request after the kill of its sender.
             fixture.migrate(transports[1], &["--lock-timeout=2m"])
         });
         full.store(true, Ordering::Relaxed);
@@ -138,22 +139,22 @@ fn killed_on(
     let context = format!("{} by {transports:?}, request {n:?}\n{}", conversion.name, output.as_ref().unwrap());
     let output = output.unwrap();
     assert_eq!(output.code, Some(0), "{context}");
-    let said = said_twice(&output);
+    let said = reported_duplicates(&output);
     publisher.expect_all_taken();
     let left = emptied(&fixture.vhost, Q);
     let late = disorder(&left).late;
-    let doubled = twice(left, publisher.published(), &context);
+    let duplicated = duplicates(left, publisher.published(), &context);
     let may_be = said + if has_moved(&proxy) { PREFETCH } else { 0 };
-    assert!(doubled <= may_be, "{doubled} came twice, at most {may_be} may: {context}");
+    assert!(duplicated <= may_be, "{duplicated} duplicates, at most {may_be} expected: {context}");
     fixture.expect_migrated(&context);
     tally.kills.fetch_add(1, Ordering::Relaxed);
-    tally.twice.fetch_add(doubled, Ordering::Relaxed);
-    tally.most_twice.fetch_max(doubled, Ordering::Relaxed);
+    tally.duplicates.fetch_add(duplicated, Ordering::Relaxed);
+    tally.most_twice.fetch_max(duplicated, Ordering::Relaxed);
     tally.late.fetch_add(late, Ordering::Relaxed);
 }
 
-/// Killed before each of these requests; every third run is gone on with by the other transport.
-fn killed_everywhere(conversion: Conversion, transport: &'static str, stride: usize) {
+/// Kills at each of these requests; every third migration is resumed with the other transport.
+fn kill_everywhere(conversion: Conversion, transport: &'static str, stride: usize) {
     let requests = request_count(conversion, transport);
     let tally = Tally::default();
     let other = if transport == "amqp" { "shovel" } else { "amqp" };
@@ -163,23 +164,23 @@ fn killed_everywhere(conversion: Conversion, transport: &'static str, stride: us
         let next = if n % 3 == 0 { other } else { transport };
         killed(conversion, [transport, next], Some(n), |proxy, running| killed_before(n, proxy, running), &tally);
     });
-    tally.tell(&format!("{} by {transport}, before {count} of {requests} requests", conversion.name));
+    tally.print_outcome(&format!("{} by {transport}, before {count} of {requests} requests", conversion.name));
     assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
 }
 
 #[test]
-fn killed_before_any_request_it_is_ended_by_the_next_run() {
-    killed_everywhere(TTL, "amqp", 5);
+fn run_killed_at_any_request_is_completed() {
+    kill_everywhere(TTL, "amqp", 5);
 }
 
 #[test]
-fn with_a_shovel_too() {
-    killed_everywhere(TTL, "shovel", 9);
+fn killed_shovel_migration_resumes() {
+    kill_everywhere(TTL, "shovel", 9);
 }
 
 #[test]
-fn and_with_quorum_queues() {
-    if !there_are_quorums() {
+fn killed_quorum_migration_resumes() {
+    if !supports_quorum_queues() {
         return;
     }
     at_once(
@@ -187,28 +188,28 @@ fn and_with_quorum_queues() {
         [(TO_QUORUM, "amqp"), (QUORUM, "shovel"), (TO_QUORUM, "shovel"), (QUORUM, "amqp")],
         |(conversion, transport)| {
             if is_long() || conversion.name == TO_QUORUM.name && transport == "amqp" {
-                killed_everywhere(conversion, transport, 20);
+                kill_everywhere(conversion, transport, 20);
             }
         },
     );
 }
 
-/// What a run does over AMQP that changes something: it deletes and declares in one write, and binds in the moment in which
-/// nothing is under way.
+/// The AMQP methods that change something: one write deletes and declares, and one binds while nothing is in flight.
 #[test]
-fn killed_at_any_method_it_is_ended_by_the_next_run() {
-    let conversions = [TTL, TO_QUORUM, QUORUM].into_iter().take(if is_long() && there_are_quorums() { 3 } else { 1 });
+fn run_killed_at_any_method_is_completed() {
+    let conversions =
+        [TTL, TO_QUORUM, QUORUM].into_iter().take(if is_long() && supports_quorum_queues() { 3 } else { 1 });
     let tally = Tally::default();
     let cases: Vec<(Conversion, Stop)> = conversions
         .flat_map(|conversion| {
             let fixture = Fixture::new("undisturbed", conversion);
             let road = AmqpProxy::to(fixture.vhost.node(), None);
-            let fixture = fixture.by_road(&road);
+            let fixture = fixture.through_proxies(&road);
             let output = fixture.migrate("amqp", &[]).expect_code(0);
             fixture.expect_migrated(&output);
             let methods = road.methods();
             println!("{}: {}", conversion.name, methods.join(", "));
-            // Where a quorum queue is one of the two, it may take a while until the new one may come: then it is done over HTTP.
+            // A quorum queue may delay the declaration of the new queue; then HTTP declares it.
             let swaps = methods.windows(2).any(|two| two == ["queue.delete", "queue.declare"]);
             assert!(swaps || conversion.is_slow(), "{methods:?}");
             assert_eq!(methods.last(), Some(&"queue.bind"), "{methods:?}");
@@ -231,21 +232,21 @@ fn killed_at_any_method_it_is_ended_by_the_next_run() {
             proxy.wait_until_idle();
             true
         };
-        killed_on(fixture.by_road(&road), ["amqp", "amqp"], None, kill, &tally);
+        killed_on(fixture.through_proxies(&road), ["amqp", "amqp"], None, kill, &tally);
     });
-    tally.tell(&format!("{count} AMQP methods"));
+    tally.print_outcome(&format!("{count} AMQP methods"));
     assert!(tally.over_before.into_inner() <= count / 4, "too few were killed");
 }
 
 #[test]
-fn killed_at_any_moment_it_is_ended_by_the_next_run() {
+fn run_killed_at_any_moment_is_completed() {
     let seed = seed();
     let mut random = Random::new(seed);
     let times = number("TOPO_KILLS").unwrap_or(if is_long() { 20 } else { 3 });
     let tally = Tally::default();
     let cases: Vec<(Conversion, &str, u64)> = (0..times)
         .map(|_| {
-            let slow = is_long() && there_are_quorums();
+            let slow = is_long() && supports_quorum_queues();
             let conversion = if slow { *random.pick(&[TTL, TO_QUORUM, QUORUM]) } else { TTL };
             let longest = if conversion.from == "quorum" { 30_000 } else { 4_000 };
             (conversion, *random.pick(&TRANSPORTS), random.next() % longest)
@@ -253,7 +254,7 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
         .collect();
     at_once(3, cases, |(conversion, transport, moment)| {
         let kill = |proxy: &Proxy, mut running: Running| {
-            // The moment is the subject.
+            // The moment is the subject of this test.
             std::thread::sleep(Duration::from_millis(moment));
             if !running.is_over() {
                 running.signal("KILL");
@@ -265,11 +266,11 @@ fn killed_at_any_moment_it_is_ended_by_the_next_run() {
         };
         killed(conversion, [transport, transport], None, kill, &tally);
     });
-    tally.tell(&format!("{times} random moments, seed {seed}"));
+    tally.print_outcome(&format!("{times} random moments, seed {seed}"));
 }
 
 #[test]
-fn one_that_cannot_even_be_gone_on_with_is_said_to_stand_halfway() {
+fn unresumable_migration_is_reported_as_partial() {
     let (mut fixture, proxy) = Fixture::new("halfway", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
@@ -284,8 +285,8 @@ fn one_that_cannot_even_be_gone_on_with_is_said_to_stand_halfway() {
     fixture.directly();
     let output = fixture.migrate("amqp", &[]).expect_code(0);
     fixture.expect_migrated(&output);
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
-    assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
+    assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {output}");
 }
 
 fn shovels(fixture: &Fixture<'_>) -> usize {
@@ -293,13 +294,13 @@ fn shovels(fixture: &Fixture<'_>) -> usize {
     fixture.vhost.http().get(&path).expect_status(200).as_array().unwrap().len()
 }
 
-/// A shovel that was left goes on; whoever does not see it would move against it.
+/// A leftover shovel continues to move messages. A run that does not detect it would compete with it.
 #[test]
-fn a_shovel_that_was_left_is_removed_or_said_whoever_goes_on() {
+fn leftover_shovel_is_removed_or_reported() {
     let (mut fixture, proxy) = Fixture::new("left", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
-    // The first is for one that another run might have left.
+    // The first consumer could belong to a leftover shovel.
     proxy.add(deletes().path("/api/parameters/shovel/").nth(2), Fault::HangBefore);
     assert!(killed_before(2, &proxy, fixture.start("shovel")));
     fixture.unlock();
@@ -308,7 +309,7 @@ fn a_shovel_that_was_left_is_removed_or_said_whoever_goes_on() {
     let user = fixture.vhost.node().user("management").may_everything(&fixture.vhost);
     let fixture = fixture.by_user(&user);
     let before = objects(&fixture.vhost);
-    // Consumers are listed late.
+    // Statistics list consumers with a delay.
     let output = until("a plan that sees it", || {
         let words = Fixture::apply("amqp");
         let plan = words[1..].iter().map(String::as_str).filter(|word| *word != "-y");
@@ -321,17 +322,17 @@ fn a_shovel_that_was_left_is_removed_or_said_whoever_goes_on() {
     let fixture = fixture.by_guest();
     let output = fixture.migrate("amqp", &[]).expect_code(0);
     fixture.expect_migrated(&output);
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
-    assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &output.to_string());
+    assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {output}");
 }
 
 #[test]
-fn one_that_finds_the_old_queue_gone_and_the_new_one_refused_goes_all_the_way_back() {
+fn refused_new_queue_rolls_back_after_the_deletion() {
     let (mut fixture, proxy) = Fixture::new("gone", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(MESSAGES);
     let path = format!("/api/queues/{}/{Q}", fixture.vhost.name());
-    // The holding queues and a probe have names that begin like it.
+    // The names of the holding queues and of a probe begin with its name.
     proxy.add(puts().path(&path).nth(4), Fault::HangBefore);
     assert!(killed_before(4, &proxy, fixture.start("shovel")));
     assert!(proxy.requests().last().is_some_and(|last| last.path == path) && fixture.vhost.queue(Q).is_null());
@@ -342,8 +343,8 @@ fn one_that_finds_the_old_queue_gone_and_the_new_one_refused_goes_all_the_way_ba
     assert!(output.says("could not be completed and was rolled back: all messages are back"), "{output}");
     fixture.directly();
     fixture.expect_as_before(&output);
-    let doubled = twice(emptied(&fixture.vhost, Q), publisher.published(), &output);
-    assert!(doubled <= PREFETCH, "{doubled} came twice: {output}");
+    let duplicated = duplicates(emptied(&fixture.vhost, Q), publisher.published(), &output);
+    assert!(duplicated <= PREFETCH, "{duplicated} duplicates: {output}");
     fixture.migrate("shovel", &[]).expect_code(0);
     fixture.expect_migrated(&output);
 }

@@ -1,4 +1,4 @@
-//! Messages of megabytes: what is under way is bounded in bytes, too.
+//! Messages of megabytes: the bytes in flight are bounded.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::fixture::{Fixture, Q, TRANSPORTS, TTL, at_once, is_long};
 use crate::support::until;
 
-/// Of one message.
+/// The size of one message.
 const SIZE: usize = 2 << 20;
-/// What topo may hold for 64 MiB under way: itself, a message in more than one buffer, and what the allocator keeps for a
-/// while. All of them together are 300 MB, and in the long form a gigabyte.
+/// The memory that topo may use for 64 MiB in flight: the process, several buffers per message, and allocator caches.
+///
+/// All messages are 300 MB, in the long form a gigabyte.
 const MOST_KIB: u64 = 256 << 10;
 
-/// The most memory that a process ever had, in KiB.
+/// The peak memory of a process, in KiB.
 fn peak_kib(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -20,7 +21,7 @@ fn peak_kib(pid: u32) -> Option<u64> {
 }
 
 #[test]
-fn large_messages_are_not_all_held_in_memory() {
+fn large_messages_are_moved_in_bounded_memory() {
     let messages = if is_long() { 500 } else { 150 };
     at_once(1, TRANSPORTS, |transport| {
         let fixture = Fixture::new("large", TTL);

@@ -1,4 +1,4 @@
-//! What others do at an awkward moment: when the queue is about to go, and when its messages are on their way back.
+//! Changes just before the deletion of the queue and during the return of its messages.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixture::{Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, there_are_quorums};
+use super::fixture::{
+    Conversion, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, supports_quorum_queues,
+};
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Proxy, deletes, gets, puts, text, until};
 
-/// Longer than between two looks at the bindings while the queue is emptied.
+/// Longer than the interval of binding reads during the drain.
 const NOBODY_LOOKS: Duration = Duration::from_secs(4);
 
-/// To prove that a quorum queue is empty takes 12 s, and what is bound meanwhile would be lost with it.
+/// The proof that a quorum queue is empty takes 12 s; a binding added meanwhile would be lost.
 #[test]
-fn what_is_bound_while_it_is_proven_empty_is_kept() {
-    if !there_are_quorums() {
+fn binding_added_during_the_proof_is_kept() {
+    if !supports_quorum_queues() {
         return;
     }
     at_once(2, TRANSPORTS, |transport| {
@@ -24,7 +26,7 @@ fn what_is_bound_while_it_is_proven_empty_is_kept() {
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(20);
         let published = publisher.published();
-        let old = while_it_is_proven_empty(&fixture, &proxy, move |amqp| {
+        let old = during_the_proof(&fixture, &proxy, move |amqp| {
             amqp.bind_queue(EXCHANGE, Q, "late.binding", NONE);
             assert_eq!(amqp.publish(EXCHANGE, "late.binding", &published.to_string()), Outcome::Routed);
         });
@@ -40,14 +42,15 @@ fn what_is_bound_while_it_is_proven_empty_is_kept() {
     });
 }
 
-/// Does something, once, while it is proven that the queue is empty: in the middle of a look at how many messages it has, so
-/// that the proof does not end meanwhile. What is returned receives the queue as it is then.
-fn while_it_is_proven_empty(
+/// Calls a function once during the proof of emptiness, inside a read of the message count, so that the proof waits.
+///
+/// The returned value receives the queue's state at that time.
+fn during_the_proof(
     fixture: &Fixture<'_>,
     proxy: &Proxy,
     what: impl FnOnce(&Amqp) + Send + 'static,
 ) -> Receiver<Value> {
-    // When the bindings were looked at last, from when the queue is emptied.
+    // The time of the last read of the bindings during the drain.
     let last: Arc<Mutex<Option<Instant>>> = Arc::default();
     let (begun, looked) = (Arc::clone(&last), Arc::clone(&last));
     let begin = move || *begun.lock().unwrap() = Some(Instant::now());
@@ -73,8 +76,8 @@ fn while_it_is_proven_empty(
     told
 }
 
-/// Does something when that exchange is about to be made through which all comes back: the queue is exchanged, or not any
-/// more to be. Once, also where that takes so long that the request is sent again.
+/// Calls a function before the declaration of the return exchange: the queue was swapped or will not be. It runs once,
+/// even if the request is retried.
 fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
     let mut what = Some(what);
     let once = move || {
@@ -85,7 +88,7 @@ fn before_the_return(proxy: &Proxy, what: impl FnOnce() + Send + 'static) {
     proxy.add(puts().path("/q.topo.back"), Fault::Meanwhile(Box::new(once)));
 }
 
-/// A connection of its own, for what is done meanwhile.
+/// A separate connection for concurrent changes.
 fn amqp(fixture: &Fixture<'_>) -> Amqp {
     Amqp::connect(Node::shared().amqp_port(), fixture.vhost.name(), "guest", "guest")
 }
@@ -99,19 +102,19 @@ fn policy(fixture: &Fixture<'_>, kind: &str) -> impl FnMut() + Send + use<> {
         (fixture.vhost.path("queues", &[drained]), kind.replace("policies", "policy").replace('-', "_"));
     move || {
         assert!(http.put(&path, &body).is_success());
-        // The queue hears of it a moment later.
+        // The policy reaches the queue after a delay.
         until("the policy", || {
             (http.get(&queue).found()[&governs] == "late" && amqp.ready(drained) <= 3).then_some(())
         });
     }
 }
 
-/// Those of users, and those of operators.
+/// Policies of users and of operators.
 const KINDS: [(&str, &str); 2] = [("policies", "policy"), ("operator-policies", "operator policy")];
 
-/// After the swap there is no way back: it is done, and said.
+/// After the swap, no rollback is possible: topo completes the migration and reports the loss.
 #[test]
-fn a_policy_that_takes_what_is_held_is_said() {
+fn policy_on_the_holding_queue_is_reported() {
     at_once(2, TRANSPORTS.into_iter().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taken", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
@@ -132,10 +135,10 @@ fn a_policy_that_takes_what_is_held_is_said() {
     });
 }
 
-/// Before the swap it is undone.
+/// Before the swap, topo rolls back.
 #[test]
-fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
-    // The other way round, so that both transports meet both kinds.
+fn policy_before_the_swap_rolls_back() {
+    // Combined the other way round, so that both transports meet both kinds.
     at_once(2, TRANSPORTS.into_iter().rev().zip(KINDS), |(transport, (kind, word))| {
         let (fixture, proxy) = Fixture::new("taking", TTL).through();
         let mut publisher = Publisher::new(&fixture.vhost);
@@ -149,9 +152,9 @@ fn a_policy_that_takes_what_is_moved_out_is_no_reason_to_go_on() {
     });
 }
 
-/// What its own exchanges lead nowhere must not be led somewhere by a policy: it would be taken for returned.
+/// A policy must not add an alternate exchange to topo's own exchanges: a redirected message would count as returned.
 #[test]
-fn an_alternate_exchange_of_a_policy_takes_nothing_that_comes_back() {
+fn alternate_exchange_policy_does_not_redirect_returned_messages() {
     let fixture = Fixture::new("alternate", TTL);
     fixture.amqp.declare_exchange("other", "fanout", NONE).unwrap();
     fixture.amqp.declare_queue("other", NONE).unwrap();
@@ -161,7 +164,7 @@ fn an_alternate_exchange_of_a_policy_takes_nothing_that_comes_back() {
     let (fixture, proxy) = fixture.remembered().through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(300);
-    // An application deletes the new queue as soon as the way back leads to it, and before anything has come.
+    // An application deletes the new queue after the return starts and before a message arrives.
     let (http, queue) = (fixture.vhost.http(), fixture.vhost.path("queues", &[Q]));
     let bindings = fixture.vhost.path("exchanges", &["q.topo.back"]) + "/bindings/source";
     let mut is_deleted = false;
@@ -178,9 +181,9 @@ fn an_alternate_exchange_of_a_policy_takes_nothing_that_comes_back() {
     expect_each_once(emptied(&fixture.vhost, Q), 300, &output);
 }
 
-/// Deleted between the declare and the bind.
+/// Deletes it between the declare and the bind.
 #[test]
-fn a_new_queue_that_is_deleted_at_once_is_made_again() {
+fn deleted_new_queue_is_declared_again() {
     let (fixture, proxy) = Fixture::new("deleted", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(20);
@@ -191,9 +194,9 @@ fn a_new_queue_that_is_deleted_at_once_is_made_again() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// What does not fit into it is held until it does.
+/// Messages that do not fit are held until they do.
 #[test]
-fn a_full_queue_that_rejects_is_said_to_be_full() {
+fn full_queue_that_rejects_is_reported() {
     at_once(2, TRANSPORTS, |transport| {
         let limit = Conversion {
             old: Some(("x-max-length", 60)),
@@ -219,25 +222,25 @@ fn a_full_queue_that_rejects_is_said_to_be_full() {
         let context = format!("{output}\n{again}");
         fixture.expect_migrated(&context);
         numbers.extend(emptied(&fixture.vhost, Q));
-        assert!(super::fixture::twice(numbers, 60, &context) <= 10, "{context}");
+        assert!(super::fixture::duplicates(numbers, 60, &context) <= 10, "{context}");
     });
 }
 
-/// `14/30 move messages …`.
+/// Parses `14/30 move messages …`.
 fn number_of_line(line: &str) -> Option<(usize, usize)> {
     let (step, of) = line.split_whitespace().next()?.split_once('/')?;
     Some((step.parse().ok()?, of.parse().ok()?))
 }
 
-/// It is as it was, but for the order of what had been moved: that is said, and nothing that is not so.
+/// The report mentions the changed order of moved messages and nothing untrue.
 #[test]
-fn what_an_undone_migration_leaves_is_said() {
+fn rollback_report_lists_reordered_messages() {
     let (fixture, proxy) = Fixture::new("undone", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(20);
     let held = fixture.amqp.hold(Q, 5);
     let amqp = amqp(&fixture);
-    // By the default exchange, which nothing redirects.
+    // Through the default exchange, which nothing redirects.
     before_the_return(&proxy, move || {
         for number in 20..22 {
             assert_eq!(amqp.publish("", Q, &number.to_string()), Outcome::Routed);

@@ -1,4 +1,4 @@
-//! What would take messages from the queues that hold them, or keep those from being made.
+//! Policies and limits that would affect holding queues or prevent their declaration.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn put(fixture: &Fixture, kind: &str, name: &str, body: &Value) {
 }
 
 #[test]
-fn a_policy_does_not_eat_what_is_held() {
+fn policy_does_not_drop_held_messages() {
     let conflicting_policies = [json!({"max-length": 3}), json!({"message-ttl": 1}), json!({"expires": 300})];
     let cases = conflicting_policies
         .into_iter()
@@ -44,9 +44,9 @@ fn a_policy_does_not_eat_what_is_held() {
     });
 }
 
-/// A policy more, for a moment, is one more for whoever looks: where none is needed, none is made.
+/// An unnecessary shield policy would be visible to others, so topo adds none.
 #[test]
-fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
+fn shield_policy_is_added_only_if_necessary() {
     let of_the_queue = json!({"pattern": "^q$", "definition": {"max-length": 100_000}});
     let harmless = json!({"pattern": ".*", "definition": {"alternate-exchange": "x"}});
     let conflicting_policy = json!({"pattern": "^q", "definition": {"max-length": 100_000}});
@@ -70,7 +70,7 @@ fn a_shield_is_made_only_where_a_policy_would_eat_what_is_held() {
     });
 }
 
-/// Refused by the plan, and nothing is different afterwards.
+/// Expects a refusal by the plan and an unchanged broker.
 fn refused(fixture: Fixture, why: &str) {
     let fixture = fixture.remembered();
     let mut publisher = Publisher::new(&fixture.vhost);
@@ -83,16 +83,16 @@ fn refused(fixture: Fixture, why: &str) {
 }
 
 #[test]
-fn an_operator_policy_that_would_eat_it_is_a_refusal() {
+fn operator_policy_on_holding_queues_is_refused() {
     let fixture = Fixture::new("operator", TTL);
     let policy = json!({"pattern": "topo", "definition": {"max-length": 1000}, "apply-to": "queues"});
     put(&fixture, "operator-policies", "theirs", &policy);
     refused(fixture, "operator policy theirs sets max-length on q.topo.hold");
 }
 
-/// One that cannot do harm is none.
+/// A harmless operator policy does not block.
 #[test]
-fn an_operator_policy_of_other_queues_is_no_obstacle() {
+fn operator_policy_of_other_queues_does_not_block() {
     let fixture = Fixture::new("operator", TTL);
     let policy = json!({"pattern": "^q$", "definition": {"max-length": 100_000}, "apply-to": "queues"});
     put(&fixture, "operator-policies", "theirs", &policy);
@@ -104,7 +104,7 @@ fn an_operator_policy_of_other_queues_is_no_obstacle() {
 }
 
 #[test]
-fn a_vhost_with_no_room_is_a_refusal() {
+fn full_vhost_is_refused() {
     for room in [1, 2] {
         let fixture = Fixture::new("room", TTL);
         put(&fixture, "vhost-limits", "max-queues", &json!({"value": 1 + room}));
@@ -118,21 +118,21 @@ fn a_vhost_with_no_room_is_a_refusal() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_a_refusal() {
+fn taken_name_is_refused() {
     let fixture = Fixture::new("taken", TTL);
     fixture.amqp.declare_queue("q.topo.hold", NONE).unwrap();
     refused(fixture, "queue q.topo.hold exists, and no migration created it");
     let fixture = Fixture::new("taken", TTL);
     fixture.amqp.declare_exchange("q.topo.tap", "fanout", NONE).unwrap();
     refused(fixture, "exchange q.topo.tap exists, and no migration created it");
-    // It says that it is of a migration, but of another queue.
+    // Its marker names a migration of another queue.
     let fixture = Fixture::new("taken", TTL);
     fixture.amqp.declare_queue("q.topo.drained", &[("x-topo-migrates", text("other"))]).unwrap();
     refused(fixture, "queue q.topo.drained exists, and no migration created it");
 }
 
 #[test]
-fn a_stream_is_refused_with_the_alternative() {
+fn migration_of_a_stream_suggests_an_alternative() {
     if !since(3, 10) {
         return;
     }
@@ -147,8 +147,9 @@ fn a_stream_is_refused_with_the_alternative() {
     refused(fixture, "`migrate` cannot move the messages of a stream");
 }
 
-/// Fills the queue, and migrates it with what [`Stage::migrate`] allows, but for `duplicates`. From 3.10 on that must go well;
-/// before, it must be refused: then true.
+/// Fills the queue and migrates it with the allowances of [`Fixture::migrate`] except `duplicates`.
+///
+/// Expects success from 3.10 on and a refusal before; returns true for a refusal.
 fn is_refused_before_3_10(fixture: &Fixture) -> bool {
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(100);
@@ -166,16 +167,16 @@ fn is_refused_before_3_10(fixture: &Fixture) -> bool {
     true
 }
 
-/// What those do under load is not what was proven for all others.
+/// Under load, these versions are less proven than the others.
 #[test]
-fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
+fn quorum_queue_before_3_10_requires_duplicates_allowance() {
     let conversions = [QUORUM, TO_QUORUM];
     at_once(2, conversions, |conversion| {
         let fixture = Fixture::new("reservation", conversion);
         if !is_refused_before_3_10(&fixture) {
             return;
         }
-        // It may stop halfway, as it says, and the next run goes on.
+        // It may stop in the middle, as reported; the next run resumes.
         let mut output = fixture.migrate("auto", &[]);
         for _ in 0..3 {
             if output.code == Some(4) {
@@ -188,10 +189,10 @@ fn a_quorum_queue_before_3_10_must_be_allowed_to_come_twice() {
     });
 }
 
-/// What was mirrored is held in quorum queues.
+/// Quorum queues hold the messages of a mirrored queue.
 #[test]
-fn so_must_a_mirrored_one() {
-    // From 4.0 on there are no mirrors.
+fn mirrored_queue_requires_duplicates_allowance() {
+    // From 4.0 on, mirrors do not exist.
     if since(4, 0) {
         return;
     }
@@ -201,7 +202,7 @@ fn so_must_a_mirrored_one() {
     if !is_refused_before_3_10(&fixture) {
         return;
     }
-    // Of the two, one must be allowed.
+    // One of the two hazards must be allowed.
     let comment = fixture.topo.run(["plan", "--recreate", "queues/{vhost}/q=migrate", "--format", "markdown"]).stdout;
     let duplicates: Vec<&str> = comment.lines().filter(|line| line.starts_with("- **duplicates**")).collect();
     let only_shown = duplicates.iter().filter(|line| line.ends_with(" (only shown)")).count();

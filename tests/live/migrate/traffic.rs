@@ -1,4 +1,4 @@
-//! Applications: one that publishes with confirms, and consumers that come back when they are cancelled, as clients do.
+//! Publishers with confirms, and consumers that subscribe again after a cancel, as client libraries do.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,16 +16,16 @@ use lapin::{Channel, Confirmation, Consumer, PublisherConfirm};
 use crate::support::amqp::caught_up;
 use crate::support::{Amqp, Vhost, block_on, until};
 
-/// What publishers publish to.
+/// The exchange of the publishers.
 pub(super) const EXCHANGE: &str = "in";
-/// Between two sends.
+/// The interval between two publishes.
 const BEAT: Duration = Duration::from_millis(10);
-/// Of a consumer.
+/// The prefetch of a consumer.
 const PREFETCH: u16 = 20;
-/// After this long, nothing more comes.
+/// After this time, no further message is expected.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// A publisher of messages with growing numbers.
+/// A publisher of messages with increasing numbers.
 pub(super) struct Publisher {
     channel: Channel,
     under_way: VecDeque<PublisherConfirm>,
@@ -50,7 +50,7 @@ impl Publisher {
         Self { channel, under_way, next: 0, returned: 0, nacked: 0, slowest, _amqp: amqp }
     }
 
-    /// How many so far.
+    /// The number of messages so far.
     pub(super) fn published(&self) -> usize {
         self.next
     }
@@ -95,7 +95,7 @@ impl Publisher {
         }
     }
 
-    /// So many at once.
+    /// Publishes this number of messages without waiting.
     pub(super) fn fill(&mut self, count: usize) {
         let mut left = count;
         while left > 0 {
@@ -107,12 +107,12 @@ impl Publisher {
         self.settle(0);
     }
 
-    /// So many a second, until it is told to stop.
+    /// Publishes at this rate until it is stopped.
     pub(super) fn keep_on(&mut self, a_second: usize, stop: &AtomicBool) {
         let (began, first) = (Instant::now(), self.next);
         while !stop.load(Ordering::Relaxed) {
             let due = first + usize::try_from(began.elapsed().as_millis()).expect("short") * a_second / 1000;
-            // After a pause of the machine, no flood.
+            // Does not catch up after a pause of the machine.
             self.send(due.saturating_sub(self.next).min(100));
             self.settle(1_000);
             std::thread::sleep(BEAT);
@@ -120,29 +120,29 @@ impl Publisher {
         self.settle(0);
     }
 
-    /// All of them arrived somewhere.
+    /// Expects that every message was routed.
     #[track_caller]
     pub(super) fn expect_all_taken(&self) {
         assert_eq!((self.returned, self.nacked), (0, 0), "returned and rejected, of {}", self.next);
     }
 }
 
-/// What one consumer sees, for who waits for it.
+/// Progress of one consumer.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// Messages.
+    /// Received messages.
     pub(super) seen: AtomicUsize,
-    /// How often the broker cancelled it.
+    /// Cancels by the broker.
     pub(super) cancelled: AtomicUsize,
 }
 
-/// What one consumer saw.
+/// The result of one consumer.
 #[derive(Default)]
 pub(super) struct Consumed {
     pub(super) seen: Vec<usize>,
-    /// How often it was cancelled by the broker.
+    /// Cancels by the broker.
     pub(super) cancelled: usize,
-    /// How often its connection was lost when it subscribed again.
+    /// Connections lost while subscribing again.
     pub(super) reconnected: usize,
 }
 
@@ -154,7 +154,7 @@ async fn subscribe(amqp: &Amqp, queue: &str, prefetch: u16) -> lapin::Result<(Ch
     Ok((channel, consumer))
 }
 
-/// A client as they are: subscribes again when it was cancelled, connects again when the connection was lost.
+/// A typical client: it subscribes again after a cancel, and reconnects after a connection loss.
 struct Client<'a> {
     vhost: &'a Vhost<'a>,
     queue: &'a str,
@@ -170,7 +170,7 @@ impl<'a> Client<'a> {
         Self { vhost, queue, subscribed: Some(subscribed), amqp }
     }
 
-    /// Tries until it works, or until it is not needed any more: whether the connection was lost.
+    /// Subscribes until it succeeds or is stopped; returns true if the connection was lost.
     fn again(&mut self, consumed: &mut Consumed, stop: &AtomicBool) {
         self.subscribed = None;
         until("a queue to consume from", || match block_on(subscribe(&self.amqp, self.queue, PREFETCH)) {
@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
                 Some(())
             }
             Err(_) => {
-                // RabbitMQ 3.10 has closed whole connections (541) that subscribed in the moment of a delete.
+                // RabbitMQ 3.10 has closed whole connections (541) that subscribed during a deletion.
                 if block_on(self.amqp.new_channel()).is_err() {
                     consumed.reconnected += 1;
                     self.amqp = self.vhost.amqp();
@@ -190,7 +190,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Consumes until it is told to stop and nothing more comes. Each message takes a while.
+/// Consumes until it is stopped and no message arrives. Each message takes a while.
 pub(super) fn consume_until(
     vhost: &Vhost<'_>,
     queue: &str,
@@ -225,19 +225,19 @@ pub(super) fn consume_until(
 
 fn number_of(body: &[u8]) -> usize {
     let text = std::str::from_utf8(body).expect("bodies are text here");
-    text.parse().unwrap_or_else(|_| panic!("a message of somebody else: {text}"))
+    text.parse().unwrap_or_else(|_| panic!("an unexpected message: {text}"))
 }
 
-/// All that is in a queue, in its order; it is empty then.
+/// Drains a queue and returns its messages in order.
 ///
-/// A quorum queue that is busy never hears of acknowledgements that wait when their channel is closed. What it hands out again
-/// for that was delivered before, and to here: nobody else consumes.
+/// A busy quorum queue ignores acknowledgements that are in flight when their channel closes. The messages that it
+/// redelivers for this reason were delivered before, and only here.
 pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
     let asking = vhost.amqp();
     let mut numbers = Vec::new();
     let mut acknowledged = BTreeSet::new();
     loop {
-        // It ends with its connection, also where closing a channel is not answered.
+        // Ends with its connection, even if the broker does not answer the close of a channel.
         let amqp = vhost.amqp();
         let (channel, mut consumer) = block_on(subscribe(&amqp, queue, 1000)).expect("a queue to consume from");
         while let Ok(delivery) = block_on(async { tokio::time::timeout(QUIET, consumer.next()).await }) {
@@ -251,8 +251,8 @@ pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
         }
         block_on(caught_up(&channel)).expect("the channel is open");
         drop((consumer, channel, amqp));
-        // What was on its way here goes back: a broker that is slow is not an empty one. A queue puts it back in the moment
-        // in which it forgets the consumer, not before.
+        // Messages in flight to this consumer return: a slow queue is not empty. A queue requeues them when it removes
+        // the consumer.
         let counted = until("the end of the consumer", || {
             let counted = asking.counted(queue);
             (counted.consumers == 0).then_some(counted)
@@ -263,12 +263,12 @@ pub(super) fn emptied(vhost: &Vhost<'_>, queue: &str) -> Vec<usize> {
     }
 }
 
-/// How far the order is from that in which they were published.
+/// Deviation from the publishing order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Disorder {
-    /// Messages that came after one that was published later.
+    /// Messages that arrived after a later one.
     pub(super) late: usize,
-    /// By how many places at most.
+    /// The largest distance in messages.
     pub(super) furthest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Messages that cannot be moved, and those that die or wait elsewhere meanwhile.
+//! Migrations with unacknowledged, expiring and dead-lettered messages.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use lapin::protocol::basic::AMQPProperties;
 use serde_json::Value;
 
 use super::fixture::{
-    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, there_are_quorums,
+    Conversion, DEAD_LETTERS, Fixture, Q, QUORUM, TRANSPORTS, TTL, at_once, expect_each_once, supports_quorum_queues,
 };
 use super::traffic::{EXCHANGE, Publisher, emptied};
 use crate::support::{Amqp, Fault, NONE, Node, Outcome, Topo, Worker, block_on, posts, text, until};
 
 #[test]
-fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
-    let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || there_are_quorums());
+fn unacknowledged_messages_are_awaited_and_never_deleted() {
+    let conversions = [TTL, QUORUM].into_iter().filter(|one| !one.is_slow() || supports_quorum_queues());
     let cases = conversions.flat_map(|conversion| TRANSPORTS.map(|transport| (conversion, transport)));
     at_once(4, cases, |(conversion, transport)| {
         let fixture = Fixture::new("held", conversion);
@@ -22,17 +22,18 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
         let held = fixture.amqp.hold(Q, 5);
         assert_eq!(held.bodies.len(), 5);
         let peer = until("the consumer's address", || fixture.addresses().into_iter().flatten().next());
-        // The counts of a quorum queue are up to a tick old. A transport beside a consumer begins after a third of the patience.
-        let (patience, counted) = if conversion.is_slow() { ("20s", " (counted up to 5 s ago)") } else { ("15s", "") };
-        let output = fixture.migrate(transport, &[&format!("--drain-timeout={patience}")]);
+        // The counts of a quorum queue are up to a tick old. With a consumer, the transport starts after a third of the
+        // timeout.
+        let (timeout, counted) = if conversion.is_slow() { ("20s", " (counted up to 5 s ago)") } else { ("15s", "") };
+        let output = fixture.migrate(transport, &[&format!("--drain-timeout={timeout}")]);
         let context = format!("{} by {transport}\n{output}", conversion.name);
         assert_eq!(output.code, Some(1), "{context}");
         let why = format!(
-            ": 5 messages are held unacknowledged{counted}; consumers: {peer}; nothing changed for {patience} \
+            ": 5 messages are held unacknowledged{counted}; consumers: {peer}; nothing changed for {timeout} \
              (--drain-timeout)"
         );
         assert!(output.says(&why), "{context}");
-        // Already while it waits.
+        // The progress shows it during the wait.
         let stalled = format!(" left, stalled: 5 messages are held unacknowledged{counted}; consumers: {peer}: move");
         assert!(output.stderr.contains(&stalled), "{context}");
         fixture.expect_as_before(&context);
@@ -42,12 +43,12 @@ fn what_a_consumer_holds_is_waited_for_and_never_deleted() {
 }
 
 #[test]
-fn a_way_back_that_is_refused_is_said_and_the_next_run_goes_on() {
+fn failed_rollback_is_reported_and_the_next_run_resumes() {
     let (fixture, proxy) = Fixture::new("no-way-back", TTL).through();
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(20);
     let held = fixture.amqp.hold(Q, 5);
-    // On the way there, nothing is bound to the queue.
+    // During the drain, the queue has no binding.
     proxy.add(posts().path("/e/in/q/q"), Fault::Status(400));
     let output = fixture.migrate("amqp", &["--drain-timeout=15s"]).expect_code(4);
     let output =
@@ -62,9 +63,9 @@ fn a_way_back_that_is_refused_is_said_and_the_next_run_goes_on() {
     expect_each_once(emptied(&fixture.vhost, Q), 20, &output);
 }
 
-/// Held without a consumer that could be named: by a `basic.get`.
+/// Unacknowledged through `basic.get`, so no consumer can be named.
 #[test]
-fn what_was_fetched_and_not_acknowledged_is_waited_for() {
+fn fetched_messages_are_awaited() {
     let fixture = Fixture::new("fetched", TTL);
     let mut publisher = Publisher::new(&fixture.vhost);
     publisher.fill(3);
@@ -76,14 +77,14 @@ fn what_was_fetched_and_not_acknowledged_is_waited_for() {
     expect_each_once(emptied(&fixture.vhost, Q), 3, &context);
 }
 
-/// A dead letter that was not routed waits until it is sent again: three minutes, if it is not said. It holds for the
-/// queues that begin to dead-letter from now on, and is left so: tests of both kinds run beside each other.
-fn dead_letters_are_sent_again_soon() {
+/// Shortens the republish interval of unroutable dead-lettered messages from three minutes. It applies to queues that
+/// start dead-lettering later. It stays set, because tests run in parallel.
+fn shorten_the_dead_letter_republish_interval() {
     let set = "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, 10_000).";
     Node::shared().ctl(["eval", set]);
 }
 
-/// A queue whose dead letters wait until there is somewhere to go, which is not yet.
+/// A queue with at-least-once dead-lettering to an exchange without bindings.
 fn at_least_once(name: &str) -> Fixture<'static> {
     let more = [
         ("x-dead-letter-exchange", text("not.there")),
@@ -99,7 +100,7 @@ fn at_least_once(name: &str) -> Fixture<'static> {
     fixture.remembered()
 }
 
-/// Waits until what is published is held.
+/// Waits until published messages are held.
 fn until_held(fixture: &Fixture<'_>) {
     until("a tap that is switched", || {
         let bound = fixture.vhost.list("bindings");
@@ -114,20 +115,20 @@ fn publish_that_expires(fixture: &Fixture<'_>) {
     assert_eq!(outcome, Outcome::Routed);
 }
 
-/// 0 ready, 0 unacknowledged, and 4 in all.
+/// Ready 0, unacknowledged 0, total 4.
 #[test]
-fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
-    if !there_are_quorums() {
+fn pending_dead_lettered_messages_are_not_lost() {
+    if !supports_quorum_queues() {
         return;
     }
-    dead_letters_are_sent_again_soon();
+    shorten_the_dead_letter_republish_interval();
     at_once(2, TRANSPORTS, |transport| {
         let fixture = at_least_once("backlog");
         let mut publisher = Publisher::new(&fixture.vhost);
         publisher.fill(4);
         until("messages", || (fixture.amqp.ready(Q) == 4).then_some(()));
         assert_eq!(fixture.amqp.reject(Q, 4), 4);
-        // What the queue says of itself is that of its last tick.
+        // The queue's statistics are from its last tick.
         until("a tick that counts them", || {
             let counts = ["messages", "messages_ready", "messages_unacknowledged"];
             let queue = fixture.vhost.queue(Q);
@@ -138,17 +139,17 @@ fn dead_letters_that_nobody_has_taken_yet_are_not_taken_for_nothing() {
         assert_eq!(output.code, Some(1), "{context}");
         assert!(output.says("4 messages are neither ready nor held by a consumer"), "{context}");
         fixture.expect_as_before(&context);
-        // All are there, and arrive when there is somewhere to go.
+        // All messages exist, and arrive when the exchange is bound.
         fixture.amqp.declare_queue("dead", NONE).unwrap();
         fixture.amqp.bind_queue("not.there", "dead", "", NONE);
-        until("the dead letters", || (fixture.amqp.ready("dead") == 4).then_some(()));
+        until("the dead-lettered messages", || (fixture.amqp.ready("dead") == 4).then_some(()));
         expect_each_once(emptied(&fixture.vhost, "dead"), 4, &context);
     });
 }
 
-/// It is held for longer than it lives, because a consumer has a message of the old queue.
+/// An unacknowledged message of the old queue delays the migration beyond the TTL.
 #[test]
-fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
+fn message_that_expires_while_held_is_dead_lettered() {
     at_once(2, TRANSPORTS, |transport| {
         let conversion = Conversion { old: Some(("x-max-length", 1_000_000)), ..DEAD_LETTERS };
         let more = [("x-dead-letter-exchange", text("dead.letters"))];
@@ -176,26 +177,26 @@ fn a_message_that_expires_while_it_is_held_is_a_dead_letter() {
             let running = scope.spawn(|| fixture.migrate(transport, &["--drain-timeout=60s"]));
             until_held(&fixture);
             publish_that_expires(&fixture);
-            until("a dead letter", || (fixture.amqp.ready("dead") == 1).then_some(()));
+            until("a dead-lettered message", || (fixture.amqp.ready("dead") == 1).then_some(()));
             drop(held);
             running.join().unwrap()
         });
         let context = format!("by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
-        let letter = fixture.amqp.get("dead").expect("the dead letter");
+        let letter = fixture.amqp.get("dead").expect("the dead-lettered message");
         assert_eq!((letter.body.as_slice(), letter.routing_key.as_str()), (&b"1"[..], "work.k"), "{context}");
         fixture.expect_migrated(&context);
         expect_each_once(emptied(&fixture.vhost, Q), 1, &context);
     });
 }
 
-/// And where the queue would have kept it until it is taken, what holds it does so, too.
+/// The holding queue also keeps messages for at-least-once dead-lettering.
 #[test]
-fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
-    if !there_are_quorums() {
+fn message_that_expires_while_held_waits_for_its_exchange() {
+    if !supports_quorum_queues() {
         return;
     }
-    dead_letters_are_sent_again_soon();
+    shorten_the_dead_letter_republish_interval();
     let fixture = at_least_once("waits");
     Publisher::new(&fixture.vhost).fill(1);
     let held = fixture.amqp.hold(Q, 1);
@@ -206,7 +207,7 @@ fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
         until("its end", || (fixture.amqp.ready("q.topo.hold") == 0).then_some(()));
         fixture.amqp.declare_queue("dead", NONE).unwrap();
         fixture.amqp.bind_queue("not.there", "dead", "", NONE);
-        until("the dead letter", || (fixture.amqp.ready("dead") == 1).then_some(()));
+        until("the dead-lettered message", || (fixture.amqp.ready("dead") == 1).then_some(()));
         drop(held);
         running.join().unwrap()
     });
@@ -215,9 +216,9 @@ fn a_message_that_expires_while_it_is_held_waits_for_its_exchange() {
     expect_each_once(emptied(&fixture.vhost, Q), 1, &output.to_string());
 }
 
-/// Messages wait in tiers while their queue becomes another one: they come back and end as they were promised.
+/// Messages in tiers return to the migrated queue and keep their remaining retries.
 #[test]
-fn a_queue_keeps_its_retries() {
+fn migrated_queue_keeps_its_retries() {
     at_once(2, [("ladder", "amqp"), ("republish", "shovel")], |(strategy, transport)| {
         let spec = |more: &str| {
             format!(
@@ -226,7 +227,7 @@ fn a_queue_keeps_its_retries() {
                  deadLetterQueues: {{dead: {{type: classic}}}}\n"
             )
         };
-        // Anew where it took so long that they are back from the tier.
+        // Repeats a run that was so slow that the messages returned from the tier before.
         let (fixture, contract) = until("five that wait and five that do not", || {
             let vhost = Node::shared().vhost("tiers");
             let topo = Topo::new(&vhost).spec(&spec("")).timeout(Duration::from_secs(300));
@@ -251,7 +252,7 @@ fn a_queue_keeps_its_retries() {
         let context = format!("{strategy} by {transport}\n{output}");
         assert_eq!(output.code, Some(0), "{context}");
         fixture.expect_migrated(&context);
-        // Five have failed once, five never: two retries each.
+        // Five failed once and five never, with two retries each.
         fail(&fixture.amqp, &contract, 5 * 2 + 5 * 3, 2);
         until("all dead letters", || (fixture.amqp.ready("dead") == 10).then_some(()));
         expect_each_once(emptied(&fixture.vhost, "dead"), 10, &context);
@@ -264,7 +265,7 @@ fn contract_of(contracts: &Value) -> Value {
     vhosts.values().next().expect("one vhost")["queues"][Q].clone()
 }
 
-/// Fails at so many deliveries; none is a later retry than that.
+/// Fails this number of deliveries, all within the retry count.
 fn fail(amqp: &Amqp, contract: &Value, times: usize, most: u64) {
     let mut worker = Worker::of(amqp, Q, contract);
     for number in 0..times {

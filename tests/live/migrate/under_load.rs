@@ -1,24 +1,24 @@
-//! Every conversion under load: nothing lost, nothing twice, in order, and whoever consumed goes on.
+//! Every conversion under load: no loss, no duplicates, the order kept, and consumers continue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::fixture::{
     Conversion, DEAD_LETTERS, Fixture, LIMIT, PRIORITY, Q, QUORUM, TO_QUORUM, TRANSPORTS, TTL, at_once,
-    expect_each_once, is_long, since, there_are_quorums,
+    expect_each_once, is_long, since, supports_quorum_queues,
 };
 use super::traffic::{Consumed, Counts, Disorder, Publisher, consume_until, disorder, emptied};
 use crate::support::{Output, until};
 
-/// A second, while it is migrated.
+/// Publishes per second during the migration.
 fn rate() -> usize {
     if is_long() { 300 } else { 150 }
 }
 
-/// So many may be overtaken by newer ones where a quorum queue is busy; seen: 3 by 3.
+/// The number of messages that may be overtaken on a busy quorum queue; observed: 3 messages by 3.
 const LAST_FEW: usize = 10;
 
-/// What a quorum queue says of itself is that of its last tick, 5 s ago at most, and of a statistic after that.
+/// The age of a quorum queue's statistics: its last tick is up to 5 s old, and the statistics interval comes on top.
 const TICK: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy)]
@@ -36,17 +36,17 @@ impl std::fmt::Display for Flow {
     }
 }
 
-/// All that is to be migrated in this run.
+/// All conversions of this run.
 fn flows() -> Vec<Flow> {
     let conversions = [TO_QUORUM, QUORUM, TTL, LIMIT, DEAD_LETTERS, PRIORITY];
     let mut flows = Vec::new();
     for (index, conversion) in conversions.into_iter().enumerate() {
-        if conversion.is_slow() && !there_are_quorums() {
+        if conversion.is_slow() && !supports_quorum_queues() {
             continue;
         }
         for (place, transport) in TRANSPORTS.into_iter().enumerate() {
             for consumers in [0, 2] {
-                // The short form has each conversion, each transport and each number of consumers, and not all at once.
+                // The short form combines each conversion, transport and consumer count at least once.
                 let is_short = (index + place + consumers / 2) % 2 == 0 && (conversion.is_slow() || index + place != 4);
                 if is_long() || is_short {
                     flows.push(Flow {
@@ -60,17 +60,17 @@ fn flows() -> Vec<Flow> {
         }
     }
     if is_long() {
-        let conversions = [TTL, TO_QUORUM, QUORUM].into_iter().filter(|one| !one.is_slow() || there_are_quorums());
+        let conversions = [TTL, TO_QUORUM, QUORUM].into_iter().filter(|one| !one.is_slow() || supports_quorum_queues());
         let many = |conversion| Flow { conversion, transport: "amqp", consumers: 0, messages: 100_000 };
         flows.extend(conversions.map(many));
     }
-    // Only those whose name has this in it, such as `ttl by shovel`.
+    // Only conversions whose name contains this text, such as `ttl by shovel`.
     let only = std::env::var("TOPO_FLOW").unwrap_or_default();
     flows.retain(|flow| flow.to_string().contains(&only));
     flows
 }
 
-/// What came out of it.
+/// The outcome.
 struct Flowed {
     output: Output,
     took: Duration,
@@ -80,7 +80,7 @@ struct Flowed {
     reconnected: usize,
 }
 
-/// Does something when what is around it panics.
+/// Calls a function if the thread panics.
 struct OnPanic<F: Fn() -> T, T>(F);
 
 impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
@@ -91,7 +91,7 @@ impl<F: Fn() -> T, T> Drop for OnPanic<F, T> {
     }
 }
 
-/// A quorum queue that is busy hears of acknowledgements later, and never of those that wait when their channel is closed.
+/// A busy quorum queue applies acknowledgements late, and ignores those in flight when their channel closes.
 fn until_acknowledged(fixture: &Fixture<'_>) {
     let mut since = Instant::now();
     until("the last acknowledgement", || {
@@ -121,10 +121,10 @@ fn flow(flow: Flow) -> Flowed {
             publisher.keep_on(rate(), &full);
             publisher.published()
         });
-        // Whatever fails, the others are told to stop: else the test would never end.
+        // On a failure, the other threads are stopped; otherwise the test would never end.
         let stop = || [&full, &over].map(|flag| flag.store(true, Ordering::Relaxed));
         let _stop = OnPanic(stop);
-        // The report counts those that the broker lists, which is later.
+        // The report counts the consumers that the broker lists, with a delay.
         until("consumers in the list", || (fixture.consumers() >= flow.consumers).then_some(()));
         let began = Instant::now();
         let output = fixture.migrate(flow.transport, &[]);
@@ -182,29 +182,30 @@ fn shown(flow: Flow, flowed: &Flowed) {
     );
 }
 
-/// 3.8 itself subscribes a consumer again whose queue is gone, if there is one of that name by then; 3.9 to 3.13 do so, too,
-/// and never deliver to it, so they must not find one (`rabbit_channel:queue_down_consumer_action`).
+/// 3.8 subscribes the consumers of a deleted queue to a new one with its name. 3.9 to 3.13 do so without delivering, so
+/// they must find none (`rabbit_channel:queue_down_consumer_action`).
 fn is_each_cancelled() -> bool {
     since(3, 9)
 }
 
-/// How many messages may come late, and by how many places at most; `None` beside consumers, because several finish in any
-/// order. A shovel's way back ends with up to 50 messages still to come (`apply::migrate::stall_detector`).
+/// The permitted number of late messages and their distance; `None` with consumers, which finish in any order. A
+/// shovel's return ends with up to 50 messages to come (`apply::migrate::stall_detector`).
 fn latest(one: Flow) -> Option<usize> {
     let under_way = if one.transport == "shovel" { 50 } else { 0 };
     (one.consumers == 0).then_some(under_way + LAST_FEW)
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_or_reordered_under_load() {
+fn migration_under_load_keeps_every_message_and_the_order() {
     at_once(3, flows(), |one| {
-        // What the broker has not delivered yet when the switch is thrown back is overtaken by what comes then: none on a
-        // calm machine, the last few where quorum queues confirm late, and as many as are published in the meantime where
-        // the machine stands still in just that moment: hence more than one try, of which each must lose nothing.
+        // Messages that the broker has not delivered before the switch back are overtaken: none on an idle machine, a
+        // few if quorum queues confirm late, and more if the machine pauses at that moment.
+        //
+        // The test retries for this reason; every attempt must keep all messages.
         for tries_left in (0..3).rev() {
             let flowed = flow(one);
             shown(one, &flowed);
-            // Once each; and once more with a connection that was lost.
+            // Once each, plus one duplicate delivery after a lost connection.
             let fewest = if is_each_cancelled() { one.consumers } else { 0 };
             let cancels = fewest..=one.consumers + flowed.reconnected;
             assert!(cancels.contains(&flowed.cancelled), "{one}: {} cancels", flowed.cancelled);

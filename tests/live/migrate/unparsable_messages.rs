@@ -1,4 +1,4 @@
-//! Messages that an AMQP library cannot parse: they are moved byte by byte, or a shovel moves them.
+//! Messages that an AMQP library cannot parse: they are moved byte by byte or by a shovel.
 
 use super::fixture::{Fixture, Q, TTL};
 use super::killed::killed_before;
@@ -10,7 +10,7 @@ fn message(key: &[u8], properties: Vec<u8>) -> RawMessage {
     RawMessage { key: key.to_vec(), properties, body: b"body".to_vec() }
 }
 
-/// Publishes the messages to the queue of the stage.
+/// Publishes the messages to the queue of the fixture.
 fn publish(fixture: &Fixture<'_>, messages: &[RawMessage]) {
     let mut raw = RawAmqp::connect(&fixture.vhost);
     for message in messages {
@@ -47,7 +47,7 @@ fn deeply_nested_headers_survive_an_abort() {
     let (mut fixture, proxy) = Fixture::new("nested-abort", TTL).through();
     proxy.add(deletes().path("/e/q.topo.tap/q/"), Fault::HangAfter);
     assert!(killed_before(1, &proxy, fixture.start("amqp")), "the run ended without the switch");
-    // The queue is cut over: these wait in the holding queue.
+    // After the swap, these messages wait in the holding queue.
     publish(&fixture, &deep());
     fixture.unlock();
     fixture.directly();
@@ -56,7 +56,7 @@ fn deeply_nested_headers_survive_an_abort() {
     expect_taken(&fixture, &deep(), &output);
 }
 
-/// Bytes that are not UTF-8, in a property and in the name of a header.
+/// Non-UTF-8 bytes in a property and in a header name.
 #[test]
 fn properties_are_moved_byte_by_byte() {
     let fixture = Fixture::new("bytes", TTL);
@@ -68,14 +68,14 @@ fn properties_are_moved_byte_by_byte() {
     expect_taken(&fixture, &messages, &output);
 }
 
-/// A frame that is full, and a routing key that is not UTF-8.
-fn not_for_amqp() -> [RawMessage; 2] {
+/// A full frame and a non-UTF-8 routing key.
+fn unsupported_by_amqp() -> [RawMessage; 2] {
     [message(b"work.full", properties_that_leave(0)), message(b"work.\xff", vec![0, 0])]
 }
 
 #[test]
-fn a_shovel_moves_what_amqp_cannot() {
-    for odd in not_for_amqp() {
+fn shovel_moves_messages_that_amqp_cannot() {
+    for odd in unsupported_by_amqp() {
         let fixture = Fixture::new("fallback", TTL);
         let messages = [message(b"work.before", vec![0, 0]), odd, message(b"work.after", vec![0, 0])];
         publish(&fixture, &messages);
@@ -86,8 +86,8 @@ fn a_shovel_moves_what_amqp_cannot() {
 }
 
 #[test]
-fn without_a_shovel_the_migration_is_undone() {
-    for odd in not_for_amqp() {
+fn without_a_shovel_the_migration_is_rolled_back() {
+    for odd in unsupported_by_amqp() {
         let fixture = Fixture::new("no-fallback", TTL);
         let messages = [message(b"work.before", vec![0, 0]), odd, message(b"work.after", vec![0, 0])];
         publish(&fixture, &messages);
