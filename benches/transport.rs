@@ -91,7 +91,7 @@ struct Times {
 /// Moves so many messages in a vhost of its own.
 fn time(node: &Node, way: Way, types: (&str, &str), messages: usize) -> Times {
     let vhost = node.vhost("bench");
-    let fixture = Fixture::set(&vhost, "", types);
+    let fixture = Fixture::create(&vhost, "", types);
     fill(&fixture.amqp, &fixture.old, 0..messages, SIZE);
     let count = u32::try_from(messages).unwrap();
     let all_there = || until("all of them", || (fixture.amqp.ready(&fixture.new) >= count).then_some(()));

@@ -1,16 +1,16 @@
-//! Workers on what a spec's retries became, with messages that poison them.
+//! Retry strategies on a real broker, with workers that fail and messages that poison them.
 //!
-//! | file | what it shows |
+//! | file | topic |
 //! |---|---|
-//! | [`guarantees`] | each strategy: as many deliveries as promised, as late as promised, then the dead letter |
-//! | [`non_rejections`] | a ladder whose messages also die by a TTL, an overflow or a delivery limit |
-//! | [`changes`] | other delays, counts and strategies while messages are on their way |
-//! | [`attempt_counting`] | what counts as an attempt: rejections, returns, crashes |
-//! | [`inspection`] | looking at dead letters |
-//! | [`replay`] | trying dead letters again by hand, and giving up early |
-//! | [`foreign_messages`] | messages with keys and headers that mean something to a ladder |
+//! | [`guarantees`] | each strategy: the number of deliveries, their delays, then dead-lettering |
+//! | [`non_rejections`] | ladders whose messages also die by a TTL, an overflow or a delivery limit |
+//! | [`changes`] | changes of delays, counts and strategies while messages wait |
+//! | [`attempt_counting`] | rejections, returns and crashes as attempts |
+//! | [`inspection`] | inspection of dead-lettered messages |
+//! | [`replay`] | replays by hand, and workers that give up early |
+//! | [`foreign_messages`] | messages whose keys and headers have a meaning for a ladder |
 //! | [`poison`] | poison among healthy messages |
-//! | [`dead_letter_queues`] | where dead letters go, in every way of saying it |
+//! | [`dead_letter_queues`] | every notation of dead-letter queues |
 
 mod attempt_counting;
 mod case;

@@ -1,4 +1,4 @@
-//! Messages are moved as they are, each one, and in order; and what goes wrong is said and loses none.
+//! Transports move every message unchanged and in order. Errors are reported and lose no message.
 
 mod broken_connections;
 mod declarations;

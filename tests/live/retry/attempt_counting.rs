@@ -1,21 +1,21 @@
-//! What counts as an attempt, and what does not: rejections, returns, and workers that crash.
+//! Attempt counting: rejections, returns, and workers that crash.
 
 use std::time::{Duration, Instant};
 
 use super::case::Strategy;
-use super::fixture::{Fixture, TIMEOUT, at_once, deaths_in, fail_times, fail_until_dead, since, until_ready};
+use super::fixture::{Fixture, TIMEOUT, deaths_in, fail_times, fail_until_dead, in_parallel, since, until_ready};
 use super::worker::{Verb, ack, channel, consume, next, publish_plain, ready, take_next};
 use crate::support::{Vhost, block_on};
 
-/// More often than any limit here, the broker's own among them.
+/// More than any delivery limit of the tests, and than the broker's default.
 const MANY: usize = 30;
 
 const DEAD: &str = "deadLetterQueues: {dead: {type: classic}}\n";
 
-/// So long after the last crash nothing more may come.
+/// After the last crash, no message is expected after this time.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Takes a message in a connection of its own, and loses the connection without a word about it. `None`: none came in time.
+/// Takes a message on its own connection and closes it without an acknowledgement. `None` if none arrives in time.
 fn crash(vhost: &Vhost<'_>, queue: &str, within: Duration) -> Option<Instant> {
     let amqp = vhost.amqp();
     let mut consumer = block_on(async { consume(&channel(&amqp).await, queue, 1).await });
@@ -24,14 +24,14 @@ fn crash(vhost: &Vhost<'_>, queue: &str, within: Duration) -> Option<Instant> {
     came
 }
 
-/// Crashes so often, or until nothing comes any more.
+/// Crashes this number of times, or until no message arrives.
 fn crashes(vhost: &Vhost<'_>, queue: &str, times: usize) -> Vec<Instant> {
     std::iter::repeat_with(|| crash(vhost, queue, TIMEOUT)).take(times).map_while(|it| it).collect()
 }
 
-/// A worker that gives back by the wrong verb: from 4.3 on, the limit does not come.
+/// A worker that returns messages with `basic.nack`: from 4.3 on, the limit does not apply.
 #[test]
-fn from_4_3_a_nack_that_gives_back_is_not_counted() {
+fn requeue_by_nack_is_not_counted_from_4_3() {
     let fixture = Fixture::new(
         "verbs",
         &format!(
@@ -48,7 +48,7 @@ fn from_4_3_a_nack_that_gives_back_is_not_counted() {
             fail_times(&channel, "nacked", &Verb::NackBack, MANY).await;
             until_ready(&channel, "nacked", 1).await;
             assert_eq!(ready(&channel, "dead").await, 0);
-            // The same message, rejected: now it is counted.
+            // A rejection of the same message is counted.
             let (seen, _) = fail_until_dead(&channel, "nacked", &Verb::RejectBack, "dead").await;
             assert_eq!(seen.len(), 4);
         } else {
@@ -64,9 +64,9 @@ fn from_4_3_a_nack_that_gives_back_is_not_counted() {
     fixture.is_left_empty();
 }
 
-/// The same with the delays of 4.3: the wait stays the first one, and the limit does not come.
+/// The delayed redelivery of 4.3: the delay stays the first one, and the limit does not apply.
 #[test]
-fn a_delayed_redelivery_does_not_count_such_a_nack_either() {
+fn delayed_redelivery_does_not_count_a_requeue_by_nack() {
     if !since(4, 3) {
         return;
     }
@@ -84,19 +84,19 @@ fn a_delayed_redelivery_does_not_count_such_a_nack_either() {
     fixture.is_left_empty();
 }
 
-/// Whether crashes are counted, and what becomes of a message whose worker always crashes.
+/// Whether crashes are counted, and the fate of a message whose worker always crashes.
 struct Crashing {
     queue: String,
     strategy: Strategy,
     kind: &'static str,
     keys: &'static str,
-    /// How many deliveries there are; none: without an end.
+    /// The number of deliveries; `None` if unlimited.
     deliveries: Option<usize>,
 }
 
 impl Crashing {
     fn all() -> Vec<Self> {
-        // Quorum queues have a limit of their own since 4.0; classic queues have none ever.
+        // Quorum queues have a default limit since 4.0; classic queues have none.
         let own_limit = since(4, 0).then_some(21);
         let mut all = Vec::new();
         let mut add = |strategy, kind, keys, deliveries| {
@@ -133,7 +133,7 @@ impl Crashing {
             }
             None => {
                 assert_eq!(seen.len(), MANY + 1, "{queue}");
-                // No crash was an attempt: the worker that lives has all of them.
+                // Crashes are not attempts: the last worker has all attempts.
                 let verb = match self.strategy {
                     Strategy::Republish => Verb::Republish { retries: 1, tiers: vec![200], jitter: 0 },
                     Strategy::Ladder | Strategy::Redeliver | Strategy::Delayed | Strategy::Final => Verb::NackAway,
@@ -152,7 +152,7 @@ impl Crashing {
 }
 
 #[test]
-fn a_worker_that_crashes_is_counted_by_quorum_queues_alone() {
+fn only_quorum_queues_count_crashes() {
     let all = Crashing::all();
     let (mut queues, mut dead) = (String::new(), String::new());
     for it in &all {
@@ -162,13 +162,13 @@ fn a_worker_that_crashes_is_counted_by_quorum_queues_alone() {
     }
     let fixture = Fixture::new("crashes", &format!("queues:\n{queues}deadLetterQueues:\n{dead}"));
     let vhost = &fixture.vhost;
-    at_once(&all, |it| it.prove(vhost));
+    in_parallel(&all, |it| it.prove(vhost));
     fixture.is_left_empty();
 }
 
-/// A crash under a ladder costs no attempt, and a crash after a retry does not send the message back to the first tier.
+/// A crash under a ladder uses no attempt. After a retry, it does not return the message to the first tier.
 #[test]
-fn a_crash_between_retries_costs_no_attempt() {
+fn crash_between_retries_uses_no_attempt() {
     let keys = |kind| format!("{{type: {kind}, deadLetter: {kind}.dead, retry: {{delays: [200ms, 300ms]}}}}");
     let spec = format!(
         "queues: {{classic: {}, quorum: {}}}\n\
@@ -177,7 +177,7 @@ fn a_crash_between_retries_costs_no_attempt() {
         keys("quorum")
     );
     let fixture = Fixture::new("between", &spec);
-    at_once(["classic", "quorum"], |queue| {
+    in_parallel(["classic", "quorum"], |queue| {
         let channel = block_on(fixture.channel());
         block_on(publish_plain(&channel, "", queue, "poison"));
         for retry in ["", ".retry.1", ".retry.2"] {
@@ -192,9 +192,9 @@ fn a_crash_between_retries_costs_no_attempt() {
     fixture.is_left_empty();
 }
 
-/// From 4.3 on crashes add up over all retries; before, each visit of the queue is counted by itself. No message is lost.
+/// From 4.3 on, crashes add up over all retries; before, each visit of the queue counts separately. No message is lost.
 #[test]
-fn from_4_3_crashes_before_and_after_a_retry_add_up() {
+fn crashes_add_up_over_retries_from_4_3() {
     if !since(4, 0) {
         return;
     }
@@ -216,9 +216,9 @@ fn from_4_3_crashes_before_and_after_a_retry_add_up() {
     fixture.is_left_empty();
 }
 
-/// A worker that succeeds where others crashed leaves nothing.
+/// A successful worker after crashes leaves no message.
 #[test]
-fn after_a_crash_a_message_can_still_succeed() {
+fn message_can_succeed_after_a_crash() {
     let fixture = Fixture::new(
         "survives",
         &format!("queues: {{work: {{type: quorum, maxRetries: 2, deadLetter: dead}}}}\n{DEAD}"),

@@ -1,5 +1,5 @@
-//! One queue with retries, one message, and what must become of it. Many cases share a vhost, each with a queue of its own,
-//! and run at once.
+//! A queue with retries, one message, and its expected deliveries. Many cases share a vhost, each with its own queue,
+//! and run in parallel.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,19 +13,19 @@ use super::fixture::until_ready;
 use super::worker::{self, Seen, Verb, channel, consume, next, publish, take};
 use crate::support::{Amqp, Message, NONE, Node, TimingBaseline, Topo, Vhost, block_on, until};
 
-/// Later than this is too late.
+/// The maximum delay beyond the expected one.
 const LATE: Duration = Duration::from_secs(1);
 
-/// The clock of a broker has no smaller unit.
+/// The resolution of the broker's clock.
 const TICK: Duration = Duration::from_millis(1);
 
-/// So long after the end nothing more may come.
+/// After the end, no message is expected after this time.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// On a machine that makes plain queues as late as this, lateness cannot be judged.
+/// If plain queues are this late, the machine is too slow to judge delays.
 const STANDSTILL: Duration = Duration::from_secs(10);
 
-/// Longer than any case takes.
+/// Longer than any case.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub(super) enum Strategy {
     Republish,
     Redeliver,
     Delayed,
-    /// No retry at all: the first failure is final.
+    /// No retry: the first failure is final.
     Final,
 }
 
 impl Strategy {
-    /// Those that can carry a queue of that type on this broker.
+    /// The strategies that support a queue of that type on this broker.
     pub(super) fn of(kind: &str) -> Vec<Self> {
         let mut strategies = vec![Self::Ladder, Self::Republish];
         if kind == "quorum" {
@@ -50,35 +50,35 @@ impl Strategy {
     }
 }
 
-/// What a queue's keys are, and what they promise.
+/// The keys of a queue, and the expected behavior.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) queue: String,
     pub(super) kind: &'static str,
     pub(super) strategy: Strategy,
-    /// Its keys beside type and dead letters, as YAML.
+    /// Its keys except type and dead letters, as YAML.
     pub(super) keys: String,
     /// Its `deadLetter`; without it, the name of its dead-letter queue.
     pub(super) dead_letter: Option<String>,
-    /// Keys of its dead-letter queue beside the type.
+    /// Keys of its dead-letter queue except the type.
     pub(super) dead_keys: String,
-    /// Milliseconds, one a retry.
+    /// Milliseconds, one per retry.
     pub(super) waits: Vec<u64>,
-    /// By how many the worker shortens each.
+    /// The time by which the worker shortens each delay.
     pub(super) jitter: u64,
-    /// On which attempt the worker succeeds; none: it always fails.
+    /// The attempt on which the worker succeeds; `None` if it always fails.
     pub(super) succeeds_on: Option<usize>,
     pub(super) published: AMQPProperties,
 }
 
-/// What was seen of a case.
+/// The observations of a case.
 pub(super) struct Explanation {
     pub(super) seen: Vec<Seen>,
     pub(super) letters: Vec<Message>,
 }
 
 impl Case {
-    /// A worker that always fails; the keys say the waits in the plainest way. Waits of 0 are none.
+    /// A worker that always fails. The keys list the delays explicitly; delays of 0 are omitted.
     pub(super) fn new(queue: &str, kind: &'static str, strategy: Strategy, waits: &[u64]) -> Self {
         let (count, delays) = (waits.len(), delays(waits));
         let keys = match strategy {
@@ -105,7 +105,7 @@ impl Case {
         }
     }
 
-    /// The same, said by other keys.
+    /// The same with other keys.
     pub(super) fn keys(mut self, keys: &str) -> Self {
         keys.clone_into(&mut self.keys);
         self
@@ -120,7 +120,7 @@ impl Case {
         format!("{}.dead", self.queue)
     }
 
-    /// What the contract tells the worker.
+    /// The action of the worker according to the contract.
     pub(super) fn verb(&self) -> Verb {
         match self.strategy {
             Strategy::Ladder | Strategy::Final => Verb::NackAway,
@@ -133,8 +133,8 @@ impl Case {
         }
     }
 
-    /// Publishes the message and works until it is a dead letter, or done.
-    pub(super) async fn live(&self, amqp: &Amqp, key: &str) -> Explanation {
+    /// Publishes the message and works until it is dead-lettered or done.
+    pub(super) async fn run(&self, amqp: &Amqp, key: &str) -> Explanation {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, &self.queue, 1).await;
         publish(&channel, "orders", key, BODY, self.published.clone()).await;
@@ -161,18 +161,18 @@ impl Case {
                 }
             }
         }
-        panic!("{}: no end after {:?}: {}", self.queue, TIMEOUT, self.told(&story));
+        panic!("{}: no end after {:?}: {}", self.queue, TIMEOUT, self.description(&story));
     }
 
-    fn told(&self, story: &Explanation) -> String {
+    fn description(&self, story: &Explanation) -> String {
         let waits: Vec<Duration> = waits_of(&story.seen).collect();
-        format!("{} deliveries, waits {waits:?}, {} dead letters", story.seen.len(), story.letters.len())
+        format!("{} deliveries, waits {waits:?}, {} dead-lettered", story.seen.len(), story.letters.len())
     }
 
-    /// Whether all is as promised.
+    /// Compares the observations with the expectations.
     pub(super) fn judge(&self, story: &Explanation, key: &str, lateness: &TimingBaseline<'_>) {
         let context =
-            format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.told(story));
+            format!("{} ({} {:?}, {}): {}", self.queue, self.kind, self.strategy, self.keys, self.description(story));
         let attempts = self.succeeds_on.unwrap_or(self.waits.len() + 1);
         assert_eq!(story.seen.len(), attempts, "{context}");
         for (pair, wait) in story.seen.windows(2).zip(&self.waits) {
@@ -200,7 +200,7 @@ impl Case {
         }
     }
 
-    /// The expirations that a dead letter tells of, in order: the publisher's, or the worker's.
+    /// The expirations in the headers of a dead-lettered message, in order: the publisher's, or the worker's.
     fn expirations(&self) -> Vec<String> {
         let mut expirations: Vec<String> = match self.strategy {
             Strategy::Republish if self.jitter > 0 => {
@@ -215,10 +215,10 @@ impl Case {
         expirations
     }
 
-    /// The tiers of which a dead letter tells that was republished.
+    /// The tiers in the headers of a dead-lettered message that was republished.
     fn known_tiers(&self) -> RangeInclusive<usize> {
         let retries = self.waits.len();
-        // What a publisher sends along is history until 3.13; from 4.0 on it is nothing (release notes of 4.0).
+        // Up to 3.13, the broker keeps headers of the publisher; from 4.0 on, it ignores them (release notes of 4.0).
         let first = if Node::shared().at_least(4, 0) { retries.max(1) } else { 1 };
         let last = if self.has_tiers() { retries } else { 0 };
         first..=last
@@ -228,7 +228,7 @@ impl Case {
         matches!(self.strategy, Strategy::Ladder | Strategy::Republish) && self.waits.iter().any(|wait| *wait > 0)
     }
 
-    /// The exchange and the key with which the attempt after so many retries comes.
+    /// The exchange and the key of the delivery after this number of retries.
     fn comes_by(&self, retries: usize, key: &str) -> (String, String) {
         let queue = &self.queue;
         match self.strategy {
@@ -241,7 +241,7 @@ impl Case {
         }
     }
 
-    /// The deaths that a dead letter tells of.
+    /// The deaths in the headers of a dead-lettered message.
     fn deaths(&self, key: &str) -> BTreeSet<Death> {
         let queue = self.queue.as_str();
         let retries = self.waits.len();
@@ -268,7 +268,7 @@ impl Case {
     }
 }
 
-/// On the way the worker sees the application's own, too; a message that has not died still has its `expiration`.
+/// A delivered message has the application's headers, and before its first death its `expiration`.
 fn unchanged_on_the_way(message: &Message, published: &AMQPProperties, context: &str) {
     let now = Message { properties: worker::without_expiration(&message.properties), ..message.clone() };
     unchanged(&now, published, context);
@@ -284,7 +284,7 @@ pub(super) fn delays(waits: &[u64]) -> String {
     format!("[{}]", written.join(", "))
 }
 
-/// As topo writes a duration below a minute.
+/// A duration below a minute in topo's notation.
 fn written(wait: u64) -> String {
     match (wait / 1000, wait % 1000) {
         (0, rest) => format!("{rest}ms"),
@@ -293,7 +293,7 @@ fn written(wait: u64) -> String {
     }
 }
 
-/// The key with which the message of that case is published.
+/// The routing key of the case's message.
 fn key_of(number: usize) -> String {
     format!("case{number}.created")
 }
@@ -313,25 +313,25 @@ fn spec(cases: &[Case]) -> String {
     format!("exchanges: {{orders: {{type: topic}}}}\nqueues:\n{queues}deadLetterQueues:\n{dead}")
 }
 
-/// Applies all of them, lives through all of them at once, and judges each.
+/// Applies all of them, runs all of them in parallel, and judges each.
 pub(super) fn prove(hint: &str, cases: &[Case]) {
     prove_with(hint, cases, "");
 }
 
-/// The same, with more in the spec.
+/// The same with additions to the spec.
 pub(super) fn prove_with(hint: &str, cases: &[Case], more: &str) {
-    // What is later proves nothing about anything: then it is lived through once more.
-    assert!((0..3).any(|_| lived(hint, cases, more) < STANDSTILL), "the machine stood still, each time");
+    // Lateness of the machine proves nothing about the retries; then the cases run once more.
+    assert!((0..3).any(|_| run_cases(hint, cases, more) < STANDSTILL), "the machine paused in each attempt");
 }
 
-/// Lives through all cases once, and judges each; how late what waits in plain queues came at most.
-fn lived(hint: &str, cases: &[Case], more: &str) -> Duration {
+/// Runs and judges all cases; returns the largest delay of plain queues.
+fn run_cases(hint: &str, cases: &[Case], more: &str) -> Duration {
     let vhost = Node::shared().vhost(hint);
     applied(&vhost, &format!("{}{more}", spec(cases)));
     let amqp = vhost.amqp();
     let lateness = TimingBaseline::watch(Node::shared());
     let began = Instant::now();
-    let lives = cases.iter().enumerate().map(async |(number, case)| case.live(&amqp, &key_of(number)).await);
+    let lives = cases.iter().enumerate().map(async |(number, case)| case.run(&amqp, &key_of(number)).await);
     let stories = block_on(join_all(lives));
     for (number, (case, story)) in cases.iter().zip(&stories).enumerate() {
         case.judge(story, &key_of(number), &lateness);
@@ -342,7 +342,7 @@ fn lived(hint: &str, cases: &[Case], more: &str) -> Duration {
     latest
 }
 
-/// Applies a spec, after which nothing is left to do.
+/// Applies a spec and expects an empty plan.
 pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
     let topo = Topo::new(vhost).spec(spec).timeout(Duration::from_secs(150));
     topo.run(["apply", "-y"]).expect_code(0);
@@ -350,8 +350,8 @@ pub(super) fn applied(vhost: &Vhost<'_>, spec: &str) -> Topo {
     topo
 }
 
-/// Waits until every queue is empty. What is under way out of a quorum tier is in no queue's ready messages, only in the
-/// statistics, which are as old as the last tick of a queue, 5 s.
+/// Waits until every queue is empty. Messages between a quorum tier and its target appear only in the statistics, which
+/// are as old as the last tick, 5 s.
 pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     let amqp = vhost.amqp();
     let names = vhost.names("queues");
@@ -365,7 +365,7 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
     until("the statistics of empty queues", || {
         let listed = vhost.http().get(&path);
-        // The answer to a node's first question may be a 500.
+        // A new node may answer its first request with 500.
         let listed = listed.body.as_array().filter(|_| listed.status == 200)?;
         let mine = listed.iter().filter(|queue| names.iter().any(|name| queue["name"] == *name));
         let counts: Vec<Option<u64>> = mine.map(|queue| queue["messages"].as_u64()).collect();
@@ -374,8 +374,8 @@ pub(super) fn nothing_left(vhost: &Vhost<'_>) {
     });
 }
 
-/// Whether this broker makes transient queues; some builds of 4.3 do not any more.
-pub(super) fn takes_transient() -> bool {
+/// Returns true if this broker accepts transient queues; some builds of 4.3 do not.
+pub(super) fn supports_transient_queues() -> bool {
     let vhost = Node::shared().vhost("transient");
     let options = lapin::options::QueueDeclareOptions::default();
     vhost.amqp().declare_queue_as("transient", options, NONE).is_ok()

@@ -1,17 +1,16 @@
-//! Retries that are changed while messages are on their way: nothing lost, nothing twice, no try more than promised, and in
-//! the end nothing left of what was before.
+//! Changes of retries while messages wait: no loss, no duplicate, the specified attempts, and no old object left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::fixture::{Fixture, QUIET, TIMEOUT, at_once};
+use super::fixture::{Fixture, QUIET, TIMEOUT, in_parallel};
 use super::worker::{Verb, channel, consume, fail, next, publish_plain, take};
 use crate::support::{Amqp, Output, block_on, number};
 
-/// The worker of the stories gives up after so many retries at the latest.
+/// The maximum number of retries of the worker.
 const MOST: u32 = 3;
-/// Within this, the broker has done what it was told.
+/// The broker completes each change within this time.
 const SLACK: Duration = Duration::from_secs(1);
 
 fn spec(kind: &str, retry: &str) -> String {
@@ -22,7 +21,7 @@ fn spec(kind: &str, retry: &str) -> String {
     )
 }
 
-/// A strategy, the delays that follow each other, and what the worker does.
+/// A strategy, consecutive delays, and the action of the worker.
 struct Explanation {
     name: &'static str,
     kind: &'static str,
@@ -43,8 +42,9 @@ impl Explanation {
         }
     }
 
-    /// How many retries a message was promised that failed between those moments: the fewest and the most. `applied` is
-    /// when each apply of the next delays began and ended; both the old and the new may hold in between.
+    /// The minimum and maximum retries of a message that failed between those moments.
+    ///
+    /// `applied` has the start and end of each apply; during one, both the old and the new delays are possible.
     fn promised(&self, applied: &[(Instant, Instant)], tries: &Tries) -> (usize, usize) {
         let held = |index: &usize| {
             let is_over = applied.get(*index).is_some_and(|(_, until)| *until + SLACK < tries.first);
@@ -54,7 +54,7 @@ impl Explanation {
         self.counts(held)
     }
 
-    /// The fewest and the most retries of those delays.
+    /// The minimum and maximum retries of those delays.
     fn counts(&self, held: impl Fn(&usize) -> bool) -> (usize, usize) {
         let counts = || (0..self.delays.len()).filter(&held).map(|index| self.delays[index].split(", ").count());
         (counts().min().unwrap(), counts().max().unwrap())
@@ -86,7 +86,7 @@ const STORIES: [Explanation; 4] = [
 /// Fewer messages prove nothing.
 const ENOUGH: usize = 60;
 
-/// Publishes without a pause until it is told to stop, and has published enough; how many.
+/// Publishes continuously until it is stopped and has published enough; returns the count.
 fn publish_until(amqp: &Amqp, stop: &AtomicBool) -> usize {
     block_on(async {
         let channel = channel(amqp).await;
@@ -100,24 +100,24 @@ fn publish_until(amqp: &Amqp, stop: &AtomicBool) -> usize {
     })
 }
 
-/// How often each message came.
+/// The number of deliveries of each message.
 type Counts = BTreeMap<String, usize>;
 
-/// How often a message came, and when it failed first and last.
+/// The number of deliveries of a message, and the times of its first and last failure.
 struct Tries {
     count: usize,
     first: Instant,
     last: Instant,
 }
 
-/// Fails at everything until it is told to stop and nothing more comes; what became of each message.
+/// Fails every delivery until it is stopped and no message arrives; returns the fate of each message.
 fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> BTreeMap<String, Tries> {
     let mut seen: BTreeMap<String, Tries> = BTreeMap::new();
     block_on(async {
         let channel = channel(amqp).await;
         let mut consumer = consume(&channel, "work", 50).await;
         let mut last = Instant::now();
-        // The longest wait, and some.
+        // The longest wait plus a margin.
         while !stop.load(Ordering::Relaxed) || last.elapsed() < Duration::from_millis(600) + 2 * QUIET {
             let Some(delivery) = next(&mut consumer, Duration::from_millis(50)).await else { continue };
             let body = String::from_utf8(delivery.data.clone()).expect("bodies are text here");
@@ -131,8 +131,8 @@ fn fail_until(amqp: &Amqp, verb: &Verb, stop: &AtomicBool) -> BTreeMap<String, T
     seen
 }
 
-/// Waits for a letter of each message, which may come late: a worker that has gone by then would leave it in a tier. Who
-/// counts the letters sees what is missing.
+/// Waits until each message is dead-lettered. A worker that stops before would leave a late one in a tier. The caller
+/// counts.
 fn until_dead(amqp: &Amqp, messages: usize) {
     let began = Instant::now();
     while (amqp.ready("dead") as usize) < messages && began.elapsed() < TIMEOUT {
@@ -140,7 +140,7 @@ fn until_dead(amqp: &Amqp, messages: usize) {
     }
 }
 
-fn letters(amqp: &Amqp, queue: &str) -> Counts {
+fn dead_lettered(amqp: &Amqp, queue: &str) -> Counts {
     let mut found = Counts::new();
     block_on(async {
         let channel = channel(amqp).await;
@@ -151,8 +151,8 @@ fn letters(amqp: &Amqp, queue: &str) -> Counts {
     found
 }
 
-/// Applies each spec in its turn while messages fail, then waits for the end.
-fn played(story: &Explanation) {
+/// Applies each spec in turn while messages fail, then waits for the end.
+fn apply_in_turn(story: &Explanation) {
     let fixture = Fixture::new(story.name, &story.spec(0));
     let (full, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut times = Vec::new();
@@ -166,7 +166,7 @@ fn played(story: &Explanation) {
             assert!(applied.stdout.contains("the broker matches the spec"), "{applied}");
             times.push((began, Instant::now()));
         }
-        // What is published at last meets the last delays alone.
+        // Messages published last use only the last delays.
         std::thread::sleep(2 * SLACK);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();
@@ -174,7 +174,7 @@ fn played(story: &Explanation) {
         over.store(true, Ordering::Relaxed);
         (published, worker.join().unwrap())
     });
-    let found = letters(&fixture.amqp, "dead");
+    let found = dead_lettered(&fixture.amqp, "dead");
     let mut exact = 0;
     for number in 0..published {
         let body = format!("message {number}");
@@ -184,21 +184,21 @@ fn played(story: &Explanation) {
         let promised = fewest + 1..=most + 1;
         assert!(
             promised.contains(&tries.count),
-            "{}: {body} was tried {} times, not {promised:?}",
+            "{}: {body} had {} attempts, expected {promised:?}",
             story.name,
             tries.count
         );
         exact += usize::from(fewest == most);
     }
     let deliveries: usize = seen.values().map(|tries| tries.count).sum();
-    println!("{}: {published} messages, {exact} of them met one count, {deliveries} deliveries", story.name);
+    println!("{}: {published} messages, {exact} with one possible count, {deliveries} deliveries", story.name);
     assert!(exact > 5, "{exact}: too few to prove anything");
     assert_eq!(found.len(), published);
     assert!(published >= ENOUGH, "{published}: too few to prove anything");
 
     fixture.topo.run(["apply", "-y"]).expect_code(0);
     fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(0).expect_text("No changes.");
-    // What a vhost has that had this spec and no other.
+    // A vhost that had only this spec.
     let fresh = Fixture::new("fresh", &story.spec(story.delays.len() - 1));
     for kind in ["queues", "exchanges"] {
         assert_eq!(fixture.vhost.names(kind), fresh.vhost.names(kind), "{}", story.name);
@@ -216,15 +216,15 @@ fn bindings(fixture: &Fixture) -> BTreeSet<String> {
 
 #[test]
 fn delays_and_counts_change_while_messages_wait() {
-    at_once(STORIES, |story| played(&story));
+    in_parallel(STORIES, |story| apply_in_turn(&story));
 }
 
-fn one_letter(fixture: &Fixture, worker: impl FnOnce()) {
+fn one_dead_lettered_message(fixture: &Fixture, worker: impl FnOnce()) {
     worker();
     let began = Instant::now();
     let mut found = Counts::new();
     while found.is_empty() && began.elapsed() < TIMEOUT {
-        found = letters(&fixture.amqp, "dead");
+        found = dead_lettered(&fixture.amqp, "dead");
     }
     assert_eq!(found.values().sum::<usize>(), 1, "{found:?}");
 }
@@ -240,9 +240,9 @@ fn planned(fixture: &Fixture, code: i32) -> Output {
     fixture.topo.run(["plan", "--detailed-exitcode"]).expect_code(code)
 }
 
-/// A tier whose message comes back in an hour only.
+/// A tier whose message returns after an hour.
 #[test]
-fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
+fn incomplete_retirement_is_reported() {
     for kind in ["classic", "quorum"] {
         let with = |delays: &str| spec(kind, &format!("retry: {{delays: [{delays}]}}, deadLetter: dead"));
         let fixture = Fixture::new("unfinished", &with("1h, 200ms"));
@@ -255,14 +255,17 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
 
         fixture.topo.rewrite(&with("100ms"));
         let report = fixture.topo.run(["apply", "-y", "--drain-timeout=1s"]).expect_code(0);
-        // Also while it waits.
+        // The progress shows it during the wait.
         let waits = |line: &str| line.contains(" waiting: ") && line.ends_with(": delete queue work.retry.1.1h");
         assert!(report.stderr.lines().any(waits), "{report}");
         report
             .expect_text("1 message waits in it, and comes back within 1h")
             .expect_text("left queue work.retry.1.1h: ")
             .expect_text("To finish later:");
-        assert!(!fixture.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()), "the empty one went");
+        assert!(
+            !fixture.vhost.names("queues").contains(&"work.retry.2.200ms".to_owned()),
+            "the empty tier was deleted"
+        );
         planned(&fixture, 2).expect_text("- retired: 1 tier queue").expect_text("queue work                 unchanged");
         let again = fixture.topo.run(["apply", "-y", "--format=json", "--drain-timeout=0s"]).expect_code(0).json();
         assert_eq!(
@@ -271,12 +274,12 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
         );
         assert_eq!(again["result"], "applied");
 
-        // New failures take the new tier meanwhile; the old one comes back with a key that is over.
+        // New failures use the new tier; the message of the old one returns with an obsolete key.
         block_on(async {
             let channel = fixture.channel().await;
             publish_plain(&channel, "orders", "order.created", "new").await;
         });
-        one_letter(&fixture, || failing(&fixture, 2));
+        one_dead_lettered_message(&fixture, || failing(&fixture, 2));
         let back = fixture.amqp.get("work.retry.1.1h").expect("it still waits");
         assert_eq!(back.body, b"waits");
         fixture.vhost.until_counted("work.retry.1.1h", 0);
@@ -286,9 +289,9 @@ fn a_retirement_that_cannot_be_finished_is_left_and_shown() {
     }
 }
 
-/// Wired by a policy, retries come and go in place; workers are told.
+/// Retries that a policy wires are added and removed in place, and the plan reports the changed contract.
 #[test]
-fn retries_come_and_go_by_a_policy() {
+fn retries_wired_by_a_policy_change_in_place() {
     let with = |retry: &str| spec("classic", &format!("{retry}, deadLetter: {{queue: dead, wiring: policy}}"));
     let ladder = with("retry: {delays: [300ms, 300ms]}");
     let fixture = Fixture::new("comes-and-goes", &with("maxRetries: 0"));
@@ -301,20 +304,20 @@ fn retries_come_and_go_by_a_policy() {
     });
     failing(&fixture, 1);
 
-    // Gone while a message is in a tier: it comes back, and its next failure is final.
+    // Removed while a message is in a tier: it returns, and its next failure is final.
     fixture.topo.rewrite(&with("maxRetries: 0"));
     let refused = fixture.topo.run(["apply", "-y"]).expect_code(3);
     refused.expect_text("queue work no longer retries by ladder: the first basic.nack with requeue=false is final");
     fixture.topo.run(["apply", "-y", "--allow", "contract-change"]).expect_code(0);
-    one_letter(&fixture, || failing(&fixture, 1));
+    one_dead_lettered_message(&fixture, || failing(&fixture, 1));
     fixture.topo.run(["apply", "-y"]).expect_code(0);
     assert_eq!((fixture.vhost.names("queues"), fixture.vhost.names("exchanges"), bindings(&fixture)), bare);
     fixture.is_left_empty();
 }
 
-/// Another strategy is a conflict of the queue's own arguments, and workers must call something else.
+/// Another strategy conflicts with the queue's arguments, and workers must use another method.
 #[test]
-fn another_strategy_is_a_conflict_with_both_verbs_named() {
+fn changed_strategy_names_both_worker_methods() {
     let with = |retry: &str| spec("quorum", &format!("{retry}, deadLetter: dead"));
     let fixture = Fixture::new("another-strategy", &with("retry: {delays: [200ms]}"));
     fixture.topo.rewrite(&with("maxRetries: 2"));
@@ -322,7 +325,7 @@ fn another_strategy_is_a_conflict_with_both_verbs_named() {
     for told in ["! contract-change queues/", "call basic.reject with requeue=true", "basic.nack with requeue=false"] {
         assert!(refused.contains(told), "{told}: {refused}");
     }
-    // Empty, it may be recreated; then the ladder goes.
+    // The empty queue may be recreated; then the ladder is removed.
     let apply = [
         "apply",
         "-y",
@@ -340,12 +343,12 @@ fn another_strategy_is_a_conflict_with_both_verbs_named() {
         publish_plain(&channel, "orders", "order.created", "one").await;
         super::fixture::fail_times(&channel, "work", &Verb::RejectBack, 3).await;
     });
-    one_letter(&fixture, || {});
+    one_dead_lettered_message(&fixture, || {});
 }
 
-/// Killed anywhere in the middle, a change is finished by the next run.
+/// The next run completes a change that was killed at any point.
 #[test]
-fn a_change_that_is_killed_is_finished_by_the_next_run() {
+fn killed_change_is_completed() {
     let seed = crate::support::seed();
     let times = number("TOPO_KILLS").unwrap_or(if std::env::var_os("TOPO_LONG").is_some() { 40 } else { 8 });
     let story = &STORIES[0];
@@ -364,7 +367,7 @@ fn a_change_that_is_killed_is_finished_by_the_next_run() {
             let lock = fixture.vhost.path("queues", &["topo.lock"]);
             assert!(matches!(fixture.vhost.http().delete(&lock).status, 204 | 404));
         }
-        // What a killed run had asked for may come after that: its lock, too, which then lasts for its lease.
+        // The broker may execute requests of a killed run later, including its lock, which lasts for its lease.
         fixture.topo.run(["apply", "-y", "--drain-timeout=0s", "--lock-timeout=2m"]).expect_code(0);
         full.store(true, Ordering::Relaxed);
         let published = publisher.join().unwrap();
@@ -372,16 +375,16 @@ fn a_change_that_is_killed_is_finished_by_the_next_run() {
         over.store(true, Ordering::Relaxed);
         (published, worker.join().unwrap())
     });
-    let found = letters(&fixture.amqp, "dead");
+    let found = dead_lettered(&fixture.amqp, "dead");
     let deliveries: usize = seen.values().map(|tries| tries.count).sum();
     println!("{times} kills, {published} messages, {deliveries} deliveries, seed {seed}");
-    // What a killed run left half done holds until another has finished.
+    // The partial change of a killed run is effective until another run completes it.
     let (fewest, most) = story.counts(|_| true);
     for number in 0..published {
         let body = format!("message {number}");
         let tries = seen.get(&body).map_or(0, |tries| tries.count);
         assert_eq!(found.get(&body), Some(&1), "{body} came {tries} times");
-        assert!((fewest + 1..=most + 1).contains(&tries), "{body} was tried {tries} times");
+        assert!((fewest + 1..=most + 1).contains(&tries), "{body} had {tries} attempts");
     }
     fixture.topo.run(["apply", "-y"]).expect_code(0);
     planned(&fixture, 0).expect_text("No changes.");

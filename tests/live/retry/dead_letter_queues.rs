@@ -1,4 +1,4 @@
-//! Where dead letters go: every way of saying it, under every strategy that takes it.
+//! Dead-letter queues in every notation, for every strategy that supports it.
 
 use lapin::protocol::basic::AMQPProperties;
 use lapin::types::AMQPValue;
@@ -17,9 +17,9 @@ fn waits(strategy: Strategy) -> &'static [u64] {
     }
 }
 
-/// Wired by a policy or by arguments, through each type of exchange, an internal one among them.
+/// Wired by a policy or by arguments, through each exchange type, including an internal one.
 #[test]
-fn dead_letters_arrive_however_they_are_wired() {
+fn dead_lettered_messages_arrive_with_any_wiring() {
     let mut cases = Vec::new();
     for kind in ["classic", "quorum"] {
         for strategy in [Strategy::of(kind), vec![Strategy::Final]].concat() {
@@ -32,7 +32,7 @@ fn dead_letters_arrive_however_they_are_wired() {
                 ("named", "arguments", ", exchange: {type: fanout, name: NAME}"),
             ] {
                 if strategy == Strategy::Ladder && matches!(what, "direct" | "key") {
-                    // Refused: a ladder's letters keep their own keys.
+                    // Refused: a ladder keeps the keys of dead-lettered messages.
                     continue;
                 }
                 let queue = format!("{kind}.{strategy:?}.{what}").to_lowercase();
@@ -43,14 +43,14 @@ fn dead_letters_arrive_however_they_are_wired() {
             }
         }
     }
-    // One that governs all queues, and gives way where a queue is wired by a policy of its own.
+    // It governs all queues without a wiring policy of their own.
     let policy = "policies: {all: {pattern: '.*', applyTo: queues, priority: 5, definition: {expires: 1h}}}\n";
     prove_with("wired", &cases, policy);
 }
 
-/// One dead-letter queue of many queues, each of another strategy: the letter says whose it is.
+/// One dead-letter queue of many queues with different strategies; the headers name the origin.
 #[test]
-fn many_queues_may_share_one_dead_letter_queue() {
+fn many_queues_can_share_a_dead_letter_queue() {
     let fixture = Fixture::new(
         "many",
         "defaults: {deadLetter: {queue: all.dead-letters, wiring: policy}}\n\
@@ -78,9 +78,9 @@ fn many_queues_may_share_one_dead_letter_queue() {
     fixture.is_left_empty();
 }
 
-/// Somebody else's exchange, known to the spec or not, with a key where the strategy takes one.
+/// An unmanaged exchange, external in the spec or unknown, with a key if the strategy permits one.
 #[test]
-fn dead_letters_may_go_to_somebody_elses_exchange() {
+fn dead_letters_can_use_an_unmanaged_exchange() {
     let vhost = crate::support::Node::shared().vhost("external");
     let amqp = vhost.amqp();
     for (exchange, kind) in [("corp.dlx", "fanout"), ("corp.keys", "direct"), ("corp.topics", "topic")] {
@@ -118,9 +118,9 @@ fn dead_letters_may_go_to_somebody_elses_exchange() {
     super::case::nothing_left(&vhost);
 }
 
-/// Said on purpose: a failed message is gone.
+/// Intentional: a failed message is dropped.
 #[test]
-fn without_a_dead_letter_queue_a_message_is_dropped() {
+fn failed_message_is_dropped_without_a_dead_letter_queue() {
     let spec = "queues:\n  none: {type: classic, deadLetter: none}\n  \
                 limited: {type: quorum, deadLetter: none, maxRetries: 1}\n  \
                 tiers: {type: classic, deadLetter: none, retry: {strategy: republish, delays: [200ms]}}\n";
@@ -140,9 +140,9 @@ fn without_a_dead_letter_queue_a_message_is_dropped() {
     fixture.is_left_empty();
 }
 
-/// None, where the broker knows a word for it; and the one that the spec says, which destroys a letter in the end.
+/// Unlimited, where the broker supports it; and the limit of the spec, which finally drops a message.
 #[test]
-fn the_delivery_limit_of_a_dead_letter_queue_is_what_the_spec_says() {
+fn delivery_limit_of_a_dead_letter_queue_matches_the_spec() {
     let fixture = Fixture::new(
         "limits",
         "queues: {work: {type: quorum, deadLetter: kept}, other: {type: quorum, deadLetter: limited}}\n\
@@ -168,9 +168,9 @@ fn the_delivery_limit_of_a_dead_letter_queue_is_what_the_spec_says() {
     fixture.is_left_empty();
 }
 
-/// A dead-letter queue may have dead letters of its own: here they expire into an archive.
+/// A dead-letter queue may have its own dead-letter exchange: here messages expire into an archive.
 #[test]
-fn a_dead_letter_queue_may_hand_on() {
+fn dead_letter_queue_can_dead_letter_too() {
     let fixture = Fixture::new(
         "archive",
         "queues: {work: {type: quorum, deadLetter: dead, retry: {delays: [200ms]}}}\n\

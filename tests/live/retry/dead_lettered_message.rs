@@ -1,4 +1,4 @@
-//! A message that has everything that a message can have, and what a dead letter of it must be.
+//! A message with every possible property, and the expected dead-lettered message.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable};
 use super::worker::{COUNT, without_expiration};
 use crate::support::{Argument, Message, text};
 
-/// Bytes that are no text.
+/// Bytes that are not text.
 pub(super) const BODY: &[u8] = b"poison \x00\xff\xfe\n";
 
 /// Longer than any test.
 const EXPIRATION: &str = "600000";
 
-/// Every basic property, and headers of every type that the broker takes. The user must be the publisher's.
+/// Every basic property, and headers of every type that the broker accepts. The user must be the publisher's.
 pub(super) fn properties(delivery_mode: u8) -> AMQPProperties {
     AMQPProperties::default()
         .with_content_type("application/vnd.poison+json".into())
@@ -55,14 +55,14 @@ fn headers() -> FieldTable {
         ("nothing", Argument::Void),
         ("list", Argument::FieldArray(list)),
         ("table", Argument::FieldTable(inner)),
-        ("x-tenant", text("its own, though it begins with x")),
+        ("x-tenant", text("an application header that begins with x")),
     ] {
         headers.insert(name.into(), value);
     }
     headers
 }
 
-/// One entry of `x-death`, without its time.
+/// An entry of `x-death`, without its time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Death {
     pub(super) queue: String,
@@ -72,7 +72,7 @@ pub(super) struct Death {
     pub(super) routing_keys: Vec<String>,
 }
 
-/// `death("work", "rejected", 3, "orders", "order.created")`.
+/// For example `death("work", "rejected", 3, "orders", "order.created")`.
 pub(super) fn death(queue: &str, reason: &str, count: i64, exchange: &str, key: &str) -> Death {
     Death {
         queue: queue.to_owned(),
@@ -94,14 +94,14 @@ fn deaths_in_order(message: &Message) -> Vec<&FieldTable> {
         Some(AMQPValue::FieldArray(deaths)) => deaths
             .as_slice()
             .iter()
-            .map(|it| if let AMQPValue::FieldTable(it) = it { it } else { panic!("an odd death: {it:?}") })
+            .map(|it| if let AMQPValue::FieldTable(it) = it { it } else { panic!("an unexpected death: {it:?}") })
             .collect(),
         None => Vec::new(),
-        Some(other) => panic!("an odd x-death: {other:?}"),
+        Some(other) => panic!("an unexpected x-death: {other:?}"),
     }
 }
 
-/// The deaths of a message. Without their order, of which only the first place is reliable before 3.13.
+/// The deaths of a message, sorted: before 3.13, only the first position is reliable.
 pub(super) fn deaths(message: &Message) -> BTreeSet<Death> {
     let all: Vec<Death> = deaths_in_order(message).into_iter().map(read).collect();
     let set: BTreeSet<Death> = all.iter().cloned().collect();
@@ -112,11 +112,11 @@ pub(super) fn deaths(message: &Message) -> BTreeSet<Death> {
 fn read(death: &FieldTable) -> Death {
     let count = match death.inner().get("count") {
         Some(AMQPValue::LongLongInt(count)) => *count,
-        other => panic!("an odd count: {other:?}"),
+        other => panic!("an unexpected count: {other:?}"),
     };
     let routing_keys = match death.inner().get("routing-keys") {
         Some(AMQPValue::FieldArray(keys)) => keys.as_slice().iter().filter_map(AMQPValue::as_long_string),
-        other => panic!("odd routing keys: {other:?}"),
+        other => panic!("unexpected routing keys: {other:?}"),
     };
     let time = death.inner().get("time");
     assert!(matches!(time, Some(AMQPValue::Timestamp(time)) if *time > 1_700_000_000), "{death:?}");
@@ -129,7 +129,7 @@ fn read(death: &FieldTable) -> Death {
     }
 }
 
-/// The `expiration` that the publisher gave, of which the broker keeps a note when it takes it away.
+/// The publisher's `expiration`, which the broker moves to a header.
 pub(super) fn original_expirations(message: &Message) -> Vec<String> {
     let noted = |death: &&FieldTable| death.inner().contains_key("original-expiration");
     deaths_in_order(message).iter().filter(|it| noted(it)).map(|it| string(it, "original-expiration")).collect()
@@ -139,13 +139,13 @@ pub(super) fn header(message: &Message, name: &str) -> Option<AMQPValue> {
     message.properties.headers().as_ref().and_then(|headers| headers.inner().get(name)).cloned()
 }
 
-/// What the broker and the worker write into the headers themselves.
+/// Returns true for headers of the broker and of the worker.
 fn is_bookkeeping(name: &str) -> bool {
     let added = ["x-death", COUNT, "x-delivery-count", "x-acquired-count"];
     added.contains(&name) || name.starts_with("x-first-death-") || name.starts_with("x-last-death-")
 }
 
-/// The properties with only those headers that an application gave.
+/// The properties with only the application's headers.
 fn applications(properties: &AMQPProperties) -> AMQPProperties {
     let mut own = FieldTable::default();
     for (name, value) in properties.headers().iter().flat_map(|headers| headers.inner()) {
@@ -156,8 +156,8 @@ fn applications(properties: &AMQPProperties) -> AMQPProperties {
     properties.clone().with_headers(own)
 }
 
-/// Body, properties and application headers are those of the message that was published. Only its `expiration` is gone:
-/// a broker takes that away when a message dies, and a worker when it publishes again.
+/// Compares body, properties and application headers with the published message. Only `expiration` is missing: the
+/// broker removes it on a death, and a worker when it republishes.
 #[track_caller]
 pub(super) fn unchanged(letter: &Message, published: &AMQPProperties, context: &str) {
     assert_eq!(letter.body, BODY, "{context}");

@@ -1,4 +1,4 @@
-//! A vhost with a spec applied and a channel of a worker: for stories that are not one message's alone.
+//! A vhost with an applied spec and a worker's channel, for tests with several messages.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use super::dead_lettered_message::{Death, deaths};
 use super::worker::{Verb, channel, consume, fail, next, publish, ready, take};
 use crate::support::{Amqp, Message, Node, Topo, Vhost};
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// So long after the end nothing more may come.
+/// After the end, no message is expected after this time.
 pub(super) const QUIET: Duration = Duration::from_millis(700);
 
 pub(super) struct Fixture {
-    // Closed before its vhost goes: a close that meets the broker's own may wait for ever.
+    // Closed before its vhost is deleted: a close that crosses the broker's own may block.
     pub(super) amqp: Amqp,
     pub(super) vhost: Vhost<'static>,
     pub(super) topo: Topo,
@@ -37,13 +37,13 @@ impl Fixture {
         channel(&self.amqp).await
     }
 
-    /// Everything that was put in was taken out.
+    /// Expects that every message was consumed.
     pub(super) fn is_left_empty(&self) {
         nothing_left(&self.vhost);
     }
 }
 
-/// True from that version on.
+/// Returns true from that version on.
 pub(super) fn since(major: u32, minor: u32) -> bool {
     Node::shared().at_least(major, minor)
 }
@@ -53,7 +53,7 @@ async fn cancel(channel: &Channel, consumer: &Consumer) {
     channel.basic_cancel(consumer.tag(), options).await.expect("the channel is open");
 }
 
-/// Fails at so many deliveries, each by that verb, and leaves it to others then.
+/// Fails this number of deliveries with that method, and stops.
 pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, times: usize) -> Vec<Message> {
     let mut consumer = consume(channel, queue, 1).await;
     let mut seen = Vec::new();
@@ -61,7 +61,7 @@ pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, time
         let delivery = next(&mut consumer, TIMEOUT).await;
         let delivery = delivery.unwrap_or_else(|| panic!("{queue}: only {} of {times} deliveries came", seen.len()));
         if seen.len() + 1 == times {
-            // Before the last word, so that the next message is not taken away by this worker.
+            // Cancels before the last failure, so that this worker does not receive the next message.
             cancel(channel, &consumer).await;
         }
         seen.push(fail(channel, queue, delivery, verb).await.message);
@@ -69,8 +69,8 @@ pub(super) async fn fail_times(channel: &Channel, queue: &str, verb: &Verb, time
     seen
 }
 
-/// Publishes a message to a worker that waits for it already, who fails at it and leaves it to others then.
-pub(super) async fn fail_at_once(
+/// Publishes a message to a waiting worker, which fails once and stops.
+pub(super) async fn fail_on_arrival(
     channel: &Channel,
     (exchange, queue): (&str, &str),
     verb: &Verb,
@@ -83,7 +83,8 @@ pub(super) async fn fail_at_once(
     fail(channel, queue, delivery, verb).await;
 }
 
-/// Fails at everything until a dead letter is there and nothing more comes: what came, and the letters.
+/// Fails every delivery until a message is dead-lettered and no further one arrives. Returns the deliveries and the
+/// dead-lettered messages.
 pub(super) async fn fail_until_dead(
     channel: &Channel,
     queue: &str,
@@ -106,10 +107,10 @@ pub(super) async fn fail_until_dead(
         }
         last = Instant::now();
     }
-    panic!("{queue}: no dead letter after {} deliveries", seen.len());
+    panic!("{queue}: not dead-lettered after {} deliveries", seen.len());
 }
 
-/// Waits until so many messages are ready.
+/// Waits until this number of messages is ready.
 pub(super) async fn until_ready(channel: &Channel, queue: &str, count: u32) {
     let began = Instant::now();
     loop {
@@ -117,18 +118,18 @@ pub(super) async fn until_ready(channel: &Channel, queue: &str, count: u32) {
         if now == count {
             return;
         }
-        assert!(began.elapsed() < TIMEOUT, "{queue} has {now} messages and not {count}");
+        assert!(began.elapsed() < TIMEOUT, "{queue} has {now} messages, expected {count}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// The reasons and counts of a message's deaths in that queue: `rejected 3`.
+/// The reasons and counts of a message's deaths in that queue, such as `rejected 3`.
 pub(super) fn deaths_in(message: &Message, queue: &str) -> Vec<String> {
     let of_queue = |death: &Death| death.queue == queue;
     deaths(message).into_iter().filter(of_queue).map(|it| format!("{} {}", it.reason, it.count)).collect()
 }
 
-/// Messages by their bodies, each in the order in which it came.
+/// Messages by body, each in order of arrival.
 pub(super) type ByBody = BTreeMap<String, Vec<Message>>;
 
 fn add(to: &mut ByBody, message: Message) {
@@ -136,8 +137,8 @@ fn add(to: &mut ByBody, message: Message) {
     to.entry(body).or_default().push(message);
 }
 
-/// Fails at everything that comes until there are so many dead letters and nothing more comes: all deliveries, and all
-/// letters.
+/// Fails every delivery until this number of messages is dead-lettered and none arrives. Returns all deliveries and all
+/// dead-lettered messages.
 pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: &str, letters: usize) -> [ByBody; 2] {
     let mut consumer = consume(channel, queue, 100).await;
     let (mut seen, mut found, mut count) = (ByBody::new(), ByBody::new(), 0);
@@ -158,13 +159,13 @@ pub(super) async fn fail_all(channel: &Channel, queue: &str, verb: &Verb, dead: 
     [seen, found]
 }
 
-/// The keys with which the deliveries of a message came.
+/// The routing keys of a message's deliveries.
 pub(super) fn keys(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|it| it.routing_key.as_str()).collect()
 }
 
-/// Does something for each at once, each on a thread of its own.
-pub(super) fn at_once<T: Send>(items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
+/// Calls a function for each item in parallel, each on its own thread.
+pub(super) fn in_parallel<T: Send>(items: impl IntoIterator<Item = T>, each: impl Fn(T) + Sync) {
     std::thread::scope(|scope| {
         for item in items {
             scope.spawn(|| each(item));

@@ -1,4 +1,4 @@
-//! Messages that come from anywhere, with keys and headers that mean something to a ladder, this one or another.
+//! Messages whose keys and headers have a meaning for this ladder or another one.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use lapin::protocol::basic::AMQPProperties;
 use lapin::types::{FieldArray, FieldTable};
 
 use super::dead_lettered_message::{deaths, header};
-use super::fixture::{Fixture, at_once, deaths_in, fail_all, fail_times, keys, since, until_ready};
+use super::fixture::{Fixture, deaths_in, fail_all, fail_times, in_parallel, keys, since, until_ready};
 use super::worker::{Verb, publish, ready};
 use crate::support::{Argument, Message, block_on, text};
 
-/// Three attempts, and a second ladder beside it that shares the dead-letter queue.
+/// A ladder with three attempts, and a second ladder with the same dead-letter queue.
 fn spec(kind: &str) -> String {
     format!(
         "defaults: {{queue: {{type: {kind}}}, deadLetter: dead, retry: {{delays: [200ms, 300ms]}}}}\n\
@@ -39,7 +39,7 @@ fn list(items: &[&str]) -> Argument {
     Argument::FieldArray(list)
 }
 
-/// An entry of `x-death` as a publisher would forge it.
+/// A forged entry of `x-death`.
 fn forged(queue: &str, reason: &str, count: i64) -> Argument {
     let mut death = FieldTable::default();
     let mut keys = FieldArray::default();
@@ -65,7 +65,7 @@ fn forged_list(deaths: &[(&str, &str, i64)]) -> Argument {
     Argument::FieldArray(list)
 }
 
-/// One message, and the keys with which its deliveries come after the first.
+/// A message, and the keys of its deliveries after the first.
 struct Stray {
     exchange: &'static str,
     key: String,
@@ -79,8 +79,8 @@ fn stray(exchange: &'static str, key: &str) -> Stray {
     Stray { exchange, key: key.to_owned(), properties: with_headers(&[]), retries: ALL }
 }
 
-/// Publishes all of them, fails at them until they are dead, and compares: each came as often as it should, and is one
-/// dead letter.
+/// Publishes all messages and fails them until they are dead-lettered. Compares the number of deliveries, and expects
+/// one dead-lettered copy each.
 fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
     let [seen, letters] = block_on(async {
         let channel = fixture.channel().await;
@@ -100,8 +100,8 @@ fn prove(fixture: &Fixture, strays: &[Stray]) -> BTreeMap<String, Message> {
 }
 
 #[test]
-fn a_ladder_takes_messages_from_everywhere() {
-    at_once(["classic", "quorum"], |kind| {
+fn ladder_accepts_messages_from_any_route() {
+    in_parallel(["classic", "quorum"], |kind| {
         let fixture = Fixture::new("strays", &spec(kind));
         fixture.amqp.bind_exchange("outer", "orders", "through", &[]);
         let mut strays = vec![stray("", "work"), stray("outer", "through")];
@@ -113,7 +113,7 @@ fn a_ladder_takes_messages_from_everywhere() {
         strays.push(stray("orders", &"k".repeat(255)));
         let tagged = with_headers(&[("for", text("work"))]);
         strays.push(Stray { properties: tagged, ..stray("tagged", "other.retry.2") });
-        // More keys than one: the retry exchange knows none of them, so there is one copy.
+        // With several keys, the retry exchange matches none, so there is one copy.
         for name in ["CC", "BCC"] {
             let copies = with_headers(&[(name, list(&["other.retry.1", "elsewhere"]))]);
             strays.push(Stray { properties: copies, ..stray("orders", "order.created") });
@@ -127,16 +127,16 @@ fn a_ladder_takes_messages_from_everywhere() {
     });
 }
 
-/// A publisher whose own keys begin with the name of the queue and `.retry.` skips tiers: nothing keeps it from it.
+/// A publisher whose keys begin with the queue's name and `.retry.` skips tiers, which topo cannot prevent.
 #[test]
-fn a_publisher_may_enter_further_up() {
-    at_once(["classic", "quorum"], |kind| {
+fn publisher_can_enter_a_later_tier() {
+    in_parallel(["classic", "quorum"], |kind| {
         let fixture = Fixture::new("skips", &spec(kind));
         let mut strays = vec![
             Stray { retries: &["work.retry.2"], ..stray("orders", "work.retry.1") },
             Stray { retries: &[], ..stray("orders", "work.retry.2") },
         ];
-        // Whatever word stands in the place of the number: it is that of no tier, as after the last one.
+        // A key with a word instead of the number matches no tier, as after the last one.
         let keys =
             ["work.retry.0", "work.retry.3", "work.retry.01", "work.retry.first", "work.retry.1 ", "work.retry."];
         strays.extend(keys.map(|key| Stray { retries: &[], ..stray("orders", key) }));
@@ -152,8 +152,8 @@ fn a_publisher_may_enter_further_up() {
 }
 
 #[test]
-fn forged_deaths_change_nothing() {
-    at_once(["classic", "quorum"], |kind| {
+fn forged_deaths_have_no_effect() {
+    in_parallel(["classic", "quorum"], |kind| {
         let fixture = Fixture::new("forged", &spec(kind));
         let of = |headers: &[(&str, Argument)]| Stray { properties: with_headers(headers), ..stray("orders", "a") };
         let x_death = |deaths: &[(&str, &str, i64)]| of(&[("x-death", forged_list(deaths))]);
@@ -168,13 +168,13 @@ fn forged_deaths_change_nothing() {
         ];
         for reason in ["delivery_limit", "expired", "maxlen", "rejected"] {
             let last = [("x-last-death-queue", text("work")), ("x-last-death-reason", text(reason))];
-            // Between the guard's bindings and the broker that writes this header, which overwrites what was sent, a
-            // publisher's own is believed: a message that died on a newer broker, say. It is not tried again.
+            // Versions with the guard's bindings and without an authoritative header trust the publisher's, for example
+            // from a newer broker. The message is not retried.
             let is_believed = since(3, 10) && !since(3, 13) && reason != "rejected";
             strays.push(Stray { retries: if is_believed { &[] } else { ALL }, ..of(&last) });
         }
         if since(4, 0) {
-            // Before, the broker believes these: see below.
+            // Earlier brokers trust these headers: see below.
             strays.push(x_death(&[("work", "expired", 1)]));
             strays.push(x_death(&[("work.retry.1.200ms", "expired", 1), ("work", "expired", 1)]));
             strays.push(of(&[("x-death", text("no list"))]));
@@ -193,8 +193,8 @@ fn forged_deaths_change_nothing() {
 }
 
 #[test]
-fn two_ladders_may_share_a_dead_letter_queue() {
-    at_once(["classic", "quorum"], |kind| {
+fn two_ladders_can_share_a_dead_letter_queue() {
+    in_parallel(["classic", "quorum"], |kind| {
         let fixture = Fixture::new("shared", &spec(kind));
         block_on(async {
             let channel = fixture.channel().await;
@@ -220,9 +220,9 @@ fn two_ladders_may_share_a_dead_letter_queue() {
     });
 }
 
-/// Made, and the last of them climbed; nobody waits for all.
+/// The ladder is created, and the last tiers are used; the full wait would take too long.
 #[test]
-fn a_ladder_may_have_a_hundred_tiers() {
+fn ladder_can_have_a_hundred_tiers() {
     let kind = if std::env::var_os("TOPO_LONG").is_some() { "quorum" } else { "classic" };
     let delays = vec!["10m"; 99].join(", ");
     let fixture = Fixture::new(
@@ -246,14 +246,14 @@ fn a_ladder_may_have_a_hundred_tiers() {
     });
 }
 
-/// Until 3.12 the broker believes a history that a message brings along, and takes its retry for a cycle if it has died in
-/// the queue other than by a rejection: a dead letter of earlier times that is replayed with all its headers, say.
+/// Up to 3.12, the broker trusts the history in a message's headers. It drops a retry as a cycle if the history has
+/// another death than a rejection in this queue, as in a replay with all headers.
 #[test]
-fn below_3_13_a_history_of_other_deaths_loses_a_message() {
+fn history_of_other_deaths_loses_a_message_before_3_13() {
     if since(3, 13) {
         return;
     }
-    at_once(["classic", "quorum"], |kind| {
+    in_parallel(["classic", "quorum"], |kind| {
         let fixture = Fixture::new("history", &spec(kind));
         block_on(async {
             let channel = fixture.channel().await;

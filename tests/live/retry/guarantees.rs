@@ -1,9 +1,9 @@
-//! Each strategy keeps what it promises, on each type of queue that it can be had for: as many deliveries, as late, and the
-//! dead letter; or nothing, when the worker succeeds.
+//! Each strategy on each supported queue type: the number of deliveries, their delays, and dead-lettering; or nothing
+//! after a success.
 
 use lapin::protocol::basic::AMQPProperties;
 
-use super::case::{Case, Strategy, prove, takes_transient};
+use super::case::{Case, Strategy, prove, supports_transient_queues};
 use super::dead_lettered_message;
 
 const KINDS: [&str; 2] = ["classic", "quorum"];
@@ -23,7 +23,7 @@ fn name(kind: &str, strategy: Strategy) -> String {
 }
 
 #[test]
-fn a_message_that_always_fails_becomes_one_dead_letter() {
+fn message_that_always_fails_is_dead_lettered_once() {
     let mut cases = Vec::new();
     for kind in KINDS {
         for strategy in Strategy::of(kind) {
@@ -40,7 +40,7 @@ fn a_message_that_always_fails_becomes_one_dead_letter() {
         cases.push(Case::new(&format!("{kind}.back"), kind, Strategy::Republish, &[0, 0, 0]));
         cases.push(Case::new(&format!("{kind}.final"), kind, Strategy::Final, &[]));
     }
-    if takes_transient() {
+    if supports_transient_queues() {
         for strategy in Strategy::of("classic") {
             let case = Case::new(&format!("{}.transient", name("classic", strategy)), "classic", strategy, &[300, 600]);
             let keys = format!("durable: false, {}", case.keys);
@@ -51,7 +51,7 @@ fn a_message_that_always_fails_becomes_one_dead_letter() {
 }
 
 #[test]
-fn a_message_that_succeeds_leaves_nothing_behind() {
+fn message_that_succeeds_leaves_no_copy() {
     let mut cases = Vec::new();
     for kind in KINDS {
         for strategy in Strategy::of(kind) {
@@ -69,9 +69,10 @@ fn a_message_that_succeeds_leaves_nothing_behind() {
     prove("succeeds", &cases);
 }
 
-/// Delays that are fewer than retries, worked out, shortened by the worker, or none; and no retry, said in each way.
+/// Fewer delays than retries, computed delays, delays shortened by the worker, no delay; and no retry, in each
+/// notation.
 #[test]
-fn schedules_are_kept() {
+fn delays_match_the_schedule() {
     let mut cases = Vec::new();
     for kind in KINDS {
         for (word, strategy) in [("ladder", Strategy::Ladder), ("republish", Strategy::Republish)] {
@@ -93,7 +94,7 @@ fn schedules_are_kept() {
         let keys = "retry: {strategy: republish, delays: [900ms, 600ms], jitter: 400ms}";
         cases.push(Case { jitter: 400, ..jitter.keys(keys) });
     }
-    // As the article "Three strikes" has it: three deliveries.
+    // As in the article "Three strikes": three deliveries.
     cases.push(Case::new("strikes", "classic", Strategy::Republish, &[0, 0]));
     cases.push(Case::new("redeliver.zero", "quorum", Strategy::Redeliver, &[]));
     if Strategy::of("quorum").contains(&Strategy::Delayed) {
@@ -108,9 +109,9 @@ fn schedules_are_kept() {
     prove("schedules", &cases);
 }
 
-/// A name becomes part of others, of keys and of paths.
+/// The name is part of generated names, keys and paths.
 #[test]
-fn a_queue_may_have_any_name() {
+fn queue_can_have_any_name() {
     let names = ["a b", "a/b", "50%", "é ✓ 队列", "a.retry", "a.retry.1.5s", "a.retry.1.5s~2", "a#.b*", "a+b&c?d=e"];
     let mut cases = Vec::new();
     for (number, name) in names.iter().enumerate() {
@@ -118,7 +119,7 @@ fn a_queue_may_have_any_name() {
         cases.push(Case::new(name, kind, Strategy::Ladder, &[200, 300]));
         cases.push(Case::new(&format!("{name} r"), KINDS[1 - number % 2], Strategy::Republish, &[200, 300]));
     }
-    // Its words are wildcards, by which a ladder would lead other keys, too, to its end.
+    // Its words are wildcards, which must not match other keys on the ladder.
     cases.push(Case::new("#.*", "quorum", Strategy::Republish, &[200, 300]));
     cases.push(Case::new("*.#", "quorum", Strategy::Redeliver, &[0, 0]));
     prove("names", &cases);

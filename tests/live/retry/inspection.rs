@@ -1,4 +1,4 @@
-//! People look at dead letters, and put them back. However often they do, a letter stays.
+//! Inspection of dead-lettered messages: however often they are returned, they stay in the queue.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use super::fixture::{Fixture, TIMEOUT, fail_times, since, until_ready};
 use super::worker::{Verb, publish, publish_plain, ready, take_next};
 use crate::support::{Vhost, block_on, until};
 
-/// More often than the 21 deliveries after which a quorum queue drops a message since 4.0.
+/// More than the 21 deliveries after which a quorum queue drops a message since 4.0.
 const LOOKS: usize = 50;
 
-/// How one looks.
+/// A method of inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// As the management UI does it.
+    /// As in the management UI.
     Http(&'static str),
     Nack,
     Reject,
@@ -26,8 +26,8 @@ enum By {
 const WAYS: [By; 4] = [By::Http("ack_requeue_true"), By::Http("reject_requeue_true"), By::Nack, By::Reject];
 
 impl By {
-    /// Looks at the first message and puts it back; false when there was none.
-    async fn look(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> bool {
+    /// Reads the first message and returns it to the queue; false if there was none.
+    async fn inspect(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> bool {
         let Self::Http(how) = self else {
             let got = channel.basic_get(queue.into(), BasicGetOptions::default()).await.expect("the channel is open");
             let Some(message) = got else { return false };
@@ -48,20 +48,20 @@ impl By {
         })
     }
 
-    /// How often a message can be looked at before it is gone, at most [`LOOKS`] times.
-    async fn looks(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> usize {
-        for look in 0..LOOKS {
-            if !self.look(vhost, channel, queue).await {
-                return look;
+    /// The number of inspections until the message is dropped, at most [`LOOKS`].
+    async fn inspections(self, vhost: &Vhost<'_>, channel: &Channel, queue: &str) -> usize {
+        for inspect in 0..LOOKS {
+            if !self.inspect(vhost, channel, queue).await {
+                return inspect;
             }
         }
         LOOKS
     }
 }
 
-/// Those that died of their retries have the deliveries on their account already, which on 4.3 travel along.
+/// Messages that exhausted their retries have a delivery count, which moves along on 4.3.
 #[test]
-fn looking_at_a_dead_letter_does_not_destroy_it() {
+fn inspection_does_not_drop_a_dead_lettered_message() {
     let fixture = Fixture::new(
         "looks",
         "queues:\n  ladder: {type: quorum, deadLetter: dead, retry: {delays: [100ms]}}\n  \
@@ -79,7 +79,7 @@ fn looking_at_a_dead_letter_does_not_destroy_it() {
             fail_times(&channel, queue, &verb, times).await;
             until_ready(&channel, "dead", 1).await;
             for way in ways {
-                assert_eq!(way.looks(&fixture.vhost, &channel, "dead").await, LOOKS, "{way:?}");
+                assert_eq!(way.inspections(&fixture.vhost, &channel, "dead").await, LOOKS, "{way:?}");
             }
             until_ready(&channel, "dead", 1).await;
             let letter = take_next(&channel, "dead", TIMEOUT).await;
@@ -91,20 +91,20 @@ fn looking_at_a_dead_letter_does_not_destroy_it() {
     fixture.is_left_empty();
 }
 
-/// The control: a quorum queue that nobody protects.
+/// For comparison: an unprotected quorum queue.
 #[test]
-fn looking_at_a_message_wears_it_out_otherwise() {
+fn inspection_counts_as_delivery() {
     let fixture = Fixture::new("wears", "queues: {plain: {type: quorum}}\n");
     block_on(async {
         let channel = fixture.channel().await;
         for way in WAYS {
             publish_plain(&channel, "", "plain", "letter").await;
-            let looks = way.looks(&fixture.vhost, &channel, "plain").await;
-            // From 4.3 on a nack that gives back is not counted; the management plugin gives back by a nack, too, unless it
-            // is told to reject.
+            let inspections = way.inspections(&fixture.vhost, &channel, "plain").await;
+            // From 4.3 on, a requeue by nack is not counted. The management plugin requeues by nack unless the request
+            // demands a reject.
             let is_nack = matches!(way, By::Nack | By::Http("ack_requeue_true"));
             let is_counted = since(4, 0) && !(since(4, 3) && is_nack);
-            assert_eq!(looks, if is_counted { 21 } else { LOOKS }, "{way:?}");
+            assert_eq!(inspections, if is_counted { 21 } else { LOOKS }, "{way:?}");
             if !is_counted {
                 take_next(&channel, "plain", TIMEOUT).await;
             }

@@ -1,5 +1,7 @@
-//! A ladder whose messages also die otherwise: by a TTL, by overflow, by a delivery limit. Such a death is final, before a
-//! retry and after one; where the broker cannot tell it from a rejection, below 3.13, such a ladder is refused.
+//! Ladders whose messages also die by a TTL, an overflow or a delivery limit.
+//!
+//! Such a death is final, before and after a retry. Below 3.13, the broker cannot distinguish it from a rejection, and
+//! topo refuses the ladder.
 
 use std::time::Duration;
 
@@ -8,19 +10,19 @@ use lapin::Channel;
 use lapin::protocol::basic::AMQPProperties;
 
 use super::dead_lettered_message::{death, deaths};
-use super::fixture::{Fixture, QUIET, TIMEOUT, deaths_in, fail_at_once, fail_times, since, until_ready};
+use super::fixture::{Fixture, QUIET, TIMEOUT, deaths_in, fail_on_arrival, fail_times, since, until_ready};
 use super::worker::{Verb, publish, publish_plain, take, take_next};
 use crate::support::{Node, Topo, block_on};
 
-/// How a message dies.
+/// A cause of death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Ttl,
-    /// Its own `expiration`, which it has only until its first death.
+    /// The message's own `expiration`, which is removed on its first death.
     Expiration,
     Overflow,
     Limit,
-    /// The delivery limit that nobody has set.
+    /// The default delivery limit.
     DefaultLimit,
 }
 
@@ -28,9 +30,9 @@ enum By {
 struct Dying {
     by: By,
     kind: &'static str,
-    /// Whether it is rejected once before, and comes back from a tier.
+    /// Whether the message is rejected once before and returns from a tier.
     after_a_tier: bool,
-    /// Whether the queue hands over its dead letters at least once.
+    /// Whether the queue dead-letters at least once.
     at_least_once: bool,
 }
 
@@ -41,8 +43,8 @@ impl Dying {
             for kind in ["classic", "quorum"] {
                 for (after_a_tier, at_least_once) in [(false, false), (true, false), (false, true), (true, true)] {
                     let counts = matches!(by, By::Limit | By::DefaultLimit);
-                    // Classic queues count nothing and have no such strategy, which forbids drop-head; an `expiration` is
-                    // taken away with the first death.
+                    // Classic queues do not count deliveries, and have no at-least-once strategy, which forbids
+                    // drop-head. The first death removes an `expiration`.
                     let cannot = kind == "classic" && (counts || at_least_once)
                         || at_least_once && by == By::Overflow
                         || after_a_tier && by == By::Expiration;
@@ -86,8 +88,8 @@ impl Dying {
         let properties = AMQPProperties::default().with_delivery_mode(2);
         let properties = if self.by == By::Expiration { properties.with_expiration("300".into()) } else { properties };
         if self.after_a_tier {
-            // A worker that comes after the message may come after its TTL.
-            fail_at_once(channel, ("orders", &queue), &Verb::NackAway, (b"first", properties)).await;
+            // A worker that starts after the publish may miss the TTL.
+            fail_on_arrival(channel, ("orders", &queue), &Verb::NackAway, (b"first", properties)).await;
             if self.by != By::Ttl {
                 until_ready(channel, &queue, 1).await;
             }
@@ -97,8 +99,8 @@ impl Dying {
         match self.by {
             By::Ttl | By::Expiration => {}
             By::Overflow => publish_plain(channel, "orders", &queue, "second").await,
-            // A limit of N is N + 1 deliveries; a rejection that went to a tier is none of them, though 4.3 lets the count
-            // travel along.
+            // A limit of N permits N + 1 deliveries. A rejection into a tier is not counted, although on 4.3 the count
+            // moves along.
             By::Limit => drop(fail_times(channel, &queue, &Verb::RejectBack, 3).await),
             By::DefaultLimit => drop(fail_times(channel, &queue, &Verb::RejectBack, 21).await),
         }
@@ -107,7 +109,7 @@ impl Dying {
         let original = |reason| death(&queue, reason, 1, "orders", &queue);
         let expected = if self.after_a_tier {
             let tier = death(&format!("{queue}.retry.1.200ms"), "expired", 1, &format!("{queue}.dlx"), &queue);
-            // It comes back by another exchange and another key, and dies with those.
+            // It returns through another exchange with another key, which its headers contain.
             let again = death(&queue, self.reason(), 1, &format!("{queue}.return"), &format!("{queue}.retry.1"));
             [original("rejected"), tier, again].into()
         } else {
@@ -123,7 +125,7 @@ impl Dying {
 }
 
 #[test]
-fn a_death_that_is_no_rejection_is_final() {
+fn death_other_than_a_rejection_is_final() {
     if !since(3, 13) {
         return;
     }
@@ -142,9 +144,9 @@ fn a_death_that_is_no_rejection_is_final() {
     fixture.is_left_empty();
 }
 
-/// By the live broker's version, and by a version that is only said.
+/// By the version of the live broker, and by `--broker-version`.
 #[test]
-fn without_the_guard_such_a_ladder_is_refused() {
+fn ladder_without_death_routing_is_refused() {
     let vhost = Node::shared().vhost("unguarded");
     for (kind, keys, key) in [
         ("classic", "messageTtl: 1h", "messageTtl"),
@@ -178,10 +180,10 @@ fn without_the_guard_such_a_ladder_is_refused() {
     }
 }
 
-/// What no plan can see: a publisher that gives its messages an `expiration`. Below 3.13 one that expires in the queue goes
-/// into the first tier, and is lost when it comes back, for the broker takes that for a cycle.
+/// No plan can see the `expiration` of a publisher's messages. Below 3.13, a message that expires in the queue enters
+/// the first tier. The broker drops it as a cycle when it returns.
 #[test]
-fn below_3_13_an_expiration_of_its_own_loses_a_message() {
+fn expiration_of_a_message_loses_it_before_3_13() {
     if since(3, 13) {
         return;
     }
@@ -196,7 +198,7 @@ fn below_3_13_an_expiration_of_its_own_loses_a_message() {
         until_ready(&channel, "work.retry.1.5s", 0).await;
         tokio::time::sleep(QUIET).await;
         assert!(take(&channel, "work").await.is_none() && take(&channel, "dead").await.is_none());
-        // One that is rejected in time is none of these: the first death takes its expiration away.
+        // A message that is rejected in time is not affected: the first death removes its expiration.
         publish(&channel, "", "work", b"rejected", properties.with_expiration("60000".into())).await;
         fail_times(&channel, "work", &Verb::NackAway, 2).await;
         let letter = take_next(&channel, "dead", Duration::from_secs(20)).await;

@@ -1,4 +1,4 @@
-//! Poison among healthy messages, under a ladder: the healthy ones go on as if it were not there.
+//! Poison among healthy messages under a ladder: it does not delay the healthy ones.
 //!
 //! `TOPO_LONG=1` sends 1,000 among 10,000, otherwise 100 among 1,000.
 
@@ -10,30 +10,30 @@ use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicNackOptions, BasicPublishOptions};
 use lapin::protocol::basic::AMQPProperties;
 
-use super::fixture::{Fixture, at_once};
+use super::fixture::{Fixture, in_parallel};
 use super::worker::{channel, consume, next};
 use crate::support::{Amqp, Node, TimingBaseline, block_on};
 
-/// One of so many is poison.
+/// One of this number of messages is poison.
 const EVERY: usize = 11;
 
-/// So many are under way at once: a queue that is never long, so that a wait shows.
+/// The number of messages in flight: the queue stays short, so that a delay shows.
 const WINDOW: usize = 100;
 
-/// Longer than a message has to wait for a hundred others, much.
+/// Much longer than the wait for a hundred other messages.
 const DELAYS: [u64; 2] = [3000, 2000];
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What became of the messages of one run.
+/// The outcome of a run.
 #[derive(Default)]
 struct Run {
     sent: BTreeMap<usize, Instant>,
-    /// How long the healthy ones took, in the order in which they came.
+    /// The latency of the healthy messages, in order of arrival.
     healthy: Vec<(usize, Duration)>,
-    /// How often each poison came.
+    /// The number of deliveries of each poison message.
     poison: BTreeMap<usize, usize>,
-    /// Healthy ones that came by another way than the publisher's.
+    /// Healthy messages that arrived through another exchange than the publisher's.
     astray: Vec<usize>,
     took: Duration,
 }
@@ -43,7 +43,7 @@ fn is_poison(number: usize, with_poison: bool) -> bool {
 }
 
 impl Run {
-    /// Sends and works until all healthy ones are done and each poison came as often as it should.
+    /// Publishes and works until all healthy messages are done and each poison message had its deliveries.
     async fn of(amqp: &Amqp, queue: &str, count: usize, with_poison: bool) -> Self {
         let mut run = Self::default();
         let sender = amqp.new_channel().await.expect("the connection is open");
@@ -57,7 +57,7 @@ impl Run {
                 let (body, options) = (next_number.to_string(), BasicPublishOptions::default());
                 let properties = AMQPProperties::default().with_delivery_mode(2);
                 run.sent.insert(next_number, Instant::now());
-                // Nobody waits for confirms: that each comes is counted.
+                // Without confirms: the arrivals are counted.
                 let sent = sender.basic_publish("".into(), queue.into(), options, body.as_bytes(), properties).await;
                 drop(sent.expect("the channel is open"));
                 next_number += 1;
@@ -70,7 +70,7 @@ impl Run {
                 run.took = began.elapsed();
             }
             let is_done = run.healthy.len() + poison >= count && run.poison.values().sum::<usize>() >= poison * 3;
-            // After the end nothing more may come.
+            // After the end, no further message may arrive.
             let patience = if is_done { Duration::from_millis(700) } else { Duration::from_secs(20) };
             match next(&mut consumer, patience).await {
                 Some(delivery) => run.work(delivery, with_poison).await,
@@ -107,7 +107,7 @@ impl Run {
     }
 }
 
-/// What is there already, without waiting.
+/// Returns the messages that are there, without waiting.
 trait Now<T> {
     fn now(self) -> Option<T>;
 }
@@ -119,9 +119,9 @@ impl<T, F: Future<Output = T> + Unpin> Now<T> for F {
 }
 
 #[test]
-fn poison_does_not_hold_up_healthy_messages() {
+fn poison_does_not_delay_healthy_messages() {
     let count = if std::env::var_os("TOPO_LONG").is_some() { 11_000 } else { 1_100 };
-    at_once(["classic", "quorum"], |kind| {
+    in_parallel(["classic", "quorum"], |kind| {
         let [first, second] = DELAYS;
         let spec = format!(
             "queues: {{work: {{type: {kind}, deadLetter: dead, retry: {{delays: [{first}ms, {second}ms]}}}}}}\n\
@@ -142,7 +142,8 @@ fn poison_does_not_hold_up_healthy_messages() {
             assert!(healthy.into_iter().eq(expected), "{kind}: each healthy one comes once, in its order");
             assert_eq!(run.astray, [0; 0], "{kind}: these came by a tier");
         }
-        // What stalls the machine stalls plain queues, too; and a busy one lets messages wait in them that nothing holds up.
+        // A pause of the machine delays plain queues, too; on a busy machine, messages wait in them without a cause in
+        // the queue.
         let stalled = lateness.between(began, Instant::now());
         let allowed = Duration::from_millis(second) + stalled + without.longest();
         let [alone, among] = [&without, &with].map(Run::longest);
@@ -163,13 +164,13 @@ fn poison_does_not_hold_up_healthy_messages() {
             with.took,
             ratio(with.took, without.took),
         );
-        assert_eq!(letters(&fixture, poison.len()), poison, "{kind}: each poison is one dead letter");
+        assert_eq!(dead_lettered(&fixture, poison.len()), poison, "{kind}: each poison is one dead letter");
         fixture.is_left_empty();
     });
 }
 
-/// Takes all dead letters out: each once.
-fn letters(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
+/// Takes all dead-lettered messages, each once.
+fn dead_lettered(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
     block_on(async {
         let channel = fixture.channel().await;
         let mut consumer = consume(&channel, "dead", 100).await;
@@ -179,7 +180,7 @@ fn letters(fixture: &Fixture, count: usize) -> BTreeSet<usize> {
             let Some(delivery) = next(&mut consumer, patience).await else { return numbers };
             delivery.ack(BasicAckOptions::default()).await.expect("the channel is open");
             let number = std::str::from_utf8(&delivery.data).unwrap().parse().unwrap();
-            assert!(numbers.insert(number), "{number} came twice");
+            assert!(numbers.insert(number), "{number} is a duplicate");
         }
     })
 }

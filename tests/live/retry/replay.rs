@@ -1,4 +1,4 @@
-//! Dead letters that are tried again by hand, and messages that a worker gives up early.
+//! Replays of dead-lettered messages by hand, and workers that give up early.
 
 use lapin::Channel;
 use lapin::protocol::basic::AMQPProperties;
@@ -6,7 +6,7 @@ use lapin::types::FieldTable;
 
 use super::dead_lettered_message::{BODY, death, deaths, properties, unchanged};
 use super::fixture::{
-    Fixture, QUIET, TIMEOUT, at_once, deaths_in, fail_all, fail_times, fail_until_dead, keys, since, until_ready,
+    Fixture, QUIET, TIMEOUT, deaths_in, fail_all, fail_times, fail_until_dead, in_parallel, keys, since, until_ready,
 };
 use super::worker::{Verb, ack, consume, next, publish, publish_plain, take, take_next};
 use crate::support::{Message, block_on};
@@ -19,8 +19,8 @@ fn ladder(kind: &str) -> String {
     )
 }
 
-/// Publishes a letter again to each of these, as it is and without its headers, fails at all of them until they are dead
-/// again, and compares the keys with which each came meanwhile.
+/// Replays a message to each of these routes, unchanged and without its headers. Fails all until they are dead-lettered
+/// again, and compares the keys of their deliveries.
 async fn replays(channel: &Channel, letter: &Message, to: &[(&str, &str, &[&str])]) -> Vec<Message> {
     for (exchange, key, _) in to {
         for keeps_headers in [true, false] {
@@ -56,7 +56,7 @@ fn replays_of(kind: &str) {
             ("work.return", "work.retry.2", &["work.retry.2"]),
             ("", "work", &["work", "work.retry.1", "work.retry.2"]),
             ("orders", "order.created", &["order.created", "work.retry.1", "work.retry.2"]),
-            // Any key that is none of the ladder's.
+            // Any key that is not one of the ladder's.
             ("work.return", "", &["", "work.retry.1", "work.retry.2"]),
         ];
         replays(&channel, letter, &ways).await;
@@ -65,13 +65,13 @@ fn replays_of(kind: &str) {
 }
 
 #[test]
-fn under_a_ladder_a_replay_is_retried_unless_it_has_its_old_key() {
-    at_once(["classic", "quorum"], replays_of);
+fn replay_on_a_ladder_is_retried_unless_it_has_its_old_key() {
+    in_parallel(["classic", "quorum"], replays_of);
 }
 
-/// The letter says `x-last-death-reason: delivery_limit`, by which the guard would know a final death.
+/// The message has `x-last-death-reason: delivery_limit`, which marks a final death.
 #[test]
-fn the_last_death_of_a_replayed_letter_is_forgotten() {
+fn last_death_of_a_replayed_message_is_ignored() {
     if !since(3, 13) {
         return;
     }
@@ -91,9 +91,9 @@ fn the_last_death_of_a_replayed_letter_is_forgotten() {
     fixture.is_left_empty();
 }
 
-/// The broker counts anew; a worker does if its count is taken away.
+/// The broker counts anew; so does a worker if the count header is removed.
 #[test]
-fn other_replays_are_tried_as_often_as_the_first_time() {
+fn other_replays_have_all_attempts_again() {
     let fixture = Fixture::new(
         "again",
         "queues:\n  counted: {type: quorum, deadLetter: dead, maxRetries: 2}\n  \
@@ -122,13 +122,13 @@ fn other_replays_are_tried_as_often_as_the_first_time() {
 
 /// On the first attempt, and on a later one.
 #[test]
-fn a_worker_may_give_up_early() {
-    at_once(["classic", "quorum"], |kind| {
+fn worker_can_give_up_early() {
+    in_parallel(["classic", "quorum"], |kind| {
         let spec = ladder(kind).replace(
             "deadLetterQueues",
             &format!("  republish: {{type: {kind}, deadLetter: dead, retry: {{strategy: republish, delays: [200ms, 300ms]}}}}\ndeadLetterQueues"),
         );
-        // The queues stand in one line in the ladder's spec.
+        // The ladder's spec has the queues on one line.
         let spec = spec.replace("queues: {work: ", "queues:\n  work: ").replace("}]}}\n", "}]}\n");
         let fixture = Fixture::new("gives-up", &spec);
         block_on(async {
@@ -139,10 +139,10 @@ fn a_worker_may_give_up_early() {
                     fail_times(&channel, "work", &Verb::NackAway, tries).await;
                 }
                 let given_up = gives_up(&channel, "work").await;
-                let letter = only_letter(&channel).await;
+                let letter = only_message(&channel).await;
                 assert_eq!((letter.exchange.as_str(), letter.routing_key.as_str()), ("work.retry", "work.retry.2"));
                 unchanged(&letter, &given_up, kind);
-                // It did not die: all that it tells of is what it had died of before.
+                // The message did not die: its headers are from before.
                 let before = [
                     death("work", "rejected", 1, "", "work"),
                     death("work.retry.1.200ms", "expired", 1, "work.dlx", "work"),
@@ -156,7 +156,7 @@ fn a_worker_may_give_up_early() {
                     until_ready(&channel, "republish", 1).await;
                 }
                 fail_times(&channel, "republish", &Verb::NackAway, 1).await;
-                let letter = only_letter(&channel).await;
+                let letter = only_message(&channel).await;
                 assert_eq!(deaths_in(&letter, "republish"), ["rejected 1"], "{kind} {tries}");
                 unchanged(&letter, &properties(2), kind);
             }
@@ -165,7 +165,8 @@ fn a_worker_may_give_up_early() {
     });
 }
 
-/// Publishes the next message to the ladder's end and acknowledges it: with its properties, which are returned.
+/// Publishes the next message to the end of the ladder with its properties, and acknowledges it. Returns the
+/// properties.
 async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
     let mut consumer = consume(channel, queue, 1).await;
     let delivery = next(&mut consumer, TIMEOUT).await.expect("a message");
@@ -177,10 +178,10 @@ async fn gives_up(channel: &Channel, queue: &str) -> AMQPProperties {
     properties
 }
 
-/// The letter that is there, and no other.
-async fn only_letter(channel: &Channel) -> Message {
+/// Returns the only message in the queue.
+async fn only_message(channel: &Channel) -> Message {
     let letter = take_next(channel, "dead", TIMEOUT).await;
     tokio::time::sleep(QUIET).await;
-    assert!(take(channel, "dead").await.is_none(), "it came twice");
+    assert!(take(channel, "dead").await.is_none(), "a duplicate");
     letter
 }

@@ -1,4 +1,4 @@
-//! Workers that fail as their contract tells them to, on one channel each; async, so that one test can have many at once.
+//! Workers that fail as their contract specifies, one channel each. Async, so that one test can run many.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use lapin::{Channel, Confirmation, Consumer};
 
 use crate::support::{Amqp, Message};
 
-/// The header in which workers count that republish.
+/// The header with the attempt count of a worker that republishes.
 pub(super) const COUNT: &str = "x-retry-count";
 
-/// What a worker does with a message that it fails at.
+/// The action of a worker on a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     /// `basic.nack` with `requeue=false`.
@@ -26,35 +26,35 @@ pub(super) enum Verb {
     NackBack,
     /// `basic.reject` with `requeue=true`.
     RejectBack,
-    /// Publishes it again and acknowledges it, as often as there are retries; then `requeue=false`.
+    /// Republishes and acknowledges until the retries are exhausted; then `requeue=false`.
     Republish {
-        /// How often.
+        /// The number of retries.
         retries: u32,
-        /// The TTL of each tier; empty: to the back of the queue.
+        /// The TTL of each tier; empty for the back of the queue.
         tiers: Vec<u64>,
-        /// By how many milliseconds the worker shortens each wait.
+        /// Milliseconds by which the worker shortens each wait.
         jitter: u64,
     },
 }
 
-/// One delivery.
+/// A delivery.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// When it came.
+    /// The time of arrival.
     pub(super) at: Instant,
-    /// The moment before the worker said what is to become of it: no wait for the next attempt begins earlier.
+    /// The time before the worker's action: the wait for the next attempt does not start earlier.
     pub(super) failed: Instant,
     pub(super) message: Message,
 }
 
-/// A channel on which publishes are confirmed.
+/// A channel with publisher confirms.
 pub(super) async fn channel(amqp: &Amqp) -> Channel {
     let channel = amqp.new_channel().await.expect("the connection is open");
     channel.confirm_select(ConfirmSelectOptions::default()).await.expect("the channel is open");
     channel
 }
 
-/// Publishes a message that must reach a queue.
+/// Publishes a message that must be routed.
 pub(super) async fn publish(channel: &Channel, exchange: &str, key: &str, body: &[u8], properties: AMQPProperties) {
     let options = BasicPublishOptions { mandatory: true, ..Default::default() };
     let confirm = channel.basic_publish(exchange.into(), key.into(), options, body, properties).await;
@@ -62,26 +62,26 @@ pub(super) async fn publish(channel: &Channel, exchange: &str, key: &str, body: 
     assert!(matches!(confirmation, Confirmation::Ack(None)), "{exchange:?} with {key:?}: {confirmation:?}");
 }
 
-/// A persistent message with nothing but a body.
+/// Publishes a persistent message with only a body.
 pub(super) async fn publish_plain(channel: &Channel, exchange: &str, key: &str, body: &str) {
     publish(channel, exchange, key, body.as_bytes(), AMQPProperties::default().with_delivery_mode(2)).await;
 }
 
-/// How many messages are ready: the queue's own answer, not a statistic.
+/// The number of ready messages, from the queue itself instead of the statistics.
 pub(super) async fn ready(channel: &Channel, queue: &str) -> u32 {
     let counted = crate::support::amqp::counted(channel, queue).await;
     counted.unwrap_or_else(|error| panic!("{queue}: {error}")).ready
 }
 
-/// Takes one message out, if there is one.
+/// Takes a message, if there is one.
 pub(super) async fn take(channel: &Channel, queue: &str) -> Option<Message> {
-    // Nothing to acknowledge: what was sent last before a connection is closed may get lost (seen on a busy 3.10.8).
+    // Without acknowledgement: the last frame before a connection closes may be lost (observed on a busy 3.10.8).
     let got = channel.basic_get(queue.into(), BasicGetOptions { no_ack: true }).await;
     let message = got.unwrap_or_else(|error| panic!("{queue}: {error}"))?;
     Some(message.delivery.into())
 }
 
-/// Waits for a message and takes it out.
+/// Waits for a message and takes it.
 pub(super) async fn take_next(channel: &Channel, queue: &str, patience: Duration) -> Message {
     let deadline = Instant::now() + patience;
     loop {
@@ -100,7 +100,7 @@ pub(super) async fn consume(channel: &Channel, queue: &str, prefetch: u16) -> Co
     consumer.unwrap_or_else(|error| panic!("{queue}: {error}"))
 }
 
-/// The next delivery, if one comes in time.
+/// Returns the next delivery, if it arrives in time.
 pub(super) async fn next(consumer: &mut Consumer, patience: Duration) -> Option<Delivery> {
     let next = tokio::time::timeout(patience, consumer.next()).await.ok()?;
     Some(next.expect("the consumer is not cancelled").expect("the channel is open"))
@@ -112,7 +112,7 @@ pub(super) async fn ack(delivery: Delivery) -> Seen {
     Seen { at, failed: at, message: delivery.into() }
 }
 
-/// Fails at a delivery that came now.
+/// Fails a delivery that arrived now.
 pub(super) async fn fail(channel: &Channel, queue: &str, delivery: Delivery, verb: &Verb) -> Seen {
     let at = Instant::now();
     let done = match verb {
@@ -134,11 +134,11 @@ pub(super) async fn fail(channel: &Channel, queue: &str, delivery: Delivery, ver
             }
         },
     };
-    assert!(done.expect("the channel is open"), "{queue}: said twice of one delivery");
+    assert!(done.expect("the channel is open"), "{queue}: a second action for one delivery");
     Seen { at, failed: at, message: delivery.into() }
 }
 
-/// How often a message was published again.
+/// The number of times that a message was republished.
 pub(super) fn count(properties: &AMQPProperties) -> u32 {
     let count = properties.headers().as_ref().and_then(|headers| headers.inner().get(COUNT));
     count.map_or(0, |count| {
@@ -147,7 +147,7 @@ pub(super) fn count(properties: &AMQPProperties) -> u32 {
     })
 }
 
-/// The same properties with another count. An `expiration` of the first publisher would shorten a tier.
+/// The same properties with another count. The first publisher's `expiration` would shorten a tier.
 fn counted(properties: &AMQPProperties, count: u32, expiration: Option<u64>) -> AMQPProperties {
     let mut headers = properties.headers().clone().unwrap_or_default();
     headers.insert(COUNT.into(), AMQPValue::LongInt(i32::try_from(count).expect("few retries")));

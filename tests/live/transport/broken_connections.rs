@@ -1,4 +1,4 @@
-//! Connections that break in the middle of a move, and a transport that is killed.
+//! Connections that break during a transfer, and a transport that is dropped.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,25 @@ use crate::support::vhost::segment;
 use crate::support::{Node, Vhost, block_on, until};
 
 const MESSAGES: usize = 30_000;
-/// And before a connection breaks once more.
+/// The number of messages before the next break.
 const MORE: usize = 5_000;
 
-/// The connections of a user, by their names. One is listed a while after it is made, and may be so after its end.
+/// The names of a user's connections. The list is delayed, both for new and for closed connections.
 fn connections(vhost: &Vhost<'_>, user: &str) -> BTreeSet<String> {
     let listed = vhost.http().get("/api/connections").expect_status(200);
     let of_user = listed.as_array().unwrap().iter().filter(|connection| connection["user"] == user);
     of_user.map(|connection| connection["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Closes these connections; those that there were.
+/// Closes these connections and returns them.
 fn cut(vhost: &Vhost<'_>, names: BTreeSet<String>) -> BTreeSet<String> {
     let close = |name: &String| vhost.http().delete(&format!("/api/connections/{}", segment(name))).status == 204;
     names.into_iter().filter(close).collect()
 }
 
-/// Each of so many messages is somewhere; how many are at two places.
+/// Expects each message in one of the queues; returns the number of duplicates.
 fn twice(fixture: &Fixture<'_>, published: usize, left: u64) -> usize {
-    // Asked of the queues themselves: the totals of a quorum queue are as old as its last tick.
+    // Reads the queues themselves: the totals of a quorum queue are as old as its last tick.
     let there = usize::try_from(u64::from(fixture.amqp.ready(&fixture.new)) + left).unwrap();
     let mut all = numbers(&take(&fixture.amqp, &fixture.new, there - usize::try_from(left).unwrap()));
     all.extend(numbers(&take(&fixture.amqp, &fixture.old, usize::try_from(left).unwrap())));
@@ -40,15 +40,15 @@ fn twice(fixture: &Fixture<'_>, published: usize, left: u64) -> usize {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again() {
+fn broken_connection_is_restored() {
     let node = Node::shared();
     let vhost = node.vhost("breaks");
     let user = node.user("").may_everything(&vhost);
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         fill(&fixture.amqp, &fixture.old, 0..MESSAGES, 20);
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
-        // Known by name before it moves: to find it takes a while, in which all may be moved.
+        // The connection is found before the transfer: this takes a while, in which all messages could move.
         let listed = until("its connection", || {
             Some(connections(&vhost, &user.name)).filter(|connections| !connections.is_empty())
         });
@@ -59,7 +59,7 @@ fn a_connection_that_breaks_is_made_again() {
             assert!(!moving.progress().state.is_over(), "{:?} after {closed:?}", moving.progress());
             let open = &connections(&vhost, &user.name) - &closed;
             if !open.is_empty() {
-                // By now all may be moved: it breaks while more is.
+                // All messages may have moved by now: the connection breaks while more move.
                 fill(&fixture.amqp, &fixture.old, published..published + MORE, 20);
                 published += MORE;
                 closed.extend(cut(&vhost, open));
@@ -89,14 +89,14 @@ fn a_connection_that_breaks_is_made_again() {
 fn dropped_transport_loses_nothing() {
     let vhost = Node::shared().vhost("dropped");
     for types in [TYPES[0], TYPES[2]] {
-        // Once more where all had been moved by then.
+        // Repeated if all messages had moved.
         let was_in_the_middle = (0..5).any(|game| {
-            let fixture = Fixture::set(&vhost, &format!("{types:?} {game} "), types);
+            let fixture = Fixture::create(&vhost, &format!("{types:?} {game} "), types);
             fill(&fixture.amqp, &fixture.old, 0..MESSAGES, 20);
             let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("the first", || (moving.progress().moved > Some(1000)).then_some(()));
             drop(moving);
-            // What it held comes back when the broker has noticed.
+            // The broker returns unacknowledged messages when it detects the closed connection.
             let mut last = 0;
             let mut same = 0;
             until("silence", || {
@@ -114,14 +114,14 @@ fn dropped_transport_loses_nothing() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_made_again_ends_the_move() {
+fn unrestorable_connection_ends_the_transfer() {
     let node = Node::shared();
     let vhost = node.vhost("gone");
     let user = node.user("").may_everything(&vhost);
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
     let mut moving = block_on(transport.start(fixture.order())).unwrap();
-    // The broker closes the connections of a user who is deleted, and does not let him in again.
+    // The broker closes the connections of a deleted user and refuses its login.
     drop(user);
     let last = block_on(moving.over());
     let State::Failed(Fault::Broker(error)) = &last.state else { panic!("{last:?}") };

@@ -1,4 +1,4 @@
-//! What the AMQP connection declares and deletes, as the broker then has it.
+//! Declares and deletions of the AMQP connection, as the broker stores them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn queue(arguments: Value) -> Queue {
     Queue { durable: true, auto_delete: false, exclusive: false, arguments: serde_json::from_value(arguments).unwrap() }
 }
 
-/// Beside the queue itself: one that is there.
+/// Swaps with a companion queue that exists.
 fn swap(vhost: &Vhost<'_>, transport: &AmqpTransport, name: &str, queue: &Queue) -> Result<(), BrokerError> {
     swap_beside(vhost, transport, (name, name), queue)
 }
@@ -38,7 +38,7 @@ fn types() -> [(&'static str, &'static str); 3] {
 }
 
 #[test]
-fn a_swap_makes_the_new_queue() {
+fn swap_declares_the_new_queue() {
     let vhost = Node::shared().vhost("swap");
     let transport = amqp_transport(&vhost);
     for (before, after) in types() {
@@ -53,16 +53,16 @@ fn a_swap_makes_the_new_queue() {
             let seen = vhost.queue(&name);
             assert_eq!(seen["arguments"], arguments);
             assert_eq!((&seen["durable"], &seen["auto_delete"]), (&json!(true), &json!(false)));
-            // The same over HTTP is the same to the broker: integers are as long as its own.
+            // HTTP yields the same arguments: the broker's integers have the same width.
             let body = json!({"durable": true, "auto_delete": false, "arguments": arguments});
             assert!(vhost.http().put(&vhost.path("queues", &[&name]), &body).is_success());
         }
     }
 }
 
-/// The connection may have been made again, and not to where it was.
+/// The connection may have been restored to another broker.
 #[test]
-fn nothing_is_swapped_where_what_stands_beside_it_is_not() {
+fn swap_requires_the_companion_queue() {
     let vhost = Node::shared().vhost("beside");
     let transport = amqp_transport(&vhost);
     vhost.amqp().declare_queue("q", NONE).unwrap();
@@ -74,7 +74,7 @@ fn nothing_is_swapped_where_what_stands_beside_it_is_not() {
 }
 
 #[test]
-fn a_swap_to_what_is_refused_says_so() {
+fn refused_swap_is_reported() {
     let vhost = Node::shared().vhost("faster");
     let transport = amqp_transport(&vhost);
     vhost.amqp().declare_queue("q", &[("x-max-length", Argument::LongInt(5))]).unwrap();
@@ -87,11 +87,11 @@ fn a_swap_to_what_is_refused_says_so() {
         matches!(&refused, BrokerError::Refused { status: 406, reason, .. } if reason.contains("x-max-length")),
         "{refused:?}"
     );
-    assert!(vhost.queue("q").is_null(), "the old one is gone by then: what is desired is checked before");
+    assert!(vhost.queue("q").is_null(), "the old queue is deleted by then: the desired one is checked before");
 }
 
 #[test]
-fn a_declare_of_another_client_comes_before_or_after_both() {
+fn concurrent_declare_does_not_separate_the_swap() {
     let vhost = Node::shared().vhost("race");
     let transport = amqp_transport(&vhost);
     let application = vhost.amqp();
@@ -103,7 +103,7 @@ fn a_declare_of_another_client_comes_before_or_after_both() {
             let swap = scope.spawn(|| swap(&vhost, &transport, "q", &desired));
             let mut declares = 0;
             while !swap.is_finished() {
-                // It declares what it knows: refused once the new one is there.
+                // The application's declare is refused after the swap.
                 let _ = application.declare_queue("q", NONE);
                 declares += 1;
             }
@@ -124,7 +124,7 @@ fn a_declare_of_another_client_comes_before_or_after_both() {
 }
 
 #[test]
-fn bindings_with_what_http_cannot_carry() {
+fn bindings_with_types_that_http_cannot_represent() {
     let vhost = Node::shared().vhost("bindings");
     let transport = amqp_transport(&vhost);
     let amqp = vhost.amqp();
@@ -151,7 +151,7 @@ fn bindings_with_what_http_cannot_carry() {
         block_on(bind(&transport, binding)).unwrap();
     }
     assert_eq!(vhost.list("bindings").len(), 2);
-    // A void asks for the header, whatever is in it.
+    // A void value matches the header with any value.
     let with = |name: &str| {
         let mut headers = lapin::types::FieldTable::default();
         headers.insert(name.into(), text("anything"));

@@ -1,4 +1,4 @@
-//! What can be in the way of a move. Whatever it is, what was not moved is still in the queue.
+//! Faults during a transfer. Every message that was not moved remains in the queue.
 
 use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
 use lapin::protocol::basic::AMQPProperties;
@@ -13,7 +13,7 @@ fn failure(fixture: &Fixture<'_>, by: By, moving: &mut Move) -> Fault {
     failure_while(fixture, by, moving, || {})
 }
 
-/// The same, with something that goes on until then.
+/// The same with a concurrent operation.
 fn failure_while(fixture: &Fixture<'_>, by: By, moving: &mut Move, mut goes_on: impl FnMut()) -> Fault {
     until(&format!("the end of a move by {by:?} from {}", fixture.old), || {
         match block_on(moving.progress()).unwrap().state {
@@ -26,10 +26,10 @@ fn failure_while(fixture: &Fixture<'_>, by: By, moving: &mut Move, mut goes_on: 
 }
 
 #[test]
-fn queues_and_exchanges_that_are_not_there() {
+fn missing_queues_and_exchanges_are_reported() {
     let vhost = Node::shared().vhost("missing");
     for by in By::BOTH {
-        let mut fixture = Fixture::set(&vhost, &format!("{by:?} "), TYPES[0]);
+        let mut fixture = Fixture::create(&vhost, &format!("{by:?} "), TYPES[0]);
         fixture.old = "nowhere".to_owned();
         assert!(matches!(fixture.refusal(by), Fault::SourceGone { .. }));
         fixture.tap = "nothing".to_owned();
@@ -41,11 +41,11 @@ fn queues_and_exchanges_that_are_not_there() {
 }
 
 #[test]
-fn an_exclusive_consumer() {
+fn exclusive_consumer_is_reported() {
     let vhost = Node::shared().vhost("exclusive");
     for by in By::BOTH {
         for types in [TYPES[0], TYPES[2]] {
-            let fixture = Fixture::set(&vhost, &format!("{by:?} {types:?} "), types);
+            let fixture = Fixture::create(&vhost, &format!("{by:?} {types:?} "), types);
             let application = vhost.amqp();
             let held = block_on(async {
                 let channel = application.new_channel().await.unwrap();
@@ -55,7 +55,7 @@ fn an_exclusive_consumer() {
                     channel.basic_consume(fixture.old.as_str().into(), "".into(), options, FieldTable::default()).await;
                 (channel, consumer.unwrap())
             });
-            // Quorum queues let others consume beside it, on all versions.
+            // Quorum queues permit other consumers next to it, on all versions.
             if types.0 == "classic" {
                 let fault = fixture.refusal(by);
                 let Fault::Exclusive { reason } = &fault else { panic!("{by:?}: {fault:?}") };
@@ -74,9 +74,9 @@ fn an_exclusive_consumer() {
 }
 
 #[test]
-fn an_exclusive_queue() {
+fn exclusive_queue_is_reported() {
     let vhost = Node::shared().vhost("owned");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let owner = vhost.amqp();
     let options = QueueDeclareOptions { exclusive: true, ..Default::default() };
     owner.declare_queue_as("owned", options, NONE).unwrap();
@@ -85,13 +85,13 @@ fn an_exclusive_queue() {
 }
 
 #[test]
-fn a_target_that_leads_nowhere_keeps_everything() {
+fn unroutable_target_keeps_every_message() {
     let vhost = Node::shared().vhost("unroutable");
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         let http = vhost.http();
         let binding = vhost.path("bindings", &["e", &fixture.tap, "q", &fixture.new, "~"]);
-        // In the middle of a move, and at its beginning.
+        // In the middle of a transfer, and at its beginning.
         fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
         let mut moving = fixture.start(By::Amqp);
         let Move::Amqp(progress) = &moving else { panic!("by AMQP") };
@@ -99,7 +99,7 @@ fn a_target_that_leads_nowhere_keeps_everything() {
         http.delete(&binding).expect_status(204);
         let mut published = 20_000;
         let fault = failure_while(&fixture, By::Amqp, &mut moving, || {
-            // All may have been moved before the road ended: more come, until one meets its end.
+            // All messages may have moved before the target was unbound: more are published until one is unroutable.
             if fixture.amqp.ready(&fixture.old) == 0 {
                 fill(&fixture.amqp, &fixture.old, published..published + 100, 20);
                 published += 100;
@@ -112,27 +112,27 @@ fn a_target_that_leads_nowhere_keeps_everything() {
         let mut moving = fixture.start(By::Amqp);
         assert!(matches!(failure(&fixture, By::Amqp, &mut moving), Fault::Unroutable { .. }));
         assert_eq!(block_on(moving.stop()).unwrap().moved, Some(0));
-        // Each is at one place, although many were on their way when the road ended.
+        // Each message is in one place, although many were in flight.
         assert!(numbers(&take(&fixture.amqp, &fixture.new, moved)).into_iter().eq(0..moved), "{types:?}");
         let mut left = numbers(&take(&fixture.amqp, &fixture.old, published - moved));
         if types.0 == "quorum" {
-            // The second attempt was made with one message alone, because it was delivered before; and a quorum queue puts
-            // what comes back behind the others that came back.
+            // The retry sent a single message, because it was redelivered. A quorum queue also changes the order of
+            // returned messages.
             let alone = left.iter().position(|it| *it == moved).unwrap();
             assert!(alone <= usize::from(Order::PREFETCH), "{types:?}: {alone}");
             left[..=alone].rotate_right(1);
         }
         assert!(left.into_iter().eq(moved..published), "{types:?}");
-        // A shovel would lose them: it does not start.
+        // A shovel would lose the messages: it does not start.
         assert!(matches!(fixture.refusal(By::Shovel), Fault::Unroutable { .. }));
     }
     assert!(shovels(&vhost).is_empty());
 }
 
 #[test]
-fn a_target_that_is_deleted_meanwhile() {
+fn target_deleted_during_the_transfer_is_reported() {
     let vhost = Node::shared().vhost("target");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let mut moving = fixture.start(By::Amqp);
     vhost.http().delete(&vhost.path("exchanges", &[&fixture.tap])).expect_status(204);
     fill(&fixture.amqp, &fixture.old, 0..5, 0);
@@ -142,10 +142,10 @@ fn a_target_that_is_deleted_meanwhile() {
 }
 
 #[test]
-fn a_queue_that_is_deleted_meanwhile_is_an_event() {
+fn queue_deleted_during_the_transfer_is_reported() {
     let vhost = Node::shared().vhost("deleted");
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         fill(&fixture.amqp, &fixture.old, 0..100, 0);
         let transport = amqp_transport(&vhost);
         let mut moving = block_on(transport.start(fixture.order())).unwrap();
@@ -160,12 +160,12 @@ fn a_queue_that_is_deleted_meanwhile_is_an_event() {
 }
 
 #[test]
-fn a_target_that_rejects_is_tried_again_in_order() {
+fn rejecting_target_is_retried_in_order() {
     let vhost = Node::shared().vhost("rejects");
-    // In 3.8 no quorum queue rejects.
+    // In 3.8, quorum queues do not reject.
     let kinds: &[&str] = if Node::shared().at_least(3, 10) { &["classic", "quorum"] } else { &["classic"] };
     for kind in kinds.iter().copied() {
-        let fixture = Fixture::set(&vhost, &format!("{kind} "), (kind, kind));
+        let fixture = Fixture::create(&vhost, &format!("{kind} "), (kind, kind));
         let full = format!("{kind} full");
         let [queue_type] = of_type(kind);
         let limit = [queue_type, ("x-max-length", Argument::LongInt(10)), ("x-overflow", text("reject-publish"))];
@@ -176,7 +176,7 @@ fn a_target_that_rejects_is_tried_again_in_order() {
         let fixture = Fixture { tap: "to full".to_owned(), new: full.clone(), ..fixture };
         let moving = fixture.start(By::Amqp);
         let Move::Amqp(moving) = moving else { panic!("by AMQP") };
-        // A quorum queue takes some more before it rejects, in later versions all of these.
+        // A quorum queue accepts some more before it rejects; in later versions all of these.
         until("a rejection", || {
             let progress = moving.progress();
             (progress.state == State::Rejected || kind == "quorum" && progress.moved == Some(200)).then_some(())
@@ -197,11 +197,11 @@ fn a_target_that_rejects_is_tried_again_in_order() {
 }
 
 #[test]
-fn a_stop_while_the_target_rejects_changes_no_order() {
+fn stop_while_the_target_rejects_keeps_the_order() {
     let vhost = Node::shared().vhost("rejecting");
     for kind in ["classic", "quorum"] {
-        let fixture = Fixture::set(&vhost, &format!("{kind} "), (kind, kind));
-        // Of a classic queue, which rejects what is one too many in each version.
+        let fixture = Fixture::create(&vhost, &format!("{kind} "), (kind, kind));
+        // Classic queues reject the first excess message in each version.
         let limit = [("x-max-length", Argument::LongInt(10)), ("x-overflow", text("reject-publish"))];
         let full = format!("{kind} full");
         fixture.amqp.declare_queue(&full, &limit).unwrap();
@@ -221,13 +221,13 @@ fn a_stop_while_the_target_rejects_changes_no_order() {
 }
 
 #[test]
-fn messages_of_other_users() {
+fn messages_of_other_users_are_reported() {
     let node = Node::shared();
     let vhost = node.vhost("users");
     let (author, plain) = (node.user("").may_everything(&vhost), node.user("").may_everything(&vhost));
     let impersonator = node.user("impersonator").may_everything(&vhost);
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         let of_author = AMQPProperties::default().with_user_id(author.name.as_str().into());
         for number in 0..30 {
             let properties = if number % 10 == 5 { of_author.clone() } else { AMQPProperties::default() };
@@ -254,14 +254,14 @@ fn messages_of_other_users() {
 }
 
 #[test]
-fn a_first_message_of_another_user_is_no_reason_to_change_the_order() {
+fn first_message_of_another_user_keeps_the_order() {
     let node = Node::shared();
     let vhost = node.vhost("first");
     let (author, impersonator) =
         (node.user("").may_everything(&vhost), node.user("impersonator").may_everything(&vhost));
     let of_author = AMQPProperties::default().with_user_id(author.name.as_str().into());
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         author.amqp(&vhost).publish_with("", &fixture.old, "0 ", of_author.clone());
         fill(&fixture.amqp, &fixture.old, 1..2000, 0);
         let transport =
@@ -274,9 +274,9 @@ fn a_first_message_of_another_user_is_no_reason_to_change_the_order() {
 }
 
 #[test]
-fn a_single_active_consumer_keeps_what_is_its() {
+fn single_active_consumer_keeps_its_messages() {
     let vhost = Node::shared().vhost("single");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let arguments = [("x-single-active-consumer", Argument::Boolean(true))];
     fixture.amqp.declare_queue("single", &arguments).unwrap();
     let fixture = Fixture { old: "single".to_owned(), ..fixture };
@@ -296,11 +296,11 @@ fn a_single_active_consumer_keeps_what_is_its() {
 }
 
 #[test]
-fn a_broker_with_an_alarm_takes_nothing() {
-    // Less than any node needs.
+fn alarm_stops_the_transfer() {
+    // Below the memory use of any node.
     let node = Node::start(Options::default().line("vm_memory_high_watermark.absolute = 10MB"));
     let vhost = node.vhost("alarm");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let fault = fixture.refusal(By::Amqp);
     assert!(matches!(fault, Fault::Broker(BrokerError::Alarm { .. })), "{fault:?}");
 }

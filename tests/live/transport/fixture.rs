@@ -1,4 +1,4 @@
-//! A queue to move from, and a fanout exchange that leads to another.
+//! A source queue, and a fanout exchange bound to a target queue.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use topo::model::BrokerVersion;
 
 use crate::support::{Amqp, Argument, Message, NONE, Node, Vhost, block_on, text, until};
 
-/// Who moves.
+/// The transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Amqp,
@@ -27,7 +27,7 @@ impl By {
     pub(crate) const BOTH: [Self; 2] = [Self::Amqp, Self::Shovel];
 }
 
-/// The types of queues that are moved between; the last one is the way back from a holding queue.
+/// The pairs of queue types; the last one is the return from a holding queue.
 pub(crate) const TYPES: [(&str, &str); 4] =
     [("classic", "classic"), ("classic", "quorum"), ("quorum", "quorum"), ("quorum", "classic")];
 
@@ -76,8 +76,8 @@ pub(crate) fn transport(by: By, vhost: &Vhost<'_>) -> Transport {
 }
 
 impl<'a> Fixture<'a> {
-    /// `PREFIXold`, and `PREFIXtap` that leads to `PREFIXnew`.
-    pub(crate) fn set(vhost: &'a Vhost<'a>, prefix: &str, types: (&str, &str)) -> Self {
+    /// Declares `PREFIXold`, and `PREFIXtap` bound to `PREFIXnew`.
+    pub(crate) fn create(vhost: &'a Vhost<'a>, prefix: &str, types: (&str, &str)) -> Self {
         let fixture = Self {
             vhost,
             amqp: vhost.amqp(),
@@ -96,12 +96,12 @@ impl<'a> Fixture<'a> {
         Order::new(&self.old.as_str().into(), &self.tap.as_str().into())
     }
 
-    /// Starts a move, which must be possible.
+    /// Starts a transfer, which must be possible.
     pub(crate) fn start(&self, by: By) -> Move {
         block_on(transport(by, self.vhost).start(self.order())).unwrap()
     }
 
-    /// Why a move cannot start.
+    /// The reason why a transfer cannot start.
     pub(crate) fn refusal(&self, by: By) -> Fault {
         match block_on(transport(by, self.vhost).start(self.order())) {
             Ok(_) => panic!("a move by {by:?} from {} was started", self.old),
@@ -109,7 +109,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Moves until this many are there, and stops.
+    /// Moves messages until the target has this number, and stops.
     pub(crate) fn move_all(&self, by: By, messages: u32) -> Progress {
         let moving = self.start(by);
         until(&format!("{messages} in {}", self.new), || (self.amqp.ready(&self.new) >= messages).then_some(()));
@@ -117,7 +117,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// Publishes numbered messages of that size through the default exchange, all under way at once.
+/// Publishes this number of messages of that size through the default exchange, without waiting.
 pub(crate) fn fill(amqp: &Amqp, queue: &str, numbers: std::ops::Range<usize>, size: usize) {
     block_on(async {
         let channel = amqp.new_channel().await.unwrap();
@@ -137,7 +137,7 @@ pub(crate) fn fill(amqp: &Amqp, queue: &str, numbers: std::ops::Range<usize>, si
     });
 }
 
-/// Takes this many out, and sees that there is no more.
+/// Takes this number of messages and expects no further one.
 pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
     let taken = block_on(async {
         let channel = amqp.new_channel().await.unwrap();
@@ -145,7 +145,7 @@ pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
         let consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await.unwrap();
         let mut taken = Vec::new();
         let mut consumer = std::pin::pin!(consumer);
-        // Two seconds of silence end it where fewer come; the caller counts.
+        // Ends after two seconds without a message; the caller counts.
         while let Ok(Some(next)) = tokio::time::timeout(
             if taken.len() < messages { Duration::from_secs(30) } else { Duration::from_millis(500) },
             consumer.next(),
@@ -161,23 +161,23 @@ pub(crate) fn take(amqp: &Amqp, queue: &str, messages: usize) -> Vec<Message> {
     taken
 }
 
-/// The number in front of each body.
+/// The number at the start of each body.
 pub(crate) fn numbers(messages: &[Message]) -> Vec<usize> {
     let number = |message: &Message| String::from_utf8_lossy(&message.body).split(' ').next().unwrap().parse().unwrap();
     messages.iter().map(number).collect()
 }
 
-/// The live total of a queue, as a list of queues shows it.
+/// The total of a queue in the broker's list.
 pub(crate) fn total(vhost: &Vhost<'_>, queue: &str) -> u64 {
     let path = format!("{}?disable_stats=true&enable_queue_totals=true", vhost.path("queues", &[]));
-    // A node that has just started answers 500 for as long as it has no statistics of a new queue.
+    // A node that has just started answers 500 while it has no statistics of a new queue.
     let answer = until("the totals", || Some(vhost.http().get(&path)).filter(|answer| answer.status != 500));
     let listed = answer.expect_status(200);
     let mut queues = listed.as_array().unwrap().iter();
     queues.find(|entry| entry["name"] == queue).map_or(0, |entry| entry["messages"].as_u64().unwrap_or(u64::MAX))
 }
 
-/// The names of the shovels whose definitions are there.
+/// The names of all defined shovels.
 pub(crate) fn shovels(vhost: &Vhost<'_>) -> Vec<String> {
     let listed = vhost.http().get(&format!("/api/parameters/shovel/{}", encoded(vhost.name()))).expect_status(200);
     listed.as_array().unwrap().iter().map(|entry: &Value| entry["name"].as_str().unwrap().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! What is moved is what was there.
+//! Moved messages are unchanged, complete and in order.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn table(fields: &[(&str, AMQPValue)]) -> FieldTable {
     table
 }
 
-/// A header of each type that there is.
+/// A header of each type.
 fn headers() -> FieldTable {
     let list = FieldArray::from(vec![AMQPValue::LongInt(1), text("two")]);
     table(&[
@@ -77,8 +77,7 @@ fn all_kinds() -> Vec<(&'static str, AMQPProperties, Vec<u8>)> {
     ]
 }
 
-/// What a consumer sees of a message but for where it came from.
-/// No headers and an empty table of them are the same.
+/// The parts of a message that a consumer sees, except its route. Missing headers equal an empty table.
 fn seen(message: &Message) -> (String, AMQPProperties, Vec<u8>) {
     let headers = message.properties.headers().clone().unwrap_or_default();
     (message.routing_key.clone(), message.properties.clone().with_headers(headers), message.body.clone())
@@ -93,15 +92,15 @@ fn publish_all(amqp: &Amqp, exchange: &str) {
 
 fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
     let prefix = format!("{by:?} {types:?} ");
-    let fixture = Fixture::set(vhost, &prefix, types);
-    // The same messages in a queue of the same type as the new one, as they look when nobody has moved them.
+    let fixture = Fixture::create(vhost, &prefix, types);
+    // The same messages in a queue of the target's type, published directly.
     let unmoved = format!("{prefix}unmoved");
     fixture.amqp.declare_queue(&unmoved, &super::fixture::of_type(types.1)).unwrap();
     fixture.amqp.declare_exchange(&format!("{prefix}in"), "fanout", &[]).unwrap();
     for queue in [&fixture.old, &unmoved] {
         fixture.amqp.bind_queue(&format!("{prefix}in"), queue, "", &[]);
     }
-    // Whoever routes by `CC` finds this one: by the default exchange, or by the fanout one's own key.
+    // `CC` routes to this queue: through the default exchange, or through the fanout exchange's own key.
     let bystander = "bystander";
     fixture.amqp.declare_queue(bystander, &[]).unwrap();
     publish_all(&fixture.amqp, &format!("{prefix}in"));
@@ -114,7 +113,7 @@ fn kinds_are_kept(by: By, vhost: &Vhost<'_>, types: (&str, &str)) {
         assert_eq!(moved, expected, "{by:?} {types:?}");
     }
     assert_eq!(fixture.amqp.ready(bystander), 0, "{by:?} {types:?}");
-    // That of a quorum queue is of its last tick.
+    // The total of a quorum queue is from its last tick.
     until("none to be left", || (total(vhost, &fixture.old) == 0).then_some(()));
 }
 
@@ -131,10 +130,10 @@ fn order_is_kept_over_5000_messages() {
     let vhost = Node::shared().vhost("order");
     for by in By::BOTH {
         for types in TYPES {
-            let fixture = Fixture::set(&vhost, &format!("{by:?} {types:?} "), types);
+            let fixture = Fixture::create(&vhost, &format!("{by:?} {types:?} "), types);
             fill(&fixture.amqp, &fixture.old, 0..5000, 20);
             let moving = fixture.start(by);
-            // And what comes while it moves.
+            // Includes messages published during the transfer.
             fill(&fixture.amqp, &fixture.old, 5000..5500, 20);
             until("all of them", || (fixture.amqp.ready(&fixture.new) >= 5500).then_some(()));
             let last = block_on(moving.stop()).unwrap();
@@ -149,17 +148,17 @@ fn order_is_kept_over_5000_messages() {
 }
 
 #[test]
-fn a_stop_in_the_middle_leaves_each_message_at_one_place() {
+fn stop_leaves_each_message_in_one_queue() {
     let vhost = Node::shared().vhost("stop");
     for types in TYPES {
-        // Once more where all had been moved by then.
+        // Repeated if all messages had moved.
         assert!((0..5).any(|game| stopped_in_the_middle(&vhost, types, game)), "{types:?}");
     }
 }
 
-/// Whether some were left when it was stopped.
+/// Returns true if messages were left at the stop.
 fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) -> bool {
-    let fixture = Fixture::set(vhost, &format!("{types:?} {game} "), types);
+    let fixture = Fixture::create(vhost, &format!("{types:?} {game} "), types);
     fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
     let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
     until("the first", || (moving.progress().moved > Some(100)).then_some(()));
@@ -172,34 +171,34 @@ fn stopped_in_the_middle(vhost: &Vhost<'_>, types: (&str, &str), game: usize) ->
     moved < 20_000
 }
 
-/// Sees that all others are where they were, and that none of them was handed out.
+/// Expects all other messages in the source queue, none of them delivered.
 fn rest_is_there(fixture: &Fixture<'_>, types: (&str, &str), moved: usize) {
     until("all others, where they were", || {
         (usize::try_from(fixture.amqp.ready(&fixture.old)).unwrap() + moved == 20_000).then_some(())
     });
     let rest = take(&fixture.amqp, &fixture.old, 20_000 - moved);
     let back = rest.iter().filter(|message| message.redelivered).count();
-    in_order(&numbers(&rest), moved, &format!("{types:?}, at the source, of which {back} came back"));
+    in_order(&numbers(&rest), moved, &format!("{types:?}, at the source, {back} of them returned"));
     assert_eq!(back, 0, "{types:?}");
 }
 
 #[test]
-fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
+fn stop_with_a_slow_queue_requeues_no_message() {
     let node = Node::shared();
     let vhost = node.vhost("slow");
     for types in TYPES {
-        let fixture = Fixture::set(&vhost, &format!("{} {} ", types.0, types.1), types);
+        let fixture = Fixture::create(&vhost, &format!("{} {} ", types.0, types.1), types);
         fill(&fixture.amqp, &fixture.old, 0..20_000, 20);
         let files = ["looks", "slow", "over"].map(|what| node.folder().join(format!("{}{what}", fixture.old)));
         let slow_down = slow_down(&fixture, &files);
         let [looks, is_slow, is_over] = &files;
         let last = std::thread::scope(|scope| {
             scope.spawn(|| node.ctl(["eval", &slow_down]));
-            until("somebody who looks", || looks.exists().then_some(()));
+            until("the first poll", || looks.exists().then_some(()));
             let Move::Amqp(moving) = fixture.start(By::Amqp) else { panic!("by AMQP") };
             until("a slow queue", || is_slow.exists().then_some(()));
-            // All that it has handed out is acknowledged, which it has not heard yet: it will hand out as many more.
-            until("all of it", || {
+            // The queue has not processed the acknowledgements of its deliveries yet: it will deliver as many again.
+            until("all acknowledgements", || {
                 let progress = moving.progress();
                 (progress.moved >= Some(1000) && progress.in_flight == 0).then_some(())
             });
@@ -213,16 +212,16 @@ fn a_stop_while_the_queue_is_slow_gives_nothing_back() {
         });
         assert_eq!((last.possible_duplicates, last.state), (0, State::Stopped), "{types:?}");
         let moved = usize::try_from(last.moved.unwrap()).unwrap();
-        // It has waited for those that it could have had.
+        // The stop waited for the available messages.
         assert!((2000..20_000).contains(&moved), "{types:?}: {moved}");
         in_order(&numbers(&take(&fixture.amqp, &fixture.new, moved)), 0, &format!("{types:?}, at the target"));
         rest_is_there(&fixture, types, moved);
     }
 }
 
-/// Erlang by which the old queue does nothing, once it has handed out a thousand of 20,000. It makes the first file when it
-/// looks at the queue, and the second when that does nothing any more; with the third it goes on, or after a minute. It is an
-/// error where nothing is handed out, or all of it before it looks.
+/// Erlang code that suspends the old queue after it has delivered a thousand of 20,000 messages. It writes the first
+/// file before it polls the queue and the second after the suspension. It resumes after the third file exists, or after
+/// a minute. It fails if the queue delivers nothing, or everything before the first poll.
 fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) -> String {
     format!(
         r#"{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{}">>, queue, <<"{}">>)),
@@ -244,7 +243,7 @@ fn slow_down(fixture: &Fixture<'_>, [looks, is_slow, is_over]: &[PathBuf; 3]) ->
     )
 }
 
-/// Sees that these follow one another from the first on, and says where they do not.
+/// Expects consecutive numbers from the first on, and reports gaps.
 fn in_order(numbers: &[usize], first: usize, what: &str) {
     if let Some(at) = numbers.iter().zip(first..).position(|(number, expected)| *number != expected) {
         let near = &numbers[at.saturating_sub(3)..numbers.len().min(at + 20)];
@@ -253,11 +252,11 @@ fn in_order(numbers: &[usize], first: usize, what: &str) {
 }
 
 #[test]
-fn odd_names() {
+fn unusual_names_are_moved() {
     for name in ["a/b", "a b", "%", "%2F", "ü", "日本", "a@b:c?d#e&f=g;h+i", "\"'<>\\"] {
         let vhost = Vhost::create(Node::shared(), format!("transport {name}"));
         for by in By::BOTH {
-            let fixture = Fixture::set(&vhost, &format!("{by:?} {name} "), TYPES[0]);
+            let fixture = Fixture::create(&vhost, &format!("{by:?} {name} "), TYPES[0]);
             fill(&fixture.amqp, &fixture.old, 0..10, 0);
             assert_eq!(fixture.move_all(by, 10).state, State::Stopped);
             assert!(numbers(&take(&fixture.amqp, &fixture.new, 10)).into_iter().eq(0..10), "{by:?} {name}");

@@ -1,4 +1,4 @@
-//! Logins, permissions and tags: said before anything is moved.
+//! Logins, permissions and tags are checked before the transfer.
 
 use topo::broker::transport::{AmqpAddress, AmqpOptions, AmqpTransport, Fault};
 use topo::broker::{Broker, BrokerError};
@@ -14,7 +14,7 @@ fn refused(options: AmqpOptions) -> BrokerError {
 }
 
 #[test]
-fn who_may_not_connect() {
+fn failed_connections_are_reported() {
     let node = Node::shared();
     let (vhost, other) = (node.vhost("login"), node.vhost("other"));
     let user = node.user("").may_everything(&vhost);
@@ -26,12 +26,12 @@ fn who_may_not_connect() {
     let options = AmqpOptions { vhost: "not-there".into(), ..options_of(&vhost, "guest", "guest") };
     let error = refused(options);
     assert!(matches!(&error, BrokerError::AccessRefused { reason, .. } if reason.contains("not-there")), "{error:?}");
-    // Something listens there, and speaks no AMQP.
+    // The port is open, but does not speak AMQP.
     let mut options = options_of(&vhost, "guest", "guest");
     options.address.port = node.http_port();
     options.retries = topo::broker::Retries::NONE;
     assert!(matches!(refused(options.clone()), BrokerError::Connect { .. } | BrokerError::Timeout { .. }));
-    // And nothing at all.
+    // The port is closed.
     options.address.port = 1;
     let error = refused(options.clone());
     assert!(matches!(&error, BrokerError::Connect { .. }), "{error:?}");
@@ -41,12 +41,12 @@ fn who_may_not_connect() {
 }
 
 #[test]
-fn odd_names_of_users_and_passwords() {
+fn unusual_user_names_and_passwords_work() {
     let node = Node::shared();
     for name in ["a/b@c:d", "%41", "ü 日本"] {
         let vhost = Vhost::create(node, format!("of {name}"));
         let user = crate::support::User::create(node, name.to_owned(), "").may_everything(&vhost);
-        let fixture = Fixture::set(&vhost, "", TYPES[0]);
+        let fixture = Fixture::create(&vhost, "", TYPES[0]);
         let transport = block_on(AmqpTransport::connect(options_of(&vhost, &user.name, &user.password))).unwrap();
         let moving = block_on(transport.start(fixture.order())).unwrap();
         block_on(moving.stop());
@@ -55,10 +55,10 @@ fn odd_names_of_users_and_passwords() {
 }
 
 #[test]
-fn who_may_not_move() {
+fn missing_permissions_are_reported() {
     let node = Node::shared();
     let vhost = node.vhost("permissions");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     fill(&fixture.amqp, &fixture.old, 0..5, 0);
     for (write, read, what) in [("^$", ".*", "tap"), (".*", "^$", "old")] {
         let user = node.user("").may(&vhost, ".*", write, read);
@@ -77,10 +77,10 @@ fn who_may_not_move() {
 }
 
 #[test]
-fn who_may_not_shovel() {
+fn missing_shovel_rights_are_reported() {
     let node = Node::shared();
     let vhost = node.vhost("tags");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     for (tags, may) in [
         ("management", false),
         ("policymaker", false),
@@ -109,7 +109,7 @@ fn who_may_not_shovel() {
 }
 
 #[test]
-fn the_address_is_the_brokers_own() {
+fn amqp_address_comes_from_the_broker() {
     let node = Node::shared();
     let vhost = node.vhost("address");
     let (plain, monitoring) = (node.user("management").may_everything(&vhost), node.user("monitoring"));
@@ -121,6 +121,6 @@ fn the_address_is_the_brokers_own() {
     assert_eq!(address("guest", "guest"), expected);
     let monitoring = monitoring.may_everything(&vhost);
     assert_eq!(address(&monitoring.name, &monitoring.password), expected);
-    // Who is not shown the listeners takes the usual port.
+    // A user who cannot see the listeners uses the default port.
     assert_eq!(address(&plain.name, &plain.password).port, 5672);
 }

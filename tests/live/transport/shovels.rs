@@ -1,4 +1,4 @@
-//! What is particular to the broker's own transport.
+//! Properties of the shovel transport.
 
 use topo::broker::transport::{Fault, Leftover, Move, State};
 
@@ -8,23 +8,23 @@ use super::fixture::{By, Fixture, TYPES, fill, numbers, shovel_transport, shovel
 use crate::support::{Argument, Node, Options, block_on, until};
 
 #[test]
-fn a_node_without_the_plugin() {
+fn missing_plugin_is_reported() {
     let node = Node::start(Options::default().without_plugin("rabbitmq_shovel"));
     let vhost = node.vhost("none");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     assert_eq!(block_on(shovel_transport(&vhost).check()), Err(Fault::NoShovels));
     assert_eq!(fixture.refusal(By::Shovel), Fault::NoShovels);
-    // topo itself needs none.
+    // topo itself requires no plugin.
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     assert_eq!(fixture.move_all(By::Amqp, 10).moved, Some(10));
 }
 
-/// The definition is taken all the same.
+/// The broker accepts the definition nevertheless.
 #[test]
-fn a_node_whose_plugin_has_stopped() {
+fn stopped_plugin_is_reported() {
     let node = Node::start(Options::default());
     let vhost = node.vhost("stopped");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     node.ctl(["eval", "exit(whereis(rabbit_shovel_dyn_worker_sup_sup), kill)."]);
     assert_eq!(fixture.refusal(By::Shovel), Fault::NotStarted);
@@ -33,19 +33,19 @@ fn a_node_whose_plugin_has_stopped() {
 }
 
 #[test]
-fn a_shovel_of_a_killed_run_is_found_and_removed() {
+fn shovel_of_a_killed_run_is_found_and_removed() {
     let vhost = Node::shared().vhost("leftover");
-    let fixture = Fixture::set(&vhost, "a/b ", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "a/b ", TYPES[0]);
     let transport = shovel_transport(&vhost);
     assert_eq!(block_on(transport.leftovers()).unwrap(), []);
-    // Its run is gone, and it goes on.
+    // The shovel survives its run.
     drop(fixture.start(By::Shovel));
     let name = "topo.move.a/b old".to_owned();
     let leftover = Leftover { name: name.clone(), source: fixture.old.as_str().into() };
     assert_eq!(block_on(transport.leftovers()).unwrap(), [leftover]);
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     until("all of them", || (fixture.amqp.ready(&fixture.new) == 10).then_some(()));
-    // A new run of the same replaces it.
+    // A new run of the same migration replaces it.
     let moving = fixture.start(By::Shovel);
     assert_eq!(shovels(&vhost), [name.as_str()]);
     block_on(moving.stop()).unwrap();
@@ -54,19 +54,19 @@ fn a_shovel_of_a_killed_run_is_found_and_removed() {
     assert!(!status.to_string().contains("leftover"), "{status}");
     block_on(transport.remove(&name)).unwrap();
     fill(&fixture.amqp, &fixture.old, 10..20, 0);
-    assert!(numbers(&take(&fixture.amqp, &fixture.old, 10)).into_iter().eq(10..20), "nobody takes them any more");
+    assert!(numbers(&take(&fixture.amqp, &fixture.old, 10)).into_iter().eq(10..20), "no consumer takes them");
     assert!(numbers(&take(&fixture.amqp, &fixture.new, 10)).into_iter().eq(0..10));
 }
 
 #[test]
-fn a_removed_shovel_does_not_bring_its_queue_back() {
+fn removed_shovel_does_not_redeclare_its_queue() {
     let vhost = Node::shared().vhost("bare");
     for types in [TYPES[0], TYPES[2]] {
-        let fixture = Fixture::set(&vhost, &format!("{types:?} "), types);
+        let fixture = Fixture::create(&vhost, &format!("{types:?} "), types);
         fill(&fixture.amqp, &fixture.old, 0..2000, 0);
         block_on(fixture.start(By::Shovel).stop()).unwrap();
         vhost.http().delete(&vhost.path("queues", &[&fixture.old])).expect_status(204);
-        // A shovel that was still there would be back within its reconnect-delay of 1 s.
+        // A remaining shovel would reconnect within its reconnect-delay of 1 s.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
         while std::time::Instant::now() < until {
             assert!(vhost.queue(&fixture.old).is_null(), "{types:?}");
@@ -76,24 +76,23 @@ fn a_removed_shovel_does_not_bring_its_queue_back() {
 }
 
 #[test]
-fn a_shovel_whose_target_goes_keeps_the_messages() {
+fn shovel_with_a_deleted_target_keeps_the_messages() {
     let vhost = Node::shared().vhost("ended");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let moving = fixture.start(By::Shovel);
     vhost.http().delete(&vhost.path("exchanges", &[&fixture.tap])).expect_status(204);
     fill(&fixture.amqp, &fixture.old, 0..5, 0);
-    // It may say that it runs, and does nothing: its channel is closed, and it does not notice (3.10.8). Or it starts again
-    // and again, and is removed at any moment of that (4.0.5).
+    // It may report `running` while its channel is closed (3.10.8), or restart repeatedly (4.0.5).
     assert_eq!(block_on(moving.stop()).unwrap().state, State::Stopped);
     assert!(numbers(&take(&fixture.amqp, &fixture.old, 5)).into_iter().eq(0..5));
 }
 
-/// The broker kills a shovel that has not connected yet, and from 3.13 on its status stays for ever (mended after 4.3.5).
+/// The broker kills a shovel that has not connected yet, and from 3.13 on its status stays forever (fixed after 4.3.5).
 #[test]
-fn a_shovel_that_is_removed_while_it_starts_is_gone() {
+fn shovel_removed_during_its_start_is_gone() {
     let vhost = Node::shared().vhost("starting");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
-    // It takes the connection, and never answers.
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
+    // Accepts the connection and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let source = format!("amqp://{}/{}", silent.local_addr().unwrap(), vhost.name());
     let value = json!({"value": {
@@ -112,17 +111,17 @@ fn a_shovel_that_is_removed_while_it_starts_is_gone() {
     let expected = node.at_least(3, 13).then(|| "starting".into());
     assert!(state() == expected || node.at_least(4, 3) && state().is_none(), "{:?}", state());
     assert!(shovels(&vhost).is_empty());
-    // And what stays does not pass for the next one's.
+    // The stale status is not taken for the next shovel's.
     fill(&fixture.amqp, &fixture.old, 0..10, 0);
     fixture.move_all(By::Shovel, 10);
     assert_eq!(state(), None);
 }
 
 #[test]
-fn a_shovel_comes_before_consumers_where_it_can() {
+fn shovel_has_a_higher_priority_than_consumers() {
     let node = Node::shared();
     let vhost = node.vhost("priority");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     let Move::Shovel(_) = fixture.start(By::Shovel) else { panic!("by shovel") };
     let consumers = until("its consumer", || {
         let consumers = vhost.http().get(&vhost.path("consumers", &[])).expect_status(200);

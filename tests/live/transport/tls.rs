@@ -1,4 +1,4 @@
-//! AMQP with TLS, by the same certificates and flags as HTTP.
+//! AMQP with TLS uses the certificates and flags of HTTP.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ fn read(tls: &Tls, file: &str) -> Vec<u8> {
     std::fs::read(tls.path(file)).unwrap()
 }
 
-/// As the address that the broker says, with all certificates.
+/// Options with the address that the broker reports and all certificates.
 fn options(vhost: &Vhost<'_>) -> AmqpOptions {
     let (tls, node) = &*SECURE;
     let url = BaseUrl::parse(&node.tls_url()).unwrap().url;
@@ -40,9 +40,9 @@ fn refused(options: AmqpOptions) -> BrokerError {
 }
 
 #[test]
-fn messages_are_moved() {
+fn messages_are_moved_over_tls() {
     let vhost = SECURE.1.vhost("tls");
-    let fixture = Fixture::set(&vhost, "", TYPES[0]);
+    let fixture = Fixture::create(&vhost, "", TYPES[0]);
     fill(&fixture.amqp, &fixture.old, 0..3000, 1000);
     let transport = block_on(AmqpTransport::connect(options(&vhost))).unwrap();
     let moving = block_on(transport.start(fixture.order())).unwrap();
@@ -52,10 +52,10 @@ fn messages_are_moved() {
 }
 
 #[test]
-fn whom_to_trust() {
+fn custom_ca_is_trusted() {
     let vhost = SECURE.1.vhost("trust");
     let other = Tls::create();
-    // The system's authorities and Mozilla's are not that one.
+    // Neither the system's nor Mozilla's list contains this CA.
     for ca_cert in [None, Some(read(&other, "ca.pem"))] {
         let options = AmqpOptions { ca_cert, ..options(&vhost) };
         let error = refused(options.clone()).to_string();
@@ -72,7 +72,7 @@ fn whom_to_trust() {
 }
 
 #[test]
-fn what_to_show() {
+fn client_certificate_is_sent() {
     let vhost = SECURE.1.vhost("shown");
     let other = Tls::create();
     let foreign = ClientCertificate { cert: read(&other, "client.pem"), key: read(&other, "client.key") };
@@ -88,7 +88,7 @@ fn what_to_show() {
 }
 
 #[test]
-fn the_wrong_port() {
+fn wrong_port_is_reported() {
     let vhost = SECURE.1.vhost("port");
     let mut to_open = options(&vhost);
     to_open.address.port = SECURE.1.amqp_port();
